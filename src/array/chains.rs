@@ -11,7 +11,7 @@ use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::ArrayMetadata;
 
 /// Chains that are remembered, beside that of the first chunk.
-const MOST_REMEMBERED: usize = 64;
+const MAX_CACHED: usize = 64;
 
 /// The chains of one array.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Chains {
         }
         let chain = bind(metadata, shape, &self.limits)?;
         let mut others = self.others();
-        if others.len() >= MOST_REMEMBERED {
+        if others.len() >= MAX_CACHED {
             others.clear();
         }
         others.insert(shape.to_vec(), Arc::clone(&chain));
@@ -110,7 +110,7 @@ mod tests {
         assert!(Arc::ptr_eq(chains.first(), &chains.of(&array, &[4]).unwrap()));
         for edge in 1..=300 {
             assert_eq!(chains.of(&array, &[2 * edge]).unwrap().decoded_bytes(), 2 * edge);
-            assert!(chains.others.lock().unwrap().len() <= MOST_REMEMBERED);
+            assert!(chains.others.lock().unwrap().len() <= MAX_CACHED);
         }
     }
 }

@@ -119,7 +119,7 @@ impl<'a> ChunkReader<'a> {
                 let pieces = windows.into_iter().map(|window| (None, window)).collect();
                 Attempt::Ready(LoadedChunk { shape, pieces })
             }
-            ChunkWork::Show { elements, shape, window } => {
+            ChunkWork::Copy { elements, shape, window } => {
                 Attempt::Ready(LoadedChunk { shape, pieces: vec![(Some(elements), window)] })
             }
             ChunkWork::Load(load) => self.try_load_parts(load),

@@ -46,7 +46,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
 
     /// Whether a request that needs no more than `part` of a chunk should decode the chunk whole by `chain`, because it is
     /// remembered then and other parts of it were asked for before. The call counts as a request for that part.
-    fn prefers_whole(&self, _place: ChunkLocation<'_>, _chain: &CodecChain, _part: &CodecChain) -> bool {
+    fn prefers_whole(&self, _location: ChunkLocation<'_>, _chain: &CodecChain, _part: &CodecChain) -> bool {
         false
     }
 
@@ -85,9 +85,9 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     async fn lookup_version(
         &self,
         key: &StoredKey,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Result<Option<Arc<StoredValue>>, ArrayError> {
-        key.lookup_version(trace).await
+        key.lookup_version(context).await
     }
 
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
@@ -96,7 +96,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError>;
 
     /// The elements (C order, canonical form) that each of these byte ranges of a value decodes to by `chain`, in the
@@ -106,7 +106,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>>;
 
     /// The index of the shard that stands at `shard` in a value, encoded by `chain`, which has a sharding codec. Ranges
@@ -116,6 +116,6 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Result<Arc<ShardIndex>, ArrayError>;
 }

@@ -75,7 +75,7 @@ impl NodeOpener {
         path: &NodePath,
         reading: Reading,
     ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
-        let looked = Instant::now();
+        let located_at = Instant::now();
         let Some((primary, located)) = self.hierarchy.locate_primary(path).await? else { return Ok(None) };
         let (declares, is_broken) = match self.find(&primary).await {
             Ok(opened) => (opened.is_some_and(|opened| declares(&opened)), false),
@@ -88,7 +88,7 @@ impl NodeOpener {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
         let opened = match reading {
-            Reading::Lenient => self.memo.node(id, looked, Box::pin(opening)).await,
+            Reading::Lenient => self.memo.node(id, located_at, Box::pin(opening)).await,
             // Rarely asked for: a reader's own check of what it wrote.
             Reading::Strict => opening.await,
         };

@@ -11,7 +11,7 @@ const JOB_BYTES: u64 = 1 << 20;
 /// A part of what was fetched.
 pub(super) struct JobPart {
     /// Which of those that are wanted it is.
-    pub(super) place: usize,
+    pub(super) position: usize,
     pub(super) encoded: Bytes,
     /// Whether it was fetched together with others.
     pub(super) shared: bool,
@@ -20,17 +20,17 @@ pub(super) struct JobPart {
 /// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
 pub(super) fn jobs(parts: impl Iterator<Item = JobPart>, decoded_bytes: u64) -> Vec<Vec<JobPart>> {
     let mut jobs: Vec<Vec<JobPart>> = Vec::new();
-    let mut room = 0;
+    let mut left = 0;
     for part in parts {
         let bytes = decoded_bytes.max(part.encoded.len() as u64);
         match jobs.last_mut() {
-            Some(job) if bytes <= room => job.push(part),
+            Some(job) if bytes <= left => job.push(part),
             _ => {
                 jobs.push(vec![part]);
-                room = JOB_BYTES;
+                left = JOB_BYTES;
             }
         }
-        room = room.saturating_sub(bytes);
+        left = left.saturating_sub(bytes);
     }
     jobs
 }
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
-        let parts = encoded.iter().enumerate().map(|(place, &length)| JobPart {
-            place,
+        let parts = encoded.iter().enumerate().map(|(position, &length)| JobPart {
+            position,
             encoded: vec![0; length].into(),
             shared: false,
         });
         let jobs = jobs(parts, decoded_bytes);
-        let places: Vec<usize> = jobs.iter().flatten().map(|part| part.place).collect();
-        assert_eq!(places, (0..encoded.len()).collect::<Vec<_>>());
+        let positions: Vec<usize> = jobs.iter().flatten().map(|part| part.position).collect();
+        assert_eq!(positions, (0..encoded.len()).collect::<Vec<_>>());
         jobs.iter().map(Vec::len).collect()
     }
 

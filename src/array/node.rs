@@ -109,15 +109,15 @@ pub trait NodeCache: std::fmt::Debug + Send + Sync {
     async fn node(
         &self,
         id: NodeId,
-        looked: Instant,
-        opening: LoadFuture,
+        located_at: Instant,
+        load: LoadFuture,
     ) -> Result<Arc<OpenNode>, ArrayError>;
 
     /// A text, as remembered or by running `making`; `None` if nothing is to be made.
     ///
     /// # Errors
     /// Those of `making`.
-    async fn text(&self, _id: TextId, making: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
-        making.await
+    async fn text(&self, _id: TextId, render: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
+        render.await
     }
 }

@@ -47,10 +47,10 @@ impl NodeOpener {
         path: &NodePath,
         form: &str,
         versions: Vec<Option<Version>>,
-        making: TextFuture,
+        render: TextFuture,
     ) -> Result<Option<RenderedText>, ArrayError> {
         let (mount, path, form) = (Arc::clone(&self.mount), path.clone(), form.into());
-        self.memo.text(TextId { mount, path, form, versions }, making).await
+        self.memo.text(TextId { mount, path, form, versions }, render).await
     }
 
     /// Binds metadata as that of an array of this mount.
@@ -88,16 +88,16 @@ impl NodeOpener {
         {
             return Ok(Some(opened));
         }
-        let looked = Instant::now();
+        let located_at = Instant::now();
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
             Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
-        let (opener, wanted) = (self.clone(), id.clone());
-        let opening = Box::pin(async move { opener.load(wanted).await });
-        let opened = self.memo.node(id.clone(), looked, opening).await?;
+        let (opener, node) = (self.clone(), id.clone());
+        let load = Box::pin(async move { opener.load(node).await });
+        let opened = self.memo.node(id.clone(), located_at, load).await?;
         // By now there may be some.
         if opened.is_separator_unknown() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
     }
@@ -106,17 +106,17 @@ impl NodeOpener {
     /// not remembered, or if whether it is still the same takes a closer look.
     #[must_use]
     pub fn try_find(&self, path: &NodePath, began: Instant) -> Option<(Arc<OpenNode>, Instant)> {
-        let (opened, looked) = self.memo.last(&self.mount, path)?;
+        let (opened, located_at) = self.memo.last(&self.mount, path)?;
         if opened.is_separator_unknown() {
             return None;
         }
-        if looked >= self.hierarchy.store().freshness_horizon(began) {
-            return Some((opened, looked));
+        if located_at >= self.hierarchy.store().freshness_horizon(began) {
+            return Some((opened, located_at));
         }
         let now = Instant::now();
-        let is_still = now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW
+        let is_current = now.saturating_duration_since(located_at) < CHEAP_REVALIDATION_WINDOW
             && self.hierarchy.is_still(path, &opened.located);
-        is_still.then_some((opened, now))
+        is_current.then_some((opened, now))
     }
 
     /// Reads, parses and binds a node.

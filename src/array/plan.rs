@@ -179,8 +179,8 @@ impl Plan {
             let wanted = axes[cut].part(first, axes[cut].count - first);
             let start = at - rest + first * unit;
             // No further than what is asked for.
-            let most = (band_bytes / unit).min((end - start).div_ceil(unit));
-            let count = segment_length(&wanted, &grid[cut], most);
+            let limit = (band_bytes / unit).min((end - start).div_ceil(unit));
+            let count = segment_length(&wanted, &grid[cut], limit);
             subset.push(wanted.part(0, count));
             subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
@@ -191,15 +191,15 @@ impl Plan {
 
 /// How many elements of the range, from its first, make a band: as many whole pieces (the elements in one chunk) as `most`
 /// elements allow, or `most` of a piece that has more.
-fn segment_length(range: &AxisRange, axis: &ChunkAxis, most: u64) -> u64 {
+fn segment_length(range: &AxisRange, axis: &ChunkAxis, limit: u64) -> u64 {
     let mut count = 0;
     for piece in axis.pieces(*range) {
-        if count + piece.count > most {
+        if count + piece.count > limit {
             break;
         }
         count += piece.count;
     }
-    if count == 0 { most.clamp(1, range.count.max(1)) } else { count }
+    if count == 0 { limit.clamp(1, range.count.max(1)) } else { count }
 }
 
 impl Cost {
@@ -273,11 +273,11 @@ impl Suggestions {
 
 /// The first parts of a selection that are as long as `part`, next to each other along one axis.
 fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
-    const MOST: u64 = 4;
+    const MAX_TILES: u64 = 4;
     let (Some(whole), Some(step)) = (subset.axes().get(axis), part.axes().get(axis)) else {
         return Vec::new();
     };
-    (0..whole.count.div_ceil(step.count.max(1)).min(MOST))
+    (0..whole.count.div_ceil(step.count.max(1)).min(MAX_TILES))
         .map(|place| {
             let first = place * step.count;
             let mut tile = part.clone();

@@ -56,7 +56,7 @@ impl Reader {
 
     /// A context for the reads of one request from a mount.
     #[must_use]
-    pub fn trace(&self, mount: &Arc<str>) -> Arc<ReadContext> {
+    pub fn read_context(&self, mount: &Arc<str>) -> Arc<ReadContext> {
         let context = ReadContext::new(self.source.concurrency());
         Arc::new(match &self.observer {
             Some(observer) => context.with_observer(Arc::clone(observer), mount),

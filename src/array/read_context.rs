@@ -95,22 +95,22 @@ impl ReadContext {
 
     /// Adds the time since `start` to the time spent fetching.
     pub fn fetched_since(&self, start: Instant) {
-        self.fetch_micros.fetch_add(micros(start.elapsed()), Relaxed);
+        self.fetch_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
     /// The cost was known after so long.
     pub fn planned_in(&self, time: Duration) {
-        self.plan_micros.store(micros(time), Relaxed);
+        self.plan_micros.store(as_micros(time), Relaxed);
     }
 
     /// Adds the time since `start` to the time spent writing elements as they were asked for.
     pub fn encoded_since(&self, start: Instant) {
-        self.encode_micros.fetch_add(micros(start.elapsed()), Relaxed);
+        self.encode_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
     /// Adds the time since `start` to the time spent decoding.
     pub fn decoded_since(&self, start: Instant) {
-        self.decode_micros.fetch_add(micros(start.elapsed()), Relaxed);
+        self.decode_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
     /// Chunks that did not have to be loaded, and those that had to.
@@ -143,6 +143,6 @@ impl Drop for ReadContext {
     }
 }
 
-fn micros(duration: Duration) -> u64 {
+fn as_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -20,7 +20,7 @@ pub(super) enum ChunkWork {
     /// There is no such chunk: fill its windows.
     Fill { shape: Arc<[u64]>, windows: Vec<CopyRegion> },
     /// These are the elements of the chunk: show the window.
-    Show { elements: Elements, shape: Arc<[u64]>, window: CopyRegion },
+    Copy { elements: Elements, shape: Arc<[u64]>, window: CopyRegion },
     /// These parts of a value are to be loaded.
     Load(Load),
 }
@@ -64,7 +64,7 @@ impl Resolution {
             ChunkData::Nothing => None,
             ChunkData::Index(index) => Some(index),
             ChunkData::Elements(elements) => {
-                let work = vec![ChunkWork::Show { elements, shape, window }];
+                let work = vec![ChunkWork::Copy { elements, shape, window }];
                 return Self { work, unresolved: Vec::new() };
             }
         };

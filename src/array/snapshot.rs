@@ -82,7 +82,7 @@ impl Snapshot {
     pub(super) async fn lookup(
         plan: &Plan,
         source: &dyn ChunkSource,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
         let coords: Vec<ChunkCoords> = CopyRegion::packed(plan.subset().axes(), 1)
@@ -93,7 +93,7 @@ impl Snapshot {
             .map(|coords| {
                 let array = Arc::clone(&array);
                 async move {
-                    let value = source.lookup_version(&array.stored_key(&coords)?, trace).await?;
+                    let value = source.lookup_version(&array.stored_key(&coords)?, context).await?;
                     Ok::<_, ArrayError>((coords, value))
                 }
             })

@@ -1,17 +1,16 @@
-//! Remembering: decoded chunks, small answers made of them, chunks encoded anew, shard indexes, opened nodes, and stored
-//! values in small parts.
+//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and small responses.
 //!
-//! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
-//! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.
-//! Weights are bytes. A load is shared by all who want its result while it runs, and belongs to none of them
-//! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
+//! Every entry has the version of the stored value that it came from in its key, so no entry can be stale: a value that
+//! changed has another version, and the entry of the old version is not requested any more and is evicted. Capacities are
+//! bytes; the least used entries are evicted. Concurrent requests for one entry share one load (single flight), which no
+//! single request can cancel. Without this module the server is slower, never wrong.
 
 mod caches;
 mod encoded;
 mod generation;
 mod nodes;
 mod options;
-mod parts_asked;
+mod recent_parts;
 mod response_cache;
 mod single_flight;
 mod source;

@@ -4,29 +4,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::ZipBudget;
 
-/// The part of what is for decoded chunks that is for small answers as they went out.
+/// The part of the bytes for decoded chunks that is for small responses: one in so many.
 const ANSWERS_SHARE: u64 = 16;
 
-/// How much is remembered.
+/// The capacities of the caches, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Bytes of decoded chunks, and of small answers made of them that are asked for again.
+    /// Bytes of decoded chunks, and of small responses that were computed from them.
     pub decoded_bytes: u64,
-    /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
+    /// Bytes of shard indexes, and of the versions of the chunks that are cached.
     pub index_bytes: u64,
-    /// Bytes of opened nodes (arrays and groups), and of documents made of theirs.
+    /// Bytes of opened nodes (arrays and groups), and of documents that were computed from theirs.
     pub node_bytes: u64,
-    /// Bytes of small stored values, as they are stored.
+    /// Bytes of small stored values.
     pub value_bytes: u64,
-    /// Bytes of chunks that were encoded anew.
+    /// Bytes of re-encoded chunks.
     pub encoded_bytes: u64,
-    /// Bytes of the directories of zip files, which stay as long as their mounts do.
+    /// Bytes of the directories of zip files, which are in memory as long as their mounts exist.
     pub zip_directory_bytes: u64,
 }
 
 impl CacheOptions {
-    /// The bytes that are for small answers as they went out.
+    /// The part of [`CacheOptions::decoded_bytes`] that is for small responses.
     #[must_use]
     pub const fn answers_bytes(&self) -> u64 {
         self.decoded_bytes / ANSWERS_SHARE

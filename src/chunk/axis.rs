@@ -10,10 +10,10 @@ use super::AxisRange;
 use crate::metadata::EdgeRun;
 
 /// Runs of equal chunks that [`ChunkAxis::touched`] looks at one by one.
-const MOST_RUNS_WALKED: usize = 256;
+const MAX_RUNS_WALKED: usize = 256;
 
 /// Runs of equal chunks that [`ChunkAxis::is_filled_by`] looks at.
-const MOST_RUNS_COMPARED: usize = 4096;
+const MAX_RUNS_COMPARED: usize = 4096;
 
 /// One dimension of a grid: `length` elements in chunks that lie next to each other from the origin on. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl ChunkAxis {
         match &self.edges {
             Edges::Regular(own) => own.is_multiple_of(edge.max(1)),
             Edges::Varied(varied) => {
-                varied.runs.len() <= MOST_RUNS_COMPARED
+                varied.runs.len() <= MAX_RUNS_COMPARED
                     && varied.runs.iter().all(|run| run.edge.is_multiple_of(edge.max(1)))
             }
         }
@@ -208,7 +208,7 @@ impl ChunkAxis {
     fn touched_by_long_steps(&self, varied: &Varied, low: u64, high: u64, step: u64) -> Touched {
         let mut sum = Touched::default();
         let mut at = low;
-        for _ in 0..MOST_RUNS_WALKED {
+        for _ in 0..MAX_RUNS_WALKED {
             let place = varied.runs.partition_point(|run| run.start <= at);
             let run = varied.last_run(|run| run.start <= at);
             let end = varied.runs.get(place).map_or(u64::MAX, |next| next.start);
@@ -249,8 +249,8 @@ impl ChunkAxis {
             let element = range.at(first);
             let chunk = axis.chunk_of(element);
             let start_in_chunk = element - chunk.start;
-            let room = if range.step > 0 { chunk.edge - 1 - start_in_chunk } else { start_in_chunk };
-            let count = (room / range.step.unsigned_abs() + 1).min(range.count - first);
+            let distance = if range.step > 0 { chunk.edge - 1 - start_in_chunk } else { start_in_chunk };
+            let count = (distance / range.step.unsigned_abs() + 1).min(range.count - first);
             let piece = AxisPiece { chunk: chunk.coord, start_in_chunk, count, first };
             first += count;
             Some(piece)
@@ -342,8 +342,8 @@ mod tests {
             let chunks = listed(length, &vec![edge; length.div_ceil(edge) as usize]);
             for start in 0..length {
                 for step in [-9i64, -3, -2, -1, 1, 2, 3, 5, 11] {
-                    let room = if step > 0 { length - 1 - start } else { start };
-                    for count in 0..=room / step.unsigned_abs() + 1 {
+                    let distance = if step > 0 { length - 1 - start } else { start };
+                    for count in 0..=distance / step.unsigned_abs() + 1 {
                         agrees(&axis, &chunks, range(start, count, step));
                     }
                 }
@@ -377,8 +377,8 @@ mod tests {
             prop_assert!(chunks.iter().all(|&(_, edge)| edge <= axis.largest_edge()));
             prop_assert!(axis.edge().is_none_or(|one| chunks.iter().all(|&(_, edge)| edge == one)));
             let start = start.index(length as usize) as u64;
-            let room = if down { start } else { length - 1 - start };
-            let count = count.index((room / step as u64) as usize + 2) as u64;
+            let distance = if down { start } else { length - 1 - start };
+            let count = count.index((distance / step as u64) as usize + 2) as u64;
             agrees(&axis, &chunks, range(start, count, if down { -step } else { step }));
         }
     }

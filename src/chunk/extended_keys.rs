@@ -3,37 +3,37 @@
 
 use std::fmt::Write;
 
-use super::joined_keys::{default_coords, put_default, put_v2, v2_coords};
+use super::joined_keys::{default_coords, push_default, push_v2, v2_coords};
 use crate::metadata::{ExtendedKeys, KeyCore, KeyPart, KeyTemplate};
 
 /// Appends the key of a chunk.
-pub(super) fn put(key: &mut String, keys: &ExtendedKeys, coords: &[u64]) {
+pub(super) fn push_key(key: &mut String, keys: &ExtendedKeys, coords: &[u64]) {
     key.push_str(&keys.before);
     match &keys.core {
-        KeyCore::Default(separator) => put_default(key, *separator, coords),
-        KeyCore::V2(separator) => put_v2(key, *separator, coords),
-        KeyCore::Fanout { max_children } => put_fanout(key, *max_children, coords),
-        KeyCore::Template(template) => put_template(key, template, coords),
+        KeyCore::Default(separator) => push_default(key, *separator, coords),
+        KeyCore::V2(separator) => push_v2(key, *separator, coords),
+        KeyCore::Fanout { max_children } => push_fanout(key, *max_children, coords),
+        KeyCore::Template(template) => push_template(key, template, coords),
     }
     key.push_str(&keys.after);
 }
 
 /// The coordinates of a key; `None` if it is no chunk's, or could be those of several.
-pub(super) fn coords(key: &str, keys: &ExtendedKeys, rank: usize) -> Option<Vec<u64>> {
+pub(super) fn key_coords(key: &str, keys: &ExtendedKeys, rank: usize) -> Option<Vec<u64>> {
     let core = key.strip_prefix(&*keys.before)?.strip_suffix(&*keys.after)?;
-    let (coords, mut again) = match &keys.core {
+    let (coords, mut canonical) = match &keys.core {
         KeyCore::Default(separator) => return default_coords(core, *separator, rank),
         KeyCore::V2(separator) => return v2_coords(core, *separator, rank),
         KeyCore::Fanout { max_children } => (fanout_coords(core, *max_children, rank)?, String::new()),
         KeyCore::Template(template) => (template_coords(core, template, rank)?, String::new()),
     };
     // There is one spelling of each key: what reads as the coordinates must be what they are written as.
-    put(&mut again, keys, &coords);
-    (again == key).then_some(coords)
+    push_key(&mut canonical, keys, &coords);
+    (canonical == key).then_some(coords)
 }
 
 /// Digits are to a base of one less than a prefix may have children, for `c` and the next `d` are children too.
-fn put_fanout(key: &mut String, max_children: u64, coords: &[u64]) {
+fn push_fanout(key: &mut String, max_children: u64, coords: &[u64]) {
     let base = max_children.saturating_sub(1).max(2);
     for (axis, &coord) in coords.iter().enumerate() {
         // Writing to a String cannot fail.
@@ -68,7 +68,7 @@ fn fanout_coords(core: &str, max_children: u64, rank: usize) -> Option<Vec<u64>>
     (coords.len() == rank).then_some(coords)
 }
 
-fn put_template(key: &mut String, template: &KeyTemplate, coords: &[u64]) {
+fn push_template(key: &mut String, template: &KeyTemplate, coords: &[u64]) {
     for part in template.parts() {
         match part {
             KeyPart::Literal(text) => key.push_str(text),

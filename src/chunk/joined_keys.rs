@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::metadata::Separator;
 
 /// `c`, then each coordinate after a separator.
-pub(super) fn put_default(key: &mut String, separator: Separator, coords: &[u64]) {
+pub(super) fn push_default(key: &mut String, separator: Separator, coords: &[u64]) {
     key.push('c');
     for coord in coords {
         key.push(separator.as_char());
@@ -15,7 +15,7 @@ pub(super) fn put_default(key: &mut String, separator: Separator, coords: &[u64]
 }
 
 /// The coordinates joined by a separator; `0` for rank 0.
-pub(super) fn put_v2(key: &mut String, separator: Separator, coords: &[u64]) {
+pub(super) fn push_v2(key: &mut String, separator: Separator, coords: &[u64]) {
     if coords.is_empty() {
         key.push('0');
     }
@@ -28,7 +28,7 @@ pub(super) fn put_v2(key: &mut String, separator: Separator, coords: &[u64]) {
     }
 }
 
-/// The opposite of [`put_default`].
+/// The opposite of [`push_default`].
 pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
     match (key.strip_prefix('c')?, rank) {
         ("", 0) => Some(Vec::new()),
@@ -36,7 +36,7 @@ pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Op
     }
 }
 
-/// The opposite of [`put_v2`].
+/// The opposite of [`push_v2`].
 pub(super) fn v2_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
     match (key, rank) {
         ("0", 0) => Some(Vec::new()),

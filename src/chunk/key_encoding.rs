@@ -3,7 +3,7 @@
 //! What extensions make of keys is in `extended_keys`.
 
 use super::extended_keys;
-use super::joined_keys::{default_coords, put_default, put_v2, v2_coords};
+use super::joined_keys::{default_coords, push_default, push_v2, v2_coords};
 use crate::metadata::{ChunkKeyEncodingMetadata, Separator};
 
 /// How chunk coordinates become keys below the array's prefix, and keys become coordinates.
@@ -22,10 +22,10 @@ impl ChunkKeyEncoding {
     pub fn encode(&self, coords: &[u64]) -> String {
         let mut key = String::with_capacity(2 + coords.len() * 4);
         match &self.0 {
-            ChunkKeyEncodingMetadata::Default(separator) => put_default(&mut key, *separator, coords),
-            ChunkKeyEncodingMetadata::V2(separator) => put_v2(&mut key, *separator, coords),
-            ChunkKeyEncodingMetadata::V2Unspecified => put_v2(&mut key, Separator::Dot, coords),
-            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::put(&mut key, keys, coords),
+            ChunkKeyEncodingMetadata::Default(separator) => push_default(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2(separator) => push_v2(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2Unspecified => push_v2(&mut key, Separator::Dot, coords),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::push_key(&mut key, keys, coords),
         }
         key
     }
@@ -38,7 +38,7 @@ impl ChunkKeyEncoding {
             ChunkKeyEncodingMetadata::Default(separator) => default_coords(key, *separator, rank),
             ChunkKeyEncodingMetadata::V2(separator) => v2_coords(key, *separator, rank),
             ChunkKeyEncodingMetadata::V2Unspecified => v2_coords(key, Separator::Dot, rank),
-            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::coords(key, keys, rank),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::key_coords(key, keys, rank),
         }
     }
 

@@ -46,10 +46,10 @@ impl KeySet {
     /// The keys of an array.
     #[must_use]
     pub fn new(shape: &[u64], grid: &ChunkGridMetadata, encoding: &ChunkKeyEncodingMetadata) -> Self {
-        Self::of(ChunkGrid::new(shape, grid).grid_shape(), encoding.to_extended())
+        Self::from_keys(ChunkGrid::new(shape, grid).grid_shape(), encoding.to_extended())
     }
 
-    fn of(grid_shape: Vec<u64>, mut keys: ExtendedKeys) -> Self {
+    fn from_keys(grid_shape: Vec<u64>, mut keys: ExtendedKeys) -> Self {
         let rank = grid_shape.len();
         match &mut keys.core {
             // A separator that separates nothing makes no difference.
@@ -68,7 +68,7 @@ impl KeySet {
     pub fn below(&self, prefix: &str) -> Self {
         let core = KeyCore::Default(Separator::Slash);
         let keys = ExtendedKeys { before: prefix.to_owned(), core, after: String::new() };
-        Self::of(self.grid_shape.clone(), keys)
+        Self::from_keys(self.grid_shape.clone(), keys)
     }
 
     /// How many keys there are, as far as that can be counted.
@@ -93,16 +93,16 @@ impl KeySet {
         }
         let first = self.key(&vec![0; self.grid_shape.len()]);
         match first.split_once('/') {
-            None => self.holds(segment).is_some(),
+            None => self.coords_of(segment).is_some(),
             Some((first, _)) if first == segment => true,
-            Some((_, rest)) => self.holds(&format!("{segment}/{rest}")).is_some(),
+            Some((_, rest)) => self.coords_of(&format!("{segment}/{rest}")).is_some(),
         }
     }
 
     /// The keys that both have. What is compared is taken from `budget`.
     #[must_use]
     pub fn overlap(&self, other: &Self, budget: &mut u64) -> Overlap {
-        if self.is_empty() || other.is_empty() || self.is_apart(other) {
+        if self.is_empty() || other.is_empty() || self.is_disjoint_by_ends(other) {
             return Overlap::Disjoint;
         }
         let rank = self.grid_shape.len();
@@ -113,8 +113,8 @@ impl KeySet {
         }
         let (small, large) = if self.len() <= other.len() { (self, other) } else { (other, self) };
         match (small.is_unambiguous(), large.is_unambiguous()) {
-            (_, true) => small.compare(budget, |key| large.holds(key)),
-            (true, false) => large.compare(budget, |key| small.holds(key)),
+            (_, true) => small.compare(budget, |key| large.coords_of(key)),
+            (true, false) => large.compare(budget, |key| small.coords_of(key)),
             (false, false) => {
                 if large.len() > *budget {
                     return Overlap::Unknown;
@@ -150,7 +150,7 @@ impl KeySet {
     }
 
     /// Whether no key of one can be a key of the other, as far as that shows without any.
-    fn is_apart(&self, other: &Self) -> bool {
+    fn is_disjoint_by_ends(&self, other: &Self) -> bool {
         let slashes = self.slashes.zip(other.slashes).is_some_and(|(one, other)| one != other);
         // Without dimensions there is one key, and no digit to speak of.
         let has_digits = !self.grid_shape.is_empty() && !other.grid_shape.is_empty();
@@ -167,13 +167,13 @@ impl KeySet {
 
     fn key(&self, coords: &[u64]) -> String {
         let mut key = String::new();
-        extended_keys::put(&mut key, &self.keys, coords);
+        extended_keys::push_key(&mut key, &self.keys, coords);
         key
     }
 
     /// The coordinates of a key, if it is one of these.
-    fn holds(&self, key: &str) -> Option<Vec<u64>> {
-        let coords = extended_keys::coords(key, &self.keys, self.grid_shape.len())?;
+    fn coords_of(&self, key: &str) -> Option<Vec<u64>> {
+        let coords = extended_keys::key_coords(key, &self.keys, self.grid_shape.len())?;
         coords.iter().zip(&self.grid_shape).all(|(coord, chunks)| coord < chunks).then_some(coords)
     }
 

@@ -143,9 +143,9 @@ impl Selection {
     pub fn by_name(pairs: &[(String, String)], names: &[Option<String>]) -> Result<Self, SelectionError> {
         let mut dims = vec![None; names.len()];
         for (name, text) in pairs {
-            let mut places = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
-            let place = match (places.next(), places.next()) {
-                (Some((_, place)), None) => place,
+            let mut slots = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
+            let slot = match (slots.next(), slots.next()) {
+                (Some((_, slot)), None) => slot,
                 (Some(_), Some(_)) => return Err(SelectionError::AmbiguousDimension { name: name.clone() }),
                 (None, _) => {
                     let known: Vec<&str> =
@@ -161,7 +161,7 @@ impl Selection {
             else {
                 return Err(SelectionError::Syntax { position: 0, part: text.chars().take(40).collect() });
             };
-            if place.replace(dim).is_some() {
+            if slot.replace(dim).is_some() {
                 return Err(SelectionError::DimensionTwice { name: name.clone() });
             }
         }

@@ -13,29 +13,29 @@ use tracing::Instrument;
 use super::pool::{self, Pool};
 use crate::error::{Classify, ErrorClass};
 
-/// Work on no more bytes than this is not worth the way to another thread.
+/// Work on at most this many bytes takes less time than a hop to another thread.
 const INLINE_BYTES: u64 = 8 << 10;
-/// Work on more bytes than this is worth it from a thread of the pool too: others may be idle.
-const BESIDE_BYTES: u64 = 1 << 20;
+/// Work on more bytes than this is worth a hop even from a thread of the pool, since other threads may be idle.
+const PARALLEL_BYTES: u64 = 1 << 20;
 
-/// Work on a longer document than this may take a tenth of a second.
+/// Work on a document of more bytes than this may take a tenth of a second.
 const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 
-/// How many threads work.
+/// The size of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputePoolOptions {
-    /// Threads that decode and render; 0 means one a core.
+    /// Threads that decode and render; 0 means one per core.
     pub threads: usize,
 }
 
 /// Why CPU work has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputePoolError {
-    /// The work panicked: a defect, of which only this piece of work is the victim.
+    /// The work panicked: a bug, which affects only this piece of work.
     #[error("the work panicked")]
     Panicked,
-    /// The pool could not be made.
+    /// The threads of the pool could not be started.
     #[error("the threads cannot be started: {0}")]
     NoThreads(String),
 }
@@ -48,13 +48,13 @@ impl Classify for ComputePoolError {
     }
 }
 
-/// The pool. Clones share it.
+/// A pool of threads for CPU work. Clones share it.
 #[derive(Clone)]
 pub struct ComputePool {
     pub(super) pool: Arc<Pool>,
     threads: usize,
-    /// Turns of long work: not all threads are ever busy with it.
-    long: Arc<Semaphore>,
+    /// Permits for work on long documents, so that it never occupies all threads.
+    long_documents: Arc<Semaphore>,
 }
 
 impl ComputePool {
@@ -66,17 +66,18 @@ impl ComputePool {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
         let pool = Pool::start(threads).map_err(|error| ComputePoolError::NoThreads(error.to_string()))?;
-        let long = Arc::new(Semaphore::new((threads / 2).max(1)));
-        Ok(Self { pool: Arc::new(pool), threads, long })
+        let long_documents = Arc::new(Semaphore::new((threads / 2).max(1)));
+        Ok(Self { pool: Arc::new(pool), threads, long_documents })
     }
 
-    /// How many threads work.
+    /// The number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Runs `work` on the pool: at once in a future that is driven there ([`ComputePool::spawn_future`]), and else when its turn comes.
+    /// Runs `work` on the pool: immediately if the caller runs there already ([`ComputePool::spawn_future`]), else when its
+    /// turn comes.
     ///
     /// # Errors
     /// [`ComputePoolError::Panicked`] if `work` panics.
@@ -84,11 +85,11 @@ impl ComputePool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ComputePoolError> {
-        if pool::on_pool_thread() { at_once(work) } else { self.spawn_background(work).await }
+        if pool::on_pool_thread() { run_inline(work) } else { self.spawn_background(work).await }
     }
 
-    /// Waits for a turn and runs `work` on the pool, as one of many pieces that are worked on side by side. Work that has
-    /// not had its turn when the future is dropped is never run.
+    /// Queues `work` for the pool, also from a thread of the pool, so that several pieces of work run in parallel. Work that
+    /// has not begun when the future is dropped never runs.
     ///
     /// # Errors
     /// [`ComputePoolError::Panicked`] if `work` panics.
@@ -101,14 +102,14 @@ impl ComputePool {
             if done.is_closed() {
                 return;
             }
-            // If it panics, `done` is dropped. If nobody waits any longer, the result is.
+            // If the work panics, `done` is dropped. If the caller was dropped, the result is.
             let _ = done.send(work());
         }));
         result.await.map_err(|_closed| ComputePoolError::Panicked)
     }
 
-    /// As [`ComputePool::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
-    /// way to another thread and back.
+    /// [`ComputePool::run`] for work on this many bytes: work on a few kilobytes runs on the caller's thread, which takes less
+    /// time than a hop to another thread and back.
     ///
     /// # Errors
     /// [`ComputePoolError::Panicked`] if `work` panics.
@@ -118,16 +119,16 @@ impl ComputePool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ComputePoolError> {
         if bytes <= INLINE_BYTES {
-            at_once(work)
-        } else if bytes <= BESIDE_BYTES {
+            run_inline(work)
+        } else if bytes <= PARALLEL_BYTES {
             self.run(work).await
         } else {
             self.spawn_background(work).await
         }
     }
 
-    /// As [`ComputePool::run`] for work on a document of so many bytes, which takes longer than that on as many bytes of elements:
-    /// long documents wait for their turn, and half of the threads at least are left for other work.
+    /// [`ComputePool::run`] for work on a document of this many bytes, which takes longer than work on as many bytes of
+    /// elements. Long documents wait for a permit, so that at least half of the threads remain for other work.
     ///
     /// # Errors
     /// [`ComputePoolError::Panicked`] if `work` panics.
@@ -137,23 +138,23 @@ impl ComputePool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ComputePoolError> {
         if bytes <= INLINE_BYTES {
-            return at_once(work);
+            return run_inline(work);
         }
         if bytes <= LONG_DOCUMENT_BYTES {
             return self.run(work).await;
         }
-        // The semaphore is never closed. The work has the turn, as it goes on when the caller leaves.
-        let turn = Arc::clone(&self.long).acquire_owned().await.ok();
+        // The semaphore is never closed. The work holds the permit, because it goes on when the caller is dropped.
+        let permit = Arc::clone(&self.long_documents).acquire_owned().await.ok();
         self.spawn_background(move || {
-            let _turn = turn;
+            let _permit = permit;
             work()
         })
         .await
     }
 
-    /// Drives a future on the pool: what it does between two waits, and what it has [`ComputePool::run`], is one piece of work, on
-    /// data that stays in the caches of one core, and takes no way to another thread and back. It must not block. Dropping
-    /// it drops the future at its next wait. To be called where there is a reactor.
+    /// Runs a future on the pool. Its work between two suspensions, with all that it passes to [`ComputePool::run`], is one
+    /// piece of work: its data stays in the caches of one core, and no hop to another thread is needed. The future must not
+    /// block. If the caller is dropped, the future is dropped at its next suspension. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`ComputePoolError::Panicked`] if it panics.
@@ -171,13 +172,13 @@ impl ComputePool {
         };
         let (runnable, task) = async_task::spawn(future.in_current_span(), schedule);
         runnable.schedule();
-        // A task whose future panicked is a task that was cancelled.
+        // A task whose future panicked counts as cancelled.
         task.fallible().await.ok_or(ComputePoolError::Panicked)
     }
 }
 
-/// Work on a document of so many bytes is about to be done. With debug assertions this fails on a thread that answers, where
-/// what is long is not to be worked on.
+/// Asserts that work on a document of this many bytes may run on this thread: long work must not run on a thread of the
+/// reactor. Does nothing without debug assertions.
 pub(crate) fn expects_pool(bytes: usize) {
     debug_assert!(
         bytes as u64 <= LONG_DOCUMENT_BYTES || pool::on_pool_thread() || Handle::try_current().is_err(),
@@ -185,7 +186,7 @@ pub(crate) fn expects_pool(bytes: usize) {
     );
 }
 
-fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, ComputePoolError> {
+fn run_inline<T>(work: impl FnOnce() -> T) -> Result<T, ComputePoolError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| ComputePoolError::Panicked)
 }
 
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_done_in_the_order_it_came_in() {
+    async fn runs_work_in_the_order_it_was_queued() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         let works: Vec<_> = (0..20)
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_queued_is_done_after_the_pool_is_dropped() {
+    fn queued_work_runs_after_the_pool_is_dropped() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let pool = pool::Pool::start(2).unwrap();
         for number in 0..10 {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_work_is_done_on_the_spot_and_its_panic_is_an_error_too() {
+    async fn small_work_runs_on_the_callers_thread_and_its_panic_is_an_error() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let thread = || std::thread::current().id();
         assert_eq!(cpu.run_or_inline(INLINE_BYTES, thread).await, Ok(thread()));
@@ -253,13 +254,13 @@ mod tests {
 
     #[tokio::test]
     #[cfg(debug_assertions)]
-    async fn long_documents_are_not_to_be_worked_on_where_answers_are_given() {
+    async fn rejects_long_documents_on_reactor_threads() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
         assert_eq!(cpu.run(move || expects_pool(long)).await, Ok(()));
         assert_eq!(cpu.spawn_future(async move { expects_pool(long) }).await, Ok(()));
         expects_pool(long - 1);
-        assert_eq!(at_once(|| expects_pool(long)), Err(ComputePoolError::Panicked));
+        assert_eq!(run_inline(|| expects_pool(long)), Err(ComputePoolError::Panicked));
     }
 
     #[tokio::test]
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_driven_future_and_its_work_are_run_on_one_thread_of_the_pool_and_large_work_on_any() {
+    async fn a_spawned_future_and_its_work_run_on_one_pool_thread_and_large_work_on_any() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
         let (own, driven) = (std::thread::current().id(), cpu.clone());
         let threads = cpu.spawn_future(async move {
@@ -285,8 +286,8 @@ mod tests {
             let thread = || std::thread::current().id();
             let small = driven.run_or_inline(INLINE_BYTES + 1, thread).await.unwrap();
             let whole = driven.run(thread).await.unwrap();
-            // It is asked for on one thread and run on the other, or by this one while the future waits.
-            let large = driven.run_or_inline(BESIDE_BYTES + 1, thread).await.unwrap();
+            // It is queued by one thread and runs on the other, or on this one while the future waits.
+            let large = driven.run_or_inline(PARALLEL_BYTES + 1, thread).await.unwrap();
             ([here, small, whole], large)
         });
         let (here, large) = threads.await.unwrap();
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_driven_future_waits_as_any_other_and_keeps_no_thread_from_work() {
+    async fn a_spawned_future_that_waits_occupies_no_thread() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = oneshot::channel();
         let mut driven = Box::pin(cpu.spawn_future(async {
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_driven_future_that_panics_is_an_error_and_one_whose_caller_has_left_is_dropped() {
+    async fn a_spawned_future_that_panics_is_an_error_and_is_dropped_with_its_caller() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         assert_eq!(
             cpu.spawn_future(async { panic!("as the test wants") }).await,
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_who_stands_still_holds_nobody_up() {
+    async fn a_caller_that_is_not_polled_does_not_hold_up_others() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
@@ -336,14 +337,14 @@ mod tests {
         assert!(futures::poll!(still.as_mut()).is_pending());
         go.send(()).unwrap();
         assert_eq!(first.await, Ok(true));
-        // Its turn has come, and nobody has looked at it since.
+        // Its turn has come, and it has not been polled since.
         let third = tokio::time::timeout(Duration::from_mins(1), cpu.run(|| 2)).await;
         assert_eq!(third, Ok(Ok(2)));
         assert_eq!(still.await, Ok(1));
     }
 
     #[tokio::test]
-    async fn work_whose_caller_has_left_is_not_run() {
+    async fn work_of_a_dropped_caller_never_runs() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_work_runs_at_a_time_than_there_are_threads_whoever_leaves() {
+    async fn runs_no_more_work_at_a_time_than_threads_when_callers_are_dropped() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..8 {

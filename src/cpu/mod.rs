@@ -1,10 +1,10 @@
-//! The one door from async to CPU work.
+//! The pool of threads for CPU work: the only way from asynchronous code to long computations.
 //!
-//! A pool of as many threads as there are cores, and one queue before it. What waits there belongs to the pool and not
-//! to whoever waits for it: a caller who stands still (a client that does not read) holds nobody up, and the work of one
-//! who has left is dropped when its turn comes. Nothing that decodes or renders more than a few kilobytes, or copies
-//! more than a hundred or so, runs on the reactor. What is little else than such work, from its reads to its result, is
-//! driven there as a whole ([`ComputePool::spawn_future`]).
+//! The pool has as many threads as there are cores, and one queue. Queued work belongs to the pool and not to its caller: a
+//! caller that is not polled (a client that does not read) holds up no other work, and the work of a caller that was dropped
+//! is discarded when its turn comes. Decoding or rendering more than a few kilobytes, and copying more than a few hundred,
+//! never runs on a thread of the reactor. A future that consists mostly of such work runs on the pool as a whole
+//! ([`ComputePool::spawn_future`]).
 
 mod compute_pool;
 mod drop_on_pool;

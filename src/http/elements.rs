@@ -250,7 +250,7 @@ impl ElementsRequest {
         plan: &Plan,
     ) -> Result<ElementsResponse, ElementsError> {
         let limit = state.options().whole_bytes;
-        let trace = state.reader().trace(self.array.mount());
+        let trace = state.reader().read_context(self.array.mount());
         // What has to be read in any case is read at once. Whatever may need no element looks first.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;

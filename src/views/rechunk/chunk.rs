@@ -63,7 +63,7 @@ impl Chunk {
     /// Failures of the store.
     pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let reader = shared.reader();
-        let snapshot = reader.lookup_versions(&self.plan, &reader.trace(&self.name.mount)).await?;
+        let snapshot = reader.lookup_versions(&self.plan, &reader.read_context(&self.name.mount)).await?;
         Ok(self.version(&snapshot).map(|version| info(0, version)))
     }
 
@@ -85,7 +85,7 @@ impl Chunk {
     }
 
     async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<EncodedChunk, ArrayError> {
-        let trace = shared.reader().trace(&self.name.mount);
+        let trace = shared.reader().read_context(&self.name.mount);
         let look = || -> BoxFuture<'_, _> {
             Box::pin(async { Ok(self.version(&shared.reader().lookup_versions(&self.plan, &trace).await?)) })
         };

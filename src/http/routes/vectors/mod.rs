@@ -141,7 +141,7 @@ pub(in crate::http) fn shortest_store(path: &NodePath) -> NodePath {
 fn context(state: &AppState, target: &NodeTarget) -> Context {
     let mount = target.mount.name.as_str().into();
     Context {
-        trace: state.reader().trace(&mount),
+        trace: state.reader().read_context(&mount),
         mount,
         opener: target.opener.clone(),
         reader: state.reader().clone(),
