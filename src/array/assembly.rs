@@ -28,7 +28,7 @@ const HELD_CHUNKS: usize = 4;
 const RESOLVE_CONCURRENCY: usize = 64;
 /// Pieces of work of one segment that are loaded at a time.
 const LOAD_CONCURRENCY: usize = 16;
-/// Loaded chunks that are copied at a time, if so many are ready: chunks that come from memory are.
+/// The most loaded chunks that are copied at a time. Chunks from memory are ready in such numbers.
 const CHUNKS_PER_COPY: usize = 512;
 
 /// The elements of a segment, and the chunks that they were read from.
@@ -73,7 +73,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// The limits for chunks that decode to so many bytes.
+    /// The limits for chunks that decode to this many bytes.
     fn new(decoded_bytes: u64, is_sharded: bool) -> Self {
         let held = usize::try_from(HELD_BYTES / decoded_bytes.max(1)).unwrap_or(usize::MAX);
         let limit = |concurrency: usize| held.clamp(HELD_CHUNKS, concurrency);

@@ -11,7 +11,7 @@ use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
 use crate::store::SharedStore;
 
-/// An array whose metadata is bound: nothing left to complain about but the bytes.
+/// An array whose metadata is checked and bound: from here on only stored bytes can be wrong.
 #[derive(Debug)]
 pub struct Array {
     mount: Arc<str>,
@@ -21,14 +21,14 @@ pub struct Array {
     grid: ChunkGrid,
     chunk_keys: ChunkKeyEncoding,
     chains: Chains,
-    /// Of stored chunks, if all have one.
+    /// The shape of stored chunks, if all have the same.
     chunk_shape: Option<Arc<[u64]>>,
     decoded_axes: Vec<ChunkAxis>,
 }
 
 impl Array {
-    /// Binds an array's metadata. Where chunks have many shapes, its codecs are bound to the first chunk's: what they have to
-    /// say about another shape, they say when it is read.
+    /// Binds an array's metadata. Where chunks have several shapes, the codecs are bound to that of the first chunk. Errors
+    /// for another shape appear when a chunk of it is read.
     ///
     /// # Errors
     /// [`ArrayError::Codecs`].
@@ -48,13 +48,13 @@ impl Array {
         Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
     }
 
-    /// The name of the mount that it is in.
+    /// The name of the array's mount.
     #[must_use]
     pub fn mount(&self) -> &Arc<str> {
         &self.mount
     }
 
-    /// Where it is in its hierarchy.
+    /// The array's path in its hierarchy.
     #[must_use]
     pub fn path(&self) -> &NodePath {
         &self.path
@@ -72,15 +72,15 @@ impl Array {
         &self.grid
     }
 
-    /// Whether parts of a stored chunk are read through its index.
+    /// Whether the array is sharded: whether parts of a stored chunk are read through its index.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
-        // A matter of the codecs, whatever the chunk's shape.
+        // This depends on the codecs alone, not on a chunk's shape.
         self.chains.first().sharding().is_some()
     }
 
-    /// Bytes of what is decoded at a time when decoded: of a chunk, or of a shard's inner chunk. Where chunks vary, of the
-    /// first.
+    /// Decoded bytes of the smallest chunk that is decoded on its own: a chunk, or an inner chunk of a shard. Where the sizes
+    /// of chunks differ, those of the first.
     pub(super) fn decoded_bytes(&self) -> u64 {
         let mut chain = self.chains.first();
         while let Some(sharding) = chain.sharding() {
@@ -90,27 +90,27 @@ impl Array {
     }
 
     /// The shape of a stored chunk.
-    pub(super) fn shape_of(&self, coords: &[u64]) -> Arc<[u64]> {
-        self.chunk_shape.clone().unwrap_or_else(|| self.grid.shape_of(coords).into())
+    pub(super) fn chunk_shape_at(&self, coords: &[u64]) -> Arc<[u64]> {
+        self.chunk_shape.clone().unwrap_or_else(|| self.grid.chunk_shape_at(coords).into())
     }
 
-    /// The codecs, bound to the shape of the first chunk.
+    /// The codecs bound to the shape of the first chunk.
     #[must_use]
     pub fn first_chain(&self) -> &Arc<CodecChain> {
         self.chains.first()
     }
 
-    /// The codecs, if they are bound to this shape of a stored chunk already.
+    /// The codecs bound to this shape of a stored chunk, if they are cached.
     pub(super) fn bound_chain(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
-        self.chains.bound(shape)
+        self.chains.get(shape)
     }
 
-    /// The codecs, bound to the shape of a stored chunk.
+    /// The codecs bound to the shape of a stored chunk.
     ///
     /// # Errors
     /// [`ArrayError::ChunkCodecs`] if they cannot be used on this shape.
-    pub fn chain_of(&self, coords: &[u64], shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
-        self.chains.of(&self.metadata, shape).map_err(|source| ArrayError::ChunkCodecs {
+    pub fn chain_for(&self, coords: &[u64], shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+        self.chains.get_or_bind(&self.metadata, shape).map_err(|source| ArrayError::ChunkCodecs {
             path: self.path.clone(),
             coords: coords.to_vec(),
             shape: shape.to_vec(),
@@ -130,40 +130,40 @@ impl Array {
         })
     }
 
-    /// The coordinates of the stored chunk with this key below the array's prefix; `None` if it is no chunk's.
+    /// The coordinates of the stored chunk with this key below the array's prefix; `None` if it is not the key of a chunk.
     #[must_use]
     pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
         self.chunk_keys.decode(below, self.metadata.shape.len())
     }
 
-    /// Where a stored chunk stands in the store.
+    /// The store and key of a stored chunk.
     ///
     /// # Errors
-    /// As [`Array::chunk_key`].
+    /// Those of [`Array::chunk_key`].
     pub fn stored_key(&self, coords: &[u64]) -> Result<StoredKey, ArrayError> {
         let key = self.chunk_key(coords)?;
         Ok(StoredKey { mount: Arc::clone(&self.mount), store: Arc::clone(&self.store), key })
     }
 
-    /// The dimensions of the array in the smallest chunks that are decoded on their own: the innermost inner chunks of a
-    /// sharded array, else the chunks.
+    /// The dimensions of the array divided into the smallest chunks that are decoded on their own: the innermost inner
+    /// chunks of a sharded array, else the chunks.
     #[must_use]
     pub fn decoded_axes(&self) -> &[ChunkAxis] {
         &self.decoded_axes
     }
 
-    /// The shape of these chunks, in the array's dimensions; `None` if they differ.
+    /// The shape of these chunks in the array's dimensions; `None` if their shapes differ.
     #[must_use]
     pub fn decoded_chunk_shape(&self) -> Option<Vec<u64>> {
         self.decoded_axes.iter().map(ChunkAxis::edge).collect()
     }
 }
 
-/// The grid of the chunks that are decoded on their own. Inner chunks are of one shape even where shards are not, and fill
-/// each shard: together they are a regular grid, over whole shards and so beyond the array's end.
+/// The grid of the chunks that are decoded on their own. Inner chunks have one shape even where shards differ, and they fill
+/// each shard: together they are a regular grid over whole shards, which may reach beyond the end of the array.
 fn decoded_axes(grid: &ChunkGrid, chain: &CodecChain) -> Vec<ChunkAxis> {
     let mut axes = grid.axes().to_vec();
-    // Where each dimension of the current shard space stands in the array's.
+    // The dimension of the array that each dimension of the current shard space is.
     let mut dims: Vec<usize> = (0..axes.len()).collect();
     let mut chain = chain;
     while let Some(sharding) = chain.sharding() {

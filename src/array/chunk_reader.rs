@@ -1,7 +1,7 @@
 //! [`ChunkReader`]: resolves and loads single chunks for an assembly.
 //!
 //! [`ChunkReader::try_resolve`] and [`ChunkReader::try_load`] use memory alone; what they cannot finish, they return as
-//! [`PendingWork`], which [`ChunkReader::run`] finishes (see "Answers from memory" in the module's documentation).
+//! [`PendingWork`], which [`ChunkReader::run`] finishes ([the rule](super#answers-from-memory-without-suspending)).
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ pub(super) enum PendingChunk {
 type FoundChunk = (ChunkLookup, Arc<[u64]>, CopyRegion);
 
 impl<'a> ChunkReader<'a> {
-    /// Resolves a chunk, as far as memory allows.
+    /// Resolves a chunk, as far as memory allows ([without suspending](super#answers-from-memory-without-suspending)).
     ///
     /// # Errors
     /// [`ArrayError::ChunkKey`].
@@ -89,7 +89,7 @@ impl<'a> ChunkReader<'a> {
         coords: ChunkCoords,
         window: CopyRegion,
     ) -> Result<Attempt<ResolvedChunk, PendingChunk>, ArrayError> {
-        let shape = self.array.shape_of(&coords);
+        let shape = self.array.chunk_shape_at(&coords);
         let Some(chain) = self.array.bound_chain(&shape) else {
             return Ok(Attempt::Pending(PendingChunk::Unknown { coords, shape, window }));
         };
@@ -112,7 +112,7 @@ impl<'a> ChunkReader<'a> {
         })
     }
 
-    /// Loads a piece of work, as far as memory allows.
+    /// Loads a piece of work, as far as memory allows ([without suspending](super#answers-from-memory-without-suspending)).
     pub(super) fn try_load(&self, work: ChunkWork) -> Attempt<LoadedChunk, Load> {
         match work {
             ChunkWork::Fill { shape, windows } => {
@@ -144,7 +144,7 @@ impl<'a> ChunkReader<'a> {
         };
         self.context.add_hits(elements.len() as u64);
         let within = |window: CopyRegion| match &rows {
-            Some(rows) => window.within(rows),
+            Some(rows) => window.relative_to(rows),
             None => window,
         };
         let windows = load.parts.into_iter().map(|(_, window)| within(window));
@@ -190,13 +190,13 @@ impl<'a> ChunkReader<'a> {
         window: CopyRegion,
     ) -> Result<Attempt<FoundChunk, (Arc<[u64]>, CopyRegion)>, ArrayError> {
         let key = self.array.stored_key(coords)?;
-        if let Some(lookup) = self.source.try_find(&key, chain, self.context) {
+        if let Some(lookup) = self.source.try_fetch_or_lookup(&key, chain, self.context) {
             return Ok(Attempt::Ready((lookup, shape, window)));
         }
         if let Some(part) = self.part_of_value(&key, chain, &shape, &window)
-            && let Some(lookup) = self.source.try_find(&key, &part.chain, self.context)
+            && let Some(lookup) = self.source.try_fetch_or_lookup(&key, &part.chain, self.context)
         {
-            let window = window.within(&part.rows);
+            let window = window.relative_to(&part.rows);
             return Ok(Attempt::Ready((lookup, part.rows.shape.into(), window)));
         }
         Ok(Attempt::Pending((shape, window)))
@@ -215,9 +215,9 @@ impl<'a> ChunkReader<'a> {
         let fetched_chain = part.as_ref().map_or(chain, |part| &part.chain);
         let source = self.source_for(chain, &shape, std::slice::from_ref(&window));
         let lookup = source.fetch_or_lookup(&key, fetched_chain, self.context).await?;
-        Ok(match (part, &lookup.part) {
+        Ok(match (part, &lookup.data) {
             (Some(part), ChunkData::Elements(_)) => {
-                let window = window.within(&part.rows);
+                let window = window.relative_to(&part.rows);
                 (lookup, part.rows.shape.into(), window)
             }
             _ => (lookup, shape, window),
@@ -230,7 +230,7 @@ impl<'a> ChunkReader<'a> {
             return Ok(chain);
         }
         let (array, coords, shape) = (Arc::clone(self.array), coords.to_vec(), shape.to_vec());
-        self.cpu.run(move || array.chain_of(&coords, &shape)).await?
+        self.cpu.run(move || array.chain_for(&coords, &shape)).await?
     }
 
     async fn load(&self, load: Load) -> Result<Progress, ArrayError> {
@@ -239,7 +239,7 @@ impl<'a> ChunkReader<'a> {
         let (ranges, mut windows): (Vec<_>, Vec<CopyRegion>) = parts.into_iter().unzip();
         if let Some(part) = part {
             for window in &mut windows {
-                *window = window.within(&part.rows);
+                *window = window.relative_to(&part.rows);
             }
             (chain, shape) = (part.chain, part.rows.shape.into());
         }
@@ -294,7 +294,7 @@ impl<'a> ChunkReader<'a> {
     fn source_for(&self, chain: &CodecChain, shape: &[u64], windows: &[CopyRegion]) -> &dyn ChunkSource {
         let uncached = self.uncached.filter(|_| {
             // Of a shard the index is found first, which all of its chunks need.
-            chain.sharding().is_none() && windows.iter().all(|window| window.needs_all(shape))
+            chain.sharding().is_none() && windows.iter().all(|window| window.covers(shape))
         });
         uncached.unwrap_or(self.source).as_ref()
     }

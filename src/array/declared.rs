@@ -9,19 +9,19 @@ use crate::key::NodePath;
 use crate::metadata::ArrayMetadata;
 use crate::store::Version;
 
-/// An array that another declares and that is served from a path of its own.
+/// An array that another array declares, and that is served from a path of its own.
 #[derive(Debug)]
 pub struct Declared {
     /// Its path.
     pub path: NodePath,
-    /// Its document for readers that do not know the convention, if that is short enough to be remembered.
+    /// Its document for readers that do not know the convention, if it is short enough to cache.
     pub rebased: Option<Arc<str>>,
     metadata: Arc<ArrayMetadata>,
     keys: ChunkKeyEncoding,
     array: OnceLock<Option<Arc<Array>>>,
 }
 
-/// The arrays that one declares, by their paths.
+/// The arrays that one array declares, by their paths.
 #[derive(Debug, Default)]
 pub struct DeclaredArrays {
     /// The version of the document that declares them; `None` if it declares none.
@@ -39,13 +39,13 @@ impl Declared {
         (!is_withheld).then(|| Self { path, rebased, metadata, keys, array: OnceLock::new() })
     }
 
-    /// The coordinates of its chunk that is stored under this key below the primary's prefix; `None` if there is none.
+    /// The coordinates of its chunk with this key below the primary's prefix; `None` if it is not the key of a chunk.
     #[must_use]
     pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
         self.keys.decode(below, self.metadata.shape.len())
     }
 
-    /// The array, without its attributes, as `bind` makes it of its metadata. That is asked once.
+    /// The array without its attributes, as `bind` returns it for its metadata. `bind` is called once.
     pub fn array(&self, bind: impl FnOnce(&Arc<ArrayMetadata>) -> Option<Arc<Array>>) -> Option<&Arc<Array>> {
         self.array.get_or_init(|| bind(&self.metadata)).as_ref()
     }

@@ -1,4 +1,5 @@
-//! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
+//! Opening of arrays that other arrays declare. Their documents are derived from that of the primary array, and their chunks
+//! are stored below its prefix.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use crate::metadata::ZarrFormat;
 use crate::metadata::dependents::{Reading, is_declared};
 
 impl NodeOpener {
-    /// The node at a path, where declarations are read in this way.
+    /// The node at a path, with declarations read strictly or leniently.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -35,7 +36,7 @@ impl NodeOpener {
         }
     }
 
-    /// The node that the nearest array above a path declares there. Boxed, since that array is opened for it.
+    /// The node that the nearest array above a path declares there. Boxed, because opening that array is recursive.
     pub(super) fn open_dependent(
         &self,
         path: NodePath,
@@ -51,8 +52,8 @@ impl NodeOpener {
         }
     }
 
-    /// The array that the nearest array above a path declares there, where nothing is stored. `None` if it declares
-    /// none that can be used.
+    /// The array that the nearest array above a path declares there, where nothing is stored; `None` if it declares none
+    /// that can be used.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`]: failures of the store.
@@ -69,7 +70,7 @@ impl NodeOpener {
         }
     }
 
-    /// The array that is declared at a path; `None` if nothing above declares any.
+    /// The array that is declared at a path; `None` if no array above declares one.
     async fn declared_at(
         &self,
         path: &NodePath,
@@ -79,7 +80,7 @@ impl NodeOpener {
         let Some((primary, located)) = self.hierarchy.locate_primary(path).await? else { return Ok(None) };
         let (declares, is_broken) = match self.find(&primary).await {
             Ok(opened) => (opened.is_some_and(|opened| declares(&opened)), false),
-            // It may be wrong about itself and right about its dependents.
+            // A document that is invalid for the primary may still declare its dependents correctly.
             Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => (true, true),
             Err(error) => return Err(error),
         };
@@ -88,19 +89,19 @@ impl NodeOpener {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
         let opened = match reading {
-            Reading::Lenient => self.memo.node(id, located_at, Box::pin(opening)).await,
-            // Rarely asked for: a reader's own check of what it wrote.
+            Reading::Lenient => self.cache.get_or_load(id, located_at, Box::pin(opening)).await,
+            // Rare: a client checks what it wrote.
             Reading::Strict => opening.await,
         };
         match opened {
-            // What is above is no array that anybody knows, nor does it declare anything.
+            // The node above is not a known kind of array, and it declares nothing.
             Err(ArrayError::Hierarchy(HierarchyError::NoSuchDependent { .. })) if is_broken => Ok(None),
             opened => opened.map(Some),
         }
     }
 
-    /// The arrays that the array at a path declares and that are served from paths of their own. `opened` is what was
-    /// opened there, if that can be: what is wrong about itself may be right about them.
+    /// The arrays that the array at a path declares and that are served from paths of their own. `opened` is that array, if
+    /// it can be opened: a document that is invalid for the array itself may still declare others correctly.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`]: failures of the store.
@@ -126,8 +127,8 @@ impl NodeOpener {
         }
     }
 
-    /// The dependents that an opened array declares, with its rebased document if that is asked for; `None` if it declares
-    /// none, or is none.
+    /// The dependents that an opened array declares, with their rebased documents if `is_rebased`; `None` if it declares none
+    /// or is a dependent itself.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].

@@ -1,4 +1,4 @@
-//! [`DirectSource`]: fetches chunks and decodes them, and remembers nothing.
+//! [`DirectSource`]: a [`ChunkSource`] that fetches and decodes chunks, and caches nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use crate::codec::{CodecChain, CodecError};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, StoreKind, Value};
 
-/// Ranges of a file are merged to no more than this: a file has no latency to save, and what is read at once is decoded
-/// while the rest is read.
+/// Ranges of a local file are merged up to this many bytes: a file has no latency to save, and smaller reads let decoding
+/// begin while the rest is read.
 const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
-    /// Ranges of one value that are at most this far apart are fetched as one, in bytes.
+    /// The most bytes between two ranges of one value that are fetched as one.
     pub coalesce_gap_bytes: u64,
-    /// The most bytes that ranges are merged to.
+    /// The most bytes of a merged range.
     pub coalesce_fetch_bytes: u64,
-    /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
+    /// The most requests to the store that one read has in flight: lookups of versions and fetches.
     pub concurrency: usize,
-    /// Bytes that may be fetched and decoded at a time, over all requests.
+    /// The most bytes that are being fetched and decoded for all requests.
     pub inflight_bytes: u64,
 }
 
@@ -52,12 +52,12 @@ impl Default for FetchOptions {
     }
 }
 
-/// Fetches and decodes, and remembers nothing.
+/// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
     cpu: ComputePool,
     options: FetchOptions,
-    /// Kilobytes that may be in flight.
+    /// A permit for each KiB that may be in flight.
     budget: Arc<Semaphore>,
     budget_kib: u32,
 }
@@ -72,14 +72,14 @@ impl DirectSource {
         Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
     }
 
-    /// Waits until so many bytes may be in flight. What is larger than the whole budget waits for all of it.
+    /// Waits until this many bytes may be in flight. A request larger than the budget waits for all of it.
     async fn reserve(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, self.budget_kib);
         // The semaphore is never closed.
         Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
     }
 
-    /// Reads one range of a value, at its version and exactly that range.
+    /// Reads exactly one range of a value at its version.
     async fn read(
         value: &StoredValue,
         range: Range<u64>,
@@ -95,7 +95,7 @@ impl DirectSource {
             let whole = range == (0..value.info.size);
             let requested = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
             let found = value.store.get(&value.key, requested, value.info.version.pin()).await?;
-            // Present when its version was asked for: an absence now is a change.
+            // The value existed when its version was looked up, so its absence is a change.
             let found = found.ok_or(StoreError::VersionChanged)?;
             if found.info.version != value.info.version {
                 return Err(StoreError::VersionChanged);
@@ -107,12 +107,12 @@ impl DirectSource {
         };
         let bytes =
             bytes.instrument(tracing::trace_span!(target: "zarrd::span", "fetch", bytes = length)).await;
-        context.fetched_since(start);
+        context.add_fetch_time(start);
         bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
     }
 
-    /// Reads what has to be read of a chunk in any case, whatever its version: all of it, or a shard's index. The bytes
-    /// are `None` where they are not what was hoped for, and have to be asked for anew.
+    /// Reads what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard. The bytes
+    /// are `None` where the store returned another range than was expected; they must be fetched again.
     async fn read_speculatively(
         key: &StoredKey,
         chain: &CodecChain,
@@ -130,14 +130,14 @@ impl DirectSource {
         let found = match key.store.get(&key.key, requested, None).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
-            // Shorter than any index: what is there is told as it is of any other value.
+            // The value is shorter than any index; its version is looked up like that of any other value.
             Err(StoreError::RangeNotSatisfiable { .. }) => {
                 drop(permit);
                 return Ok(key.lookup_version(context).await?.map(|value| (value, None)));
             }
             Err(source) => return Err(failed(source)),
         };
-        let value = key.at(found.info.clone());
+        let value = key.at_version(found.info.clone());
         value.record_validation(start);
         let size = value.info.size;
         let (expected, limit) = match chain.sharding() {
@@ -149,11 +149,11 @@ impl DirectSource {
             return Ok(Some((value, None)));
         }
         let bytes = found.bytes(limit).await;
-        context.fetched_since(start);
+        context.add_fetch_time(start);
         Ok(Some((value, Some(bytes.map_err(failed)?))))
     }
 
-    /// Decodes the index of the shard that stands at `shard` in a value.
+    /// Decodes the index of the shard at the bytes `shard` of a value.
     async fn decode_index(
         &self,
         value: &StoredValue,
@@ -184,7 +184,7 @@ impl DirectSource {
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
-    /// Decodes some parts of a value, one after the other, beside others unless they are all.
+    /// Decodes the parts of a job one after the other; in parallel with other jobs unless it is the only one.
     async fn decode_job(
         &self,
         value: &StoredValue,
@@ -231,7 +231,7 @@ impl DirectSource {
         let fetched = fetch.range.end - fetch.range.start;
         let parts = fetch.positions.len() as u64;
         let decoded = chain.decoded_bytes().saturating_mul(parts);
-        // What is decoded on the way to a part is let go of with it.
+        // Intermediate results of a part are freed with it, so at most one part per thread has them.
         let beside = chain.working_bytes() - chain.decoded_bytes();
         let working = beside.saturating_mul(parts.min(self.cpu.threads() as u64));
         let permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
@@ -250,7 +250,7 @@ impl DirectSource {
         Fetched { parts, _permit: permit }
     }
 
-    /// Decodes what was fetched at a time.
+    /// Decodes fetches that were ready at the same time.
     async fn decode_fetched(
         &self,
         value: &Arc<StoredValue>,
@@ -277,12 +277,12 @@ impl DirectSource {
         while let Some(job) = decoded.next().await {
             elements.extend(job);
         }
-        context.decoded_since(start);
+        context.add_decode_time(start);
         elements
     }
 }
 
-/// Parts that were fetched together, or their places and why they were not; and the room for what becomes of them.
+/// The parts of one fetch, or their positions and why they could not be fetched; and the share of the budget that they use.
 struct Fetched {
     parts: Result<Vec<JobPart>, (Vec<usize>, ArrayError)>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -310,24 +310,25 @@ impl ChunkSource for DirectSource {
         chain: &Arc<CodecChain>,
         context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
-        // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
+        // The stored size is not known; the decoded size is a safe estimate.
         let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
         let read = Self::read_speculatively(key, chain, context);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
         let Some((value, encoded)) = read.await? else {
-            return Ok(ChunkLookup::seen(None));
+            return Ok(ChunkLookup::version_only(None));
         };
-        let Some(encoded) = encoded else { return Ok(ChunkLookup::seen(Some(value))) };
+        let Some(encoded) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
         let (start, whole) = (Instant::now(), 0..value.info.size);
-        let part = if chain.sharding().is_some() {
+        let data = if chain.sharding().is_some() {
             ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
         } else {
             ChunkData::Elements(self.decode(&value, chain, &whole, encoded, false).await?)
         };
-        context.decoded_since(start);
-        Ok(ChunkLookup { value: Some(value), part })
+        context.add_decode_time(start);
+        Ok(ChunkLookup { value: Some(value), data })
     }
+
     async fn elements(
         &self,
         value: &Arc<StoredValue>,
@@ -364,7 +365,7 @@ impl ChunkSource for DirectSource {
             put(decode(vec![fetch(only).await]).await);
         } else {
             let concurrency = self.options.concurrency.clamp(1, fetches.len().max(1));
-            // What comes at a time, as from a file in memory, takes one way to the threads that decode.
+            // Fetches that are ready at the same time, as from a file in memory, take one hop to the threads that decode.
             let mut decoded = stream::iter(fetches)
                 .map(fetch)
                 .buffer_unordered(concurrency)
@@ -375,7 +376,7 @@ impl ChunkSource for DirectSource {
                 put(decoded);
             }
         }
-        // Every place is in exactly one fetch.
+        // Every position is in exactly one fetch.
         elements.into_iter().map(|outcome| outcome.unwrap_or(Err(ArrayError::Geometry))).collect()
     }
 

@@ -1,10 +1,40 @@
-//! Chunks in, elements out: plan → snapshot → fetch (async) → decode (cpu) → assemble.
+//! Reading arrays: plan → snapshot → fetch (async) → decode (cpu) → assemble.
 //!
-//! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A selection's cost is known from
-//! metadata alone ([`Plan`]); its versions are known before its bytes, or with them where all of them fit in one band
-//! ([`Snapshot`]); its elements come band by band in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded
-//! chunks and never learn whether there is a cache: `cache` implements the trait from above. Encoding formats and HTTP
-//! are not this room's business.
+//! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A [`Plan`] gives the cost of a selection
+//! from metadata alone. A [`Snapshot`] has the versions of its chunks, before any of their bytes are read, or with all
+//! elements where these fit in one segment. A [`Reader`] returns the elements segment by segment, in bounded memory. It gets
+//! decoded chunks from a [`ChunkSource`] and does not know whether that caches them: `cache` implements the trait from above.
+//! This module knows neither encoding formats of responses nor HTTP.
+//!
+//! # Steps of a read
+//!
+//! [`Reader`] splits a plan into segments. `assembly` schedules the chunks of one segment: it resolves each chunk, loads it,
+//! and copies it. `chunk_reader` does these steps for a single chunk; `resolve` goes through shard indexes, `partial_chunk`
+//! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to.
+//! [`DirectSource`] fetches and decodes.
+//!
+//! # Answers from memory without suspending
+//!
+//! Most reads are of cached chunks. A future for each of these would cost more than the chunk: an allocation, a task switch,
+//! and the state of all it might have to wait for. So some methods `x` have a twin `try_x`, by one rule:
+//!
+//! * `try_x` is not `async`. It uses memory alone: it neither suspends, nor starts I/O, nor waits for a load in flight.
+//! * If it returns a result, that is the result of `x`, no older than `x` would return it.
+//! * If it returns none, that says nothing about the value. The caller then calls `x`, which does all that `try_x` does not.
+//!
+//! Where a step has several parts, the twins are not two versions of one function. `try_x` returns an `Attempt`: either the
+//! result, or a pending value with all that was found so far. Only that value can be passed to `x`, which goes on from there
+//! and repeats nothing. So each part of a step is written once.
+//!
+//! | from memory | else | a miss leaves |
+//! |---|---|---|
+//! | [`ChunkSource::try_fetch_or_lookup`] | [`ChunkSource::fetch_or_lookup`] | nothing |
+//! | [`ChunkSource::try_elements`] | [`ChunkSource::elements`] | nothing |
+//! | [`ChunkSource::try_shard_index`] | [`ChunkSource::shard_index`] | nothing |
+//! | [`NodeOpener::try_find`] | [`NodeOpener::find`], which calls it first | nothing |
+//! | `ChunkReader::try_resolve` | `ChunkReader::run` | a `PendingChunk` |
+//! | `ChunkReader::try_load` | `ChunkReader::run` | a `Load` |
+//! | `Resolution::advance` | `Resolution::finish`, which calls it first | the `Resolution` itself |
 
 mod assembly;
 mod attempt;

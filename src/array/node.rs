@@ -1,4 +1,4 @@
-//! [`OpenNode`]: a node whose documents are parsed and bound, and [`NodeCache`]: what caches opened nodes.
+//! [`OpenNode`]: a node whose documents are parsed and bound, and [`NodeCache`]: the cache of such nodes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,21 +16,21 @@ use crate::key::NodePath;
 use crate::metadata::ChunkKeyEncodingMetadata;
 use crate::store::Version;
 
-/// Bytes that a node takes beside what its documents say.
+/// Bytes that a node takes beside the contents of its documents, about.
 const NODE_BYTES: u64 = 8 << 10;
 
-/// A node that was opened: parsed, and bound if it is an array.
+/// A node whose documents are parsed, and bound if it is an array.
 #[derive(Debug)]
 pub struct OpenNode {
-    /// Which documents, at which versions.
+    /// Its documents, at their versions.
     pub located: Located,
-    /// What they say.
+    /// The contents of the documents.
     pub node: Node,
-    /// What else there is to say of an array that is declared by another.
+    /// More about an array that another array declares.
     pub dependent: Option<Arc<Dependent>>,
-    /// The array, bound; why not, if its codecs cannot be used or it is a group.
+    /// The bound array; an error if its codecs cannot be used, or if the node is a group.
     pub(super) array: Result<Arc<Array>, ArrayError>,
-    /// The arrays that it declares, if anybody asked.
+    /// The arrays that it declares, once they were requested.
     pub(super) declared: OnceCell<Arc<DeclaredArrays>>,
 }
 
@@ -43,7 +43,7 @@ impl OpenNode {
         self.array.as_ref().map_err(Clone::clone)
     }
 
-    /// Bytes of memory that it takes, at most.
+    /// The most bytes of memory that it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let texts = self.dependent.as_ref().map_or(0, |dependent| dependent.text_bytes());
@@ -54,14 +54,14 @@ impl OpenNode {
         NODE_BYTES.saturating_add(metadata).saturating_add(texts)
     }
 
-    /// Whether this is an array that had no chunks which would have shown how their keys are written.
+    /// Whether this is an array of version 2 whose dimension separator is unknown, because no chunk was stored to show it.
     pub(super) fn is_separator_unknown(&self) -> bool {
         matches!(&self.node, Node::Array(array)
             if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified)
     }
 }
 
-/// What an opened node is remembered under.
+/// The key of an opened node in a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId {
     /// The mount's name.
@@ -72,52 +72,56 @@ pub struct NodeId {
     pub located: Located,
 }
 
-/// What a text was made of: documents at their versions, in one way.
+/// The key of a rendered text in a cache: the documents that it was rendered from, and its form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TextId {
     /// The mount's name.
     pub mount: Arc<str>,
     /// The node's path.
     pub path: NodePath,
-    /// What is made, in a word, or several.
+    /// What kind of text it is.
     pub form: Arc<str>,
     /// The versions of the documents.
     pub versions: Vec<Option<Version>>,
 }
 
-/// A text that was made of documents, with the version it goes under.
+/// A text that was rendered from documents, with its own version.
 pub type RenderedText = (Bytes, Version);
 
-/// The making of a text, to be run by whoever remembers it.
+/// Renders a text; `None` if there is nothing to render. The cache runs it on a miss.
 pub type TextFuture = BoxFuture<'static, Result<Option<RenderedText>, ArrayError>>;
 
-/// The opening of a node, to be run by whoever remembers it.
+/// Loads a node. The cache runs it on a miss.
 pub type LoadFuture = BoxFuture<'static, Result<Arc<OpenNode>, ArrayError>>;
 
-/// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
+/// A cache of opened nodes. Without its entries the server is slower, never wrong.
 #[async_trait]
 pub trait NodeCache: std::fmt::Debug + Send + Sync {
-    /// The node as it was when it was last opened, and when that began, if it is remembered. It may have changed since.
-    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
+    /// The node as it was last opened, and when that lookup began, if it is cached. It may have changed since.
+    fn latest(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         None
     }
 
-    /// The node, as remembered or by running `opening`, for documents that were located by a look that began at `looked`.
+    /// The node from the cache or from `load`, for documents that were located by a lookup that began at `located_at`.
     ///
     /// # Errors
-    /// Those of `opening`.
-    async fn node(
+    /// Those of `load`.
+    async fn get_or_load(
         &self,
         id: NodeId,
         located_at: Instant,
         load: LoadFuture,
     ) -> Result<Arc<OpenNode>, ArrayError>;
 
-    /// A text, as remembered or by running `making`; `None` if nothing is to be made.
+    /// A text from the cache or from `render`; `None` if there is nothing to render.
     ///
     /// # Errors
-    /// Those of `making`.
-    async fn text(&self, _id: TextId, render: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
+    /// Those of `render`.
+    async fn get_or_render(
+        &self,
+        _id: TextId,
+        render: TextFuture,
+    ) -> Result<Option<RenderedText>, ArrayError> {
         render.await
     }
 }

@@ -1,4 +1,4 @@
-//! Opening nodes, and remembering what was opened at which version.
+//! [`NodeOpener`]: opens the nodes of a mount, from the cache where their documents have not changed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,14 +22,19 @@ pub struct NodeOpener {
     pub(super) mount: Arc<str>,
     pub(super) hierarchy: Hierarchy,
     pub(super) limits: CodecLimits,
-    pub(super) memo: Arc<dyn NodeCache>,
+    pub(super) cache: Arc<dyn NodeCache>,
 }
 
 impl NodeOpener {
-    /// Opens nodes of `hierarchy` under the name of a mount, which keeps what is remembered of mounts apart.
+    /// Opens nodes of `hierarchy`. The mount's name keeps the entries of different mounts apart in the cache.
     #[must_use]
-    pub fn new(mount: Arc<str>, hierarchy: Hierarchy, limits: CodecLimits, memo: Arc<dyn NodeCache>) -> Self {
-        Self { mount, hierarchy, limits, memo }
+    pub fn new(
+        mount: Arc<str>,
+        hierarchy: Hierarchy,
+        limits: CodecLimits,
+        cache: Arc<dyn NodeCache>,
+    ) -> Self {
+        Self { mount, hierarchy, limits, cache }
     }
 
     /// The hierarchy.
@@ -38,11 +43,11 @@ impl NodeOpener {
         &self.hierarchy
     }
 
-    /// A text that is made of documents of these versions below a path, once for each version and form.
+    /// A text that `render` renders from documents of these versions below a path, once for each form and set of versions.
     ///
     /// # Errors
-    /// Those of `making`.
-    pub async fn text(
+    /// Those of `render`.
+    pub async fn rendered_text(
         &self,
         path: &NodePath,
         form: &str,
@@ -50,10 +55,10 @@ impl NodeOpener {
         render: TextFuture,
     ) -> Result<Option<RenderedText>, ArrayError> {
         let (mount, path, form) = (Arc::clone(&self.mount), path.clone(), form.into());
-        self.memo.text(TextId { mount, path, form, versions }, render).await
+        self.cache.get_or_render(TextId { mount, path, form, versions }, render).await
     }
 
-    /// Binds metadata as that of an array of this mount.
+    /// Binds the metadata of an array of this mount.
     ///
     /// # Errors
     /// [`ArrayError::Codecs`].
@@ -62,7 +67,7 @@ impl NodeOpener {
         Array::bind(mount, store, path.clone(), Arc::clone(metadata), &self.limits)
     }
 
-    /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
+    /// The node at a path as it is now. Where nothing is stored, it may be an array that another array declares.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -73,8 +78,8 @@ impl NodeOpener {
         }
     }
 
-    /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into, nor
-    /// whether an array above declares it, unless that is remembered.
+    /// The node at a path as it is now; `None` if no documents are stored there. This neither finds out why there are none,
+    /// nor whether an array above declares the node, unless that is cached.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -82,7 +87,7 @@ impl NodeOpener {
         if let Some((opened, _)) = self.try_find(path, Instant::now()) {
             return Ok(Some(opened));
         }
-        if let Some((opened, _)) = self.memo.last(&self.mount, path)
+        if let Some((opened, _)) = self.cache.latest(&self.mount, path)
             && opened.located.is_dependent()
             && Box::pin(self.hierarchy.is_declared_still(path, &opened.located)).await?
         {
@@ -97,16 +102,17 @@ impl NodeOpener {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, node) = (self.clone(), id.clone());
         let load = Box::pin(async move { opener.load(node).await });
-        let opened = self.memo.node(id.clone(), located_at, load).await?;
-        // By now there may be some.
+        let opened = self.cache.get_or_load(id.clone(), located_at, load).await?;
+        // By now there may be chunks, which show the separator.
         if opened.is_separator_unknown() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
     }
 
-    /// The node at a path, and when the look began that found it, new enough for a request that began then; `None` if it is
-    /// not remembered, or if whether it is still the same takes a closer look.
+    /// The node at a path, with the time at which the check that found it began: fresh enough for a request that began at
+    /// `began`. `None` if it is not cached, or cannot be revalidated without I/O
+    /// ([without suspending](super#answers-from-memory-without-suspending)).
     #[must_use]
     pub fn try_find(&self, path: &NodePath, began: Instant) -> Option<(Arc<OpenNode>, Instant)> {
-        let (opened, located_at) = self.memo.last(&self.mount, path)?;
+        let (opened, located_at) = self.cache.latest(&self.mount, path)?;
         if opened.is_separator_unknown() {
             return None;
         }

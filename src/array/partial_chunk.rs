@@ -31,7 +31,7 @@ impl PartialChunk {
         if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
             return None;
         }
-        let rows = CopyRegion::rows(windows.into_iter(), shape, item_bytes)?;
+        let rows = CopyRegion::row_range(windows.into_iter(), shape, item_bytes)?;
         let part = chain.part(rows.items.clone())?;
         let chunks = locations.len();
         let whole = locations.filter(|&location| source.prefers_whole(location, chain, &part)).count();

@@ -1,4 +1,5 @@
-//! From a window on a stored chunk to what must be loaded or filled: through shard indexes, at any depth.
+//! [`Resolution`]: from a window on a stored chunk to the parts that must be loaded or filled, through shard indexes of any
+//! depth.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,18 +15,18 @@ use crate::codec::sharding_indexed::ShardIndex;
 /// Parts of one value are loaded together up to this many decoded bytes.
 const GROUP_BYTES: u64 = 8 << 20;
 
-/// A piece of work that ends in elements of the answer.
+/// A piece of work that gives elements of the response.
 #[derive(Debug)]
 pub(super) enum ChunkWork {
-    /// There is no such chunk: fill its windows.
+    /// The chunk does not exist: fill its windows.
     Fill { shape: Arc<[u64]>, windows: Vec<CopyRegion> },
-    /// These are the elements of the chunk: show the window.
+    /// The elements of the chunk are known: copy the window.
     Copy { elements: Elements, shape: Arc<[u64]>, window: CopyRegion },
-    /// These parts of a value are to be loaded.
+    /// These parts of a value must be loaded.
     Load(Load),
 }
 
-/// Byte ranges of a value: each is to be decoded, and its window shown.
+/// Byte ranges of a value to decode, each with the window to copy.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) value: Arc<StoredValue>,
@@ -60,8 +61,8 @@ impl Resolution {
         shape: Arc<[u64]>,
         window: CopyRegion,
     ) -> Self {
-        let index = match lookup.part {
-            ChunkData::Nothing => None,
+        let index = match lookup.data {
+            ChunkData::NotRead => None,
             ChunkData::Index(index) => Some(index),
             ChunkData::Elements(elements) => {
                 let work = vec![ChunkWork::Copy { elements, shape, window }];
@@ -75,7 +76,8 @@ impl Resolution {
         Self { work: Vec::new(), unresolved: vec![Node { stored, index, chain, shape, window }] }
     }
 
-    /// Resolves what it can by indexes in memory, and says whether that is everything.
+    /// Resolves what it can by indexes in memory, and returns whether that is everything
+    /// ([without suspending](super#answers-from-memory-without-suspending)).
     pub(super) fn advance(&mut self, source: &dyn ChunkSource) -> bool {
         while let Some(mut node) = self.unresolved.pop() {
             if let Some((value, range)) = node.missing_index() {
@@ -124,7 +126,7 @@ impl Node {
     }
 
     /// Adds the work that it takes, and its inner shards to those that are unresolved: no deeper than the nesting that is
-    /// allowed where a chain is bound. A shard's index is known by now.
+    /// allowed where a chain is bound. The index of a shard must be known.
     fn resolve(self, work: &mut Vec<ChunkWork>, unresolved: &mut Vec<Self>) {
         let Self { stored, index, chain, shape, window } = self;
         let Some((value, range)) = stored else {
@@ -172,7 +174,7 @@ impl Node {
 }
 
 impl Load {
-    /// Adds loads of so many parts each that they decode to about [`GROUP_BYTES`], in the order of their bytes, so that
+    /// Adds the load as groups of parts that decode to about [`GROUP_BYTES`] each, in the order of their bytes, so that
     /// neighbours are fetched together.
     fn in_groups(mut self, work: &mut Vec<ChunkWork>) {
         let parts =

@@ -67,7 +67,7 @@ impl SegmentBuffer {
         let [LoadedChunk { shape, pieces }] = loaded else { return None };
         let [(Some(elements), window)] = &pieces[..] else { return None };
         let is_whole =
-            !is_variable && elements.items().len() == items_bytes && window.is_whole(shape, item_bytes);
+            !is_variable && elements.items().len() == items_bytes && window.is_identity(shape, item_bytes);
         is_whole.then(|| elements.clone())
     }
 

@@ -111,7 +111,7 @@ impl StoredKey {
         let now = Instant::now();
         match self.store.head(&self.key).await {
             Ok(info) => Ok(info.map(|info| {
-                let value = self.at(info);
+                let value = self.at_version(info);
                 value.record_validation(now);
                 value
             })),
@@ -121,7 +121,7 @@ impl StoredKey {
 
     /// The value under this key at a version.
     #[must_use]
-    pub fn at(&self, info: ValueInfo) -> Arc<StoredValue> {
+    pub fn at_version(&self, info: ValueInfo) -> Arc<StoredValue> {
         let Self { mount, store, key } = self.clone();
         Arc::new(StoredValue { mount, store, key, info, times: Mutex::default() })
     }
@@ -133,14 +133,14 @@ pub struct ChunkLookup {
     /// The value; `None` if there is none.
     pub value: Option<Arc<StoredValue>>,
     /// What was read of the value, at its version.
-    pub part: ChunkData,
+    pub data: ChunkData,
 }
 
 /// What was read of a stored value.
 #[derive(Clone, Debug)]
 pub enum ChunkData {
     /// Nothing: only its version is known.
-    Nothing,
+    NotRead,
     /// All its elements.
     Elements(Elements),
     /// The index of a shard.
@@ -150,7 +150,7 @@ pub enum ChunkData {
 impl ChunkLookup {
     /// The result of a lookup that read nothing; `None` if there is no value.
     #[must_use]
-    pub fn seen(value: Option<Arc<StoredValue>>) -> Self {
-        Self { value, part: ChunkData::Nothing }
+    pub fn version_only(value: Option<Arc<StoredValue>>) -> Self {
+        Self { value, data: ChunkData::NotRead }
     }
 }

@@ -29,7 +29,7 @@ pub enum CacheKind {
 impl CacheKind {
     /// The kind in metrics; the word never changes.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Decoded => "decoded",
             Self::Index => "index",
@@ -74,12 +74,12 @@ impl Caches {
 
     /// Removes the entries of the keys of a mount below a prefix, and returns how many they were.
     #[must_use]
-    pub fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
     }
 
     /// Removes about half of all entries.
-    pub fn forget_half(&self) {
+    pub fn evict_half(&self) {
         self.0.iter().for_each(|cache| cache.evict_half());
     }
 }

@@ -93,15 +93,15 @@ impl EncodedCache {
                 Join::Leader(leader, follower) => {
                     let Some(encode) = encode.take() else { break };
                     self.0.spawn_load(leader, encode);
-                    let abandoned = || Err(ArrayError::Abandoned { what: key.path.to_string() });
-                    return follower.wait().await.unwrap_or_else(abandoned);
+                    let cancelled = || Err(ArrayError::LoadCancelled { what: key.path.to_string() });
+                    return follower.wait().await.unwrap_or_else(cancelled);
                 }
             }
         }
         // The sources change faster than other callers encode them.
         match encode {
             Some(encode) => encode.await,
-            None => Err(ArrayError::Abandoned { what: key.path.to_string() }),
+            None => Err(ArrayError::LoadCancelled { what: key.path.to_string() }),
         }
     }
 }

@@ -12,13 +12,14 @@ use crate::array::{ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, Rendered
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};
 
-/// The part of the rest that is for texts: one in so many.
+/// The rest divided by this is for texts.
 const TEXT_SHARE: u64 = 2;
-/// One node or text may take at most one part in this many, so that the longest document fits, and others beside it.
+/// The bytes for nodes, or for texts, divided by this are the most that one may take: the longest document fits, and others
+/// beside it.
 const LARGEST_SHARE: u64 = 3;
 /// Bytes that the key of a text takes beside its path.
 const TEXT_BYTES: u64 = 400;
-/// The part of the cache that is for the latest versions: one in so many.
+/// The capacity divided by this is for the latest versions.
 const LATEST_SHARE: u64 = 16;
 /// Bytes that the versions of a node's documents take.
 const LATEST_BYTES: u64 = 300;
@@ -42,8 +43,8 @@ impl BoundedNodeCache {
         let weigh = |id: &NodeId, opened: &Arc<OpenNode>| {
             opened.memory_bytes().saturating_add(id.path.as_str().len() as u64)
         };
-        let weigh_text = |id: &TextId, made: &Option<RenderedText>| {
-            let text = made.as_ref().map_or(0, |(text, _)| text.len() as u64);
+        let weigh_text = |id: &TextId, rendered: &Option<RenderedText>| {
+            let text = rendered.as_ref().map_or(0, |(text, _)| text.len() as u64);
             text.saturating_add(id.path.as_str().len() as u64).saturating_add(TEXT_BYTES)
         };
         let latest =
@@ -59,7 +60,7 @@ impl BoundedNodeCache {
 
 #[async_trait]
 impl NodeCache for BoundedNodeCache {
-    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
+    fn latest(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         let (mount, path) = (Arc::clone(mount), path.clone());
         let name = (mount, path);
         let (located, when) = self.latest.get(&name)?;
@@ -67,7 +68,7 @@ impl NodeCache for BoundedNodeCache {
         Some((self.nodes.get(&NodeId { mount, path, located })?, when))
     }
 
-    async fn node(
+    async fn get_or_load(
         &self,
         id: NodeId,
         located_at: Instant,
@@ -79,14 +80,19 @@ impl NodeCache for BoundedNodeCache {
         }
         let since = self.latest.generation();
         let opened = self.nodes.get_or_load(&id, load).await;
-        let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
+        let opened =
+            opened.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.path.to_string() }))?;
         self.latest.insert(&(id.mount, id.path), &(id.located, located_at), since);
         Ok(opened)
     }
 
-    async fn text(&self, id: TextId, render: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
-        let made = self.texts.get_or_load(&id, render).await;
-        made.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
+    async fn get_or_render(
+        &self,
+        id: TextId,
+        render: TextFuture,
+    ) -> Result<Option<RenderedText>, ArrayError> {
+        let rendered = self.texts.get_or_load(&id, render).await;
+        rendered.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.path.to_string() }))
     }
 }
 

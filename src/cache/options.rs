@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::ZipBudget;
 
-/// The part of the bytes for decoded chunks that is for small responses: one in so many.
-const ANSWERS_SHARE: u64 = 16;
+/// The bytes for decoded chunks divided by this are for small responses.
+const RESPONSES_SHARE: u64 = 16;
 
 /// The capacities of the caches, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +28,8 @@ pub struct CacheOptions {
 impl CacheOptions {
     /// The part of [`CacheOptions::decoded_bytes`] that is for small responses.
     #[must_use]
-    pub const fn answers_bytes(&self) -> u64 {
-        self.decoded_bytes / ANSWERS_SHARE
+    pub const fn response_bytes(&self) -> u64 {
+        self.decoded_bytes / RESPONSES_SHARE
     }
 }
 

@@ -12,13 +12,13 @@ pub struct ResponseCache<T>(WeightedCache<Arc<str>, Weighed<T>>);
 
 /// A response and its bytes of memory.
 struct Weighed<T> {
-    answer: Arc<T>,
+    response: Arc<T>,
     bytes: u64,
 }
 
 impl<T> Clone for Weighed<T> {
     fn clone(&self) -> Self {
-        Self { answer: Arc::clone(&self.answer), bytes: self.bytes }
+        Self { response: Arc::clone(&self.response), bytes: self.bytes }
     }
 }
 
@@ -36,7 +36,7 @@ impl<T: Send + Sync + 'static> ResponseCache<T> {
     pub fn get(&self, request: &str) -> Option<Arc<T>> {
         let entry = self.0.get(request);
         self.0.add_misses(usize::from(entry.is_none()));
-        entry.map(|entry| entry.answer)
+        entry.map(|entry| entry.response)
     }
 
     /// Whether a response that takes this many bytes of memory is small enough for the cache.
@@ -46,19 +46,19 @@ impl<T: Send + Sync + 'static> ResponseCache<T> {
     }
 
     /// Removes about half of the responses.
-    pub fn forget_half(&self) {
+    pub fn evict_half(&self) {
         self.0.evict_half();
     }
 
     /// Caches a response that takes this many bytes of memory.
-    pub fn insert(&self, request: &str, answer: T, bytes: u64) {
-        let entry = Weighed { answer: Arc::new(answer), bytes };
+    pub fn insert(&self, request: &str, response: T, bytes: u64) {
+        let entry = Weighed { response: Arc::new(response), bytes };
         self.0.insert(&request.into(), &entry, self.0.generation());
     }
 
     /// Removes all responses, and returns how many they were. They are cheap to compute again from the other caches, so a
     /// purge does not select among them.
-    pub fn forget(&self) -> u64 {
+    pub fn purge(&self) -> u64 {
         self.0.purge(|_| true)
     }
 

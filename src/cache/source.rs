@@ -25,7 +25,7 @@ use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StorePrefix;
 
-/// The part of the bytes for indexes that is for versions: one in so many.
+/// The bytes for indexes divided by this are for versions.
 const VERSIONS_SHARE: u64 = 4;
 /// Chunks of at most this many bytes are always decoded whole: that takes no longer than the rest of a request.
 const ALWAYS_WHOLE_BYTES: u64 = 64 << 10;
@@ -93,7 +93,7 @@ impl CachedSource {
     /// A source that caches what `inner` returns.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded_bytes = options.decoded_bytes - options.answers_bytes();
+        let decoded_bytes = options.decoded_bytes - options.response_bytes();
         let decoded = WeightedCache::new(decoded_bytes, |id: &DecodedKey, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
@@ -124,15 +124,16 @@ impl CachedSource {
             return;
         };
         let id = DecodedKey::for_value(value, chain);
-        match &found.part {
-            ChunkData::Nothing => return,
+        match &found.data {
+            ChunkData::NotRead => return,
             ChunkData::Elements(elements) => self.decoded.insert(&id, elements, since.decoded),
             ChunkData::Index(index) => self.indexes.insert(&id, index, since.indexes),
         }
         self.versions.record_version(value);
     }
 
-    /// Loads what was leaders, in a task that no single caller can end by leaving; it ends when all have left.
+    /// Loads the parts of a value that these leaders stand for, in a task that is cancelled only when all of their followers
+    /// are dropped.
     fn spawn_load(
         &self,
         value: &Arc<StoredValue>,
@@ -211,9 +212,14 @@ impl ChunkSource for CachedSource {
         Some(Arc::new(UncachedSource::new(inner, move |chunks| decoded.add_misses(chunks))))
     }
 
-    fn try_find(&self, key: &StoredKey, chain: &CodecChain, context: &ReadContext) -> Option<ChunkLookup> {
+    fn try_fetch_or_lookup(
+        &self,
+        key: &StoredKey,
+        chain: &CodecChain,
+        context: &ReadContext,
+    ) -> Option<ChunkLookup> {
         let id = DecodedKey::for_value(&self.versions.latest_version(key)?, chain);
-        let part = if chain.sharding().is_some() {
+        let data = if chain.sharding().is_some() {
             ChunkData::Index(self.indexes.get(&id)?)
         } else {
             ChunkData::Elements(self.decoded.get(&id)?)
@@ -221,10 +227,10 @@ impl ChunkSource for CachedSource {
         if !id.value.is_fresh(context) {
             return None;
         }
-        if matches!(part, ChunkData::Elements(_)) {
+        if matches!(data, ChunkData::Elements(_)) {
             context.add_hits(1);
         }
-        Some(ChunkLookup { value: Some(id.value), part })
+        Some(ChunkLookup { value: Some(id.value), data })
     }
 
     fn try_elements(
@@ -261,21 +267,21 @@ impl ChunkSource for CachedSource {
     ) -> LoadResult<ChunkLookup> {
         let is_cached = || self.has_required_part(key, chain);
         if is_cached() {
-            return Ok(ChunkLookup::seen(self.versions.lookup_version(key, context).await?));
+            return Ok(ChunkLookup::version_only(self.versions.lookup_version(key, context).await?));
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
         let since = Generations { decoded: self.decoded.generation(), indexes: self.indexes.generation() };
         let on_read = move |found: &ChunkLookup| source.insert_decoded(found, &bound, since);
         let (found, is_own) =
             self.versions.fetch_or_lookup(&self.inner, key, chain, context, is_cached, on_read).await?;
-        match (&found.part, is_own) {
+        match (&found.data, is_own) {
             (ChunkData::Elements(_), true) => {
                 self.decoded.add_misses(1);
                 context.add_misses(1);
             }
             (ChunkData::Elements(_), false) => context.add_hits(1),
             (ChunkData::Index(_), true) => self.indexes.add_misses(1),
-            (ChunkData::Index(_), false) | (ChunkData::Nothing, _) => {}
+            (ChunkData::Index(_), false) | (ChunkData::NotRead, _) => {}
         }
         Ok(found)
     }
@@ -318,8 +324,8 @@ impl ChunkSource for CachedSource {
         }
         context.add_misses(missed as u64);
         context.add_hits(ranges.len().saturating_sub(missed) as u64);
-        let abandoned = || Err(ArrayError::Abandoned { what: value.key.to_string() });
-        elements.into_iter().map(|outcome| outcome.unwrap_or_else(abandoned)).collect()
+        let cancelled = || Err(ArrayError::LoadCancelled { what: value.key.to_string() });
+        elements.into_iter().map(|outcome| outcome.unwrap_or_else(cancelled)).collect()
     }
 
     async fn shard_index(
@@ -342,6 +348,6 @@ impl ChunkSource for CachedSource {
             Ok(index)
         };
         let index = self.indexes.get_or_load(&id, Box::pin(load)).await;
-        index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.value.key.to_string() }))
+        index.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.value.key.to_string() }))
     }
 }

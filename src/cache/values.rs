@@ -66,7 +66,7 @@ impl ValueCache {
 
     /// The store of a mount with its small values cached. What it returns may be as old as `policy` allows.
     #[must_use]
-    pub fn over(&self, mount: &str, store: SharedStore, policy: CachePolicy) -> SharedStore {
+    pub fn wrap(&self, mount: &str, store: SharedStore, policy: CachePolicy) -> SharedStore {
         // Values that are in memory already need no cache.
         if store.kind() == StoreKind::Memory {
             return store;
@@ -291,7 +291,7 @@ mod tests {
     fn opened() -> (TempDir, SharedStore) {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-        let store = ValueCache::new(16 << 20).over("m", Arc::new(store), CachePolicy::Always);
+        let store = ValueCache::new(16 << 20).wrap("m", Arc::new(store), CachePolicy::Always);
         (directory, store)
     }
 
@@ -363,7 +363,7 @@ mod tests {
         fs::write(directory.path().join("a"), "one").unwrap();
         let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-        let store = ValueCache::new(16 << 20).over("m", store, CachePolicy::Uncached);
+        let store = ValueCache::new(16 << 20).wrap("m", store, CachePolicy::Uncached);
         assert!(!is_kept(&store, "a", ByteRange::Whole).await);
         let head = async || store.head(&key("a")).await.unwrap().unwrap().version;
         let (one, two) = (head().await, head().await);
@@ -386,7 +386,7 @@ mod tests {
                 ByteRange::Suffix(3),
                 ByteRange::From(10),
             ] {
-                let answer = async |store: &dyn Store| match store.get(&key("a"), range, if_match).await {
+                let get = async |store: &dyn Store| match store.get(&key("a"), range, if_match).await {
                     Ok(value) => {
                         let value = value.unwrap();
                         let (info, range) = (value.info.clone(), value.range.clone());
@@ -394,9 +394,9 @@ mod tests {
                     }
                     Err(error) => Err(error.to_string()),
                 };
-                let expected = answer(&inner).await;
+                let expected = get(&inner).await;
                 for _ in 0..3 {
-                    assert_eq!(answer(&*store).await, expected, "{range:?} {if_match:?}");
+                    assert_eq!(get(&*store).await, expected, "{range:?} {if_match:?}");
                 }
             }
         }

@@ -111,7 +111,7 @@ impl VersionIndex {
     ) -> LoadResult<(ChunkLookup, bool)> {
         let name = ((Arc::clone(&key.mount), key.key.clone()), chain.id());
         // Another read may have cached the chunk by now; which version is stored, a lookup says.
-        let cached = |_: &_| is_cached().then(|| Ok(ChunkLookup::seen(None)));
+        let cached = |_: &_| is_cached().then(|| Ok(ChunkLookup::version_only(None)));
         let follower = match self.reads.join_one(&name, self.latest.generation(), cached) {
             Join::Leader(leader, follower) => {
                 let (source, key, chain) = (Arc::clone(source), key.clone(), Arc::clone(chain));
@@ -135,14 +135,16 @@ impl VersionIndex {
                 let value = value?;
                 return Ok(match shared.transpose()? {
                     Some(found) if version(found.value.as_ref()) == version(value.as_ref()) => (found, false),
-                    Some(_) | None => (ChunkLookup::seen(value), false),
+                    Some(_) | None => (ChunkLookup::version_only(value), false),
                 });
             }
-            Join::Hit(_) => return Ok((ChunkLookup::seen(self.lookup_version(key, context).await?), false)),
+            Join::Hit(_) => {
+                return Ok((ChunkLookup::version_only(self.lookup_version(key, context).await?), false));
+            }
         };
         match follower.wait().await {
             Some(found) => found.map(|found| (found, true)),
-            None => Ok((ChunkLookup::seen(self.lookup_version(key, context).await?), false)),
+            None => Ok((ChunkLookup::version_only(self.lookup_version(key, context).await?), false)),
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) type LoadResult<T> = Result<T, ArrayError>;
 pub(crate) const LOAD_ATTEMPTS: usize = 4;
 /// The overhead of an entry beside its key and value, about, in bytes.
 const ENTRY_BYTES: u64 = 300;
-/// One entry may take at most one part in this many of the capacity; a larger one would evict too many others.
+/// The capacity divided by this is the most that one entry may take; a larger one would evict too many others.
 const LARGEST_SHARE: u64 = 10;
 
 /// A cache of entries by key, which evicts the least used.
@@ -80,7 +80,7 @@ where
         Self::with_largest(capacity_bytes, LARGEST_SHARE, weigh)
     }
 
-    /// The same, where one entry may take at most one part in `share` of the capacity.
+    /// The same, where one entry may take at most the capacity divided by `share`.
     pub(crate) fn with_largest(capacity_bytes: u64, share: u64, weigh: fn(&K, &T) -> u64) -> Self {
         // moka's weights have 32 bits; nothing of 4 GiB is ever cached.
         let weigher =

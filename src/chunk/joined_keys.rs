@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::metadata::Separator;
 
-/// `c`, then each coordinate after a separator.
+/// Appends the key of the encoding `default`: `c`, then each coordinate after a separator.
 pub(super) fn push_default(key: &mut String, separator: Separator, coords: &[u64]) {
     key.push('c');
     for coord in coords {
@@ -14,7 +14,7 @@ pub(super) fn push_default(key: &mut String, separator: Separator, coords: &[u64
     }
 }
 
-/// The coordinates joined by a separator; `0` for rank 0.
+/// Appends the key of the encoding `v2`: the coordinates joined by a separator; `0` for rank 0.
 pub(super) fn push_v2(key: &mut String, separator: Separator, coords: &[u64]) {
     if coords.is_empty() {
         key.push('0');
@@ -28,7 +28,7 @@ pub(super) fn push_v2(key: &mut String, separator: Separator, coords: &[u64]) {
     }
 }
 
-/// The opposite of [`push_default`].
+/// The inverse of [`push_default`]; `None` if the key is not in its canonical spelling.
 pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
     match (key.strip_prefix('c')?, rank) {
         ("", 0) => Some(Vec::new()),
@@ -36,7 +36,7 @@ pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Op
     }
 }
 
-/// The opposite of [`push_v2`].
+/// The inverse of [`push_v2`]; `None` if the key is not in its canonical spelling.
 pub(super) fn v2_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
     match (key, rank) {
         ("0", 0) => Some(Vec::new()),

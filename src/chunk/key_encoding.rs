@@ -1,6 +1,6 @@
 //! [`ChunkKeyEncoding`]: a chunk's coordinates as a key (Zarr core 3.1, "Chunk key encoding").
 //!
-//! What extensions make of keys is in `extended_keys`.
+//! The encodings of extensions are in `extended_keys`.
 
 use super::extended_keys;
 use super::joined_keys::{default_coords, push_default, push_v2, v2_coords};
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_spelt_as_the_specification_spells_them() {
+    fn keys_are_those_of_the_specification() {
         use ChunkKeyEncodingMetadata::{Default, V2, V2Unspecified};
         for (metadata, coords, key) in [
             (Default(Separator::Slash), &[1u64, 23, 45][..], "c/1/23/45"),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_canonical_spelling_of_a_key_is_read_back() {
+    fn decodes_only_the_canonical_spelling_of_a_key() {
         let encoding = ChunkKeyEncoding::canonical();
         for key in [
             "c/00",

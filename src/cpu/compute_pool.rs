@@ -179,10 +179,10 @@ impl ComputePool {
 
 /// Asserts that work on a document of this many bytes may run on this thread: long work must not run on a thread of the
 /// reactor. Does nothing without debug assertions.
-pub(crate) fn expects_pool(bytes: usize) {
+pub(crate) fn expect_pool_for(bytes: usize) {
     debug_assert!(
         bytes as u64 <= LONG_DOCUMENT_BYTES || pool::on_pool_thread() || Handle::try_current().is_err(),
-        "work on a document of {bytes} bytes, on a thread that answers"
+        "work on a document of {bytes} bytes on a thread of the reactor"
     );
 }
 
@@ -257,10 +257,10 @@ mod tests {
     async fn rejects_long_documents_on_reactor_threads() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
-        assert_eq!(cpu.run(move || expects_pool(long)).await, Ok(()));
-        assert_eq!(cpu.spawn_future(async move { expects_pool(long) }).await, Ok(()));
-        expects_pool(long - 1);
-        assert_eq!(run_inline(|| expects_pool(long)), Err(ComputePoolError::Panicked));
+        assert_eq!(cpu.run(move || expect_pool_for(long)).await, Ok(()));
+        assert_eq!(cpu.spawn_future(async move { expect_pool_for(long) }).await, Ok(()));
+        expect_pool_for(long - 1);
+        assert_eq!(run_inline(|| expect_pool_for(long)), Err(ComputePoolError::Panicked));
     }
 
     #[tokio::test]

@@ -10,6 +10,6 @@ mod compute_pool;
 mod drop_on_pool;
 mod pool;
 
-pub(crate) use compute_pool::expects_pool;
+pub(crate) use compute_pool::expect_pool_for;
 pub use compute_pool::{ComputePool, ComputePoolError, ComputePoolOptions};
 pub use drop_on_pool::DropOnPool;

@@ -1,8 +1,8 @@
-//! [`Pool`]: threads that take work from one queue, first come first served.
+//! [`Pool`]: threads that run tasks from one queue in the order of their arrival.
 //!
-//! A thread without work sleeps at once. What comes is long compared to waking up, and threads that spin for it would
-//! take the cores from those who bring it. Of those that sleep, the last to fall asleep is woken: what it worked with is
-//! still in the caches of its core, and most often the next piece of work goes on with that. Task that panics ends alone.
+//! A thread without a task sleeps at once: tasks are long compared to a wake-up, and threads that spin would take the cores
+//! from the threads that bring tasks. A new task wakes the thread that fell asleep last, because its data is still in the
+//! caches of its core, and the next task most often goes on with that data. A task that panics ends alone.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

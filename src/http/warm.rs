@@ -159,8 +159,11 @@ impl Prefetch<'_> {
         let mut room = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
         let mut met_bound = false;
         let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
-            let elements =
-                array.grid().shape_of(&coords).iter().fold(1, |all: u64, edge| all.saturating_mul(*edge));
+            let elements = array
+                .grid()
+                .chunk_shape_at(&coords)
+                .iter()
+                .fold(1, |all: u64, edge| all.saturating_mul(*edge));
             if takes_room {
                 let Some(left) = room.checked_sub(elements.saturating_mul(item_bytes)) else {
                     met_bound = true;
@@ -188,7 +191,7 @@ impl Prefetch<'_> {
 
     /// Reads the index of a shard.
     async fn index(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
-        let chain = array.chain_of(&coords, &array.grid().shape_of(&coords))?;
+        let chain = array.chain_for(&coords, &array.grid().chunk_shape_at(&coords))?;
         let trace = state.reader().read_context(array.mount());
         let found =
             state.reader().source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;

@@ -182,7 +182,7 @@ impl Context {
     /// All elements of an array with so many dimensions, of a range of the first of them.
     pub(super) async fn rows(&self, array: &Arc<Array>, rows: Range<u64>) -> Result<Cells, ArrayError> {
         let shape = &array.metadata().shape;
-        let mut axes: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        let mut axes: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::full(length)).collect();
         if let Some(first) = axes.first_mut() {
             let end = rows.end.min(first.count);
             *first = first.part(rows.start.min(end), end.saturating_sub(rows.start));

@@ -83,8 +83,8 @@ pub(in crate::http) async fn purge(
     let cpu = state.cpu().clone();
     // Everything is looked at once: that is work for a thread of its own.
     let purged = cpu.run(move || {
-        let forgotten = state.caches().forget(&mount.remembered_as, path.prefix());
-        Purged { forgotten, answers: state.answers().forget() }
+        let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
+        Purged { forgotten, answers: state.answers().purge() }
     });
     Ok(Json(purged.await?))
 }

@@ -110,7 +110,7 @@ impl Chunk {
         let _turn = shared.room().encoder(self.rechunked.working_bytes()).await;
         let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
         let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
-        trace.encoded_since(start);
+        trace.add_encode_time(start);
         let failed = |source| ArrayError::ChunkCodecs {
             path: self.named.path.clone(),
             coords: self.named.coords.clone(),
