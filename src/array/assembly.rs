@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use futures::future::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::attempt::Attempt;
 use super::chunk_reader::{ChunkReader, LoadedChunk, PendingWork, Progress, ResolvedChunk, Versions};
 use super::error::ArrayError;
-use super::plan::{Plan, Segment};
+use super::from_memory::FromMemory;
+use super::plan::{Plan, ResponseSegment};
 use super::resolve::ChunkWork;
 use super::segment_buffer::SegmentBuffer;
 use super::snapshot::{Chunks, REVALIDATE_BATCH};
@@ -41,7 +41,7 @@ pub(super) struct Assembled {
 /// Assembles one segment of a plan from the chunks that `reader` reads.
 pub(super) async fn assemble(
     plan: &Plan,
-    segment: &Segment,
+    segment: &ResponseSegment,
     reader: &ChunkReader<'_>,
 ) -> Result<Assembled, ArrayError> {
     let array = plan.array();
@@ -49,7 +49,7 @@ pub(super) async fn assemble(
     let assembly = Assembly {
         plan,
         reader,
-        limits: Limits::new(array.decoded_bytes(), array.is_sharded()),
+        limits: AssemblyLimits::new(array.decoded_bytes(), array.is_sharded()),
         unstarted: window.split_by_chunks(array.grid().axes()),
         started: 0,
         work: VecDeque::new(),
@@ -65,14 +65,14 @@ pub(super) async fn assemble(
 }
 
 /// How many chunks of a segment are worked on at a time.
-struct Limits {
+struct AssemblyLimits {
     resolving: usize,
     loading: usize,
     /// Loaded chunks that are copied together.
     copying: usize,
 }
 
-impl Limits {
+impl AssemblyLimits {
     /// The limits for chunks that decode to this many bytes.
     fn new(decoded_bytes: u64, is_sharded: bool) -> Self {
         let held = usize::try_from(HELD_BYTES / decoded_bytes.max(1)).unwrap_or(usize::MAX);
@@ -90,7 +90,7 @@ impl Limits {
 struct Assembly<'a, C, R, F> {
     plan: &'a Plan,
     reader: &'a ChunkReader<'a>,
-    limits: Limits,
+    limits: AssemblyLimits,
     /// The chunks that are not resolved yet, with the part of the segment that each is copied to.
     unstarted: C,
     /// How many chunks were taken from `unstarted`.
@@ -175,8 +175,8 @@ where
     /// Loads a piece of work from memory, or starts a future that does.
     fn start_load(&mut self, work: ChunkWork) {
         match self.reader.try_load(work) {
-            Attempt::Ready(loaded) => self.loaded.push(loaded),
-            Attempt::Pending(load) => {
+            FromMemory::Ready(loaded) => self.loaded.push(loaded),
+            FromMemory::Pending(load) => {
                 self.loading += 1;
                 self.in_flight.push((self.run)(PendingWork::Load(load)));
             }
@@ -186,8 +186,8 @@ where
     /// Resolves a chunk from memory, or starts a future that does.
     fn start_resolve(&mut self, coords: ChunkCoords, window: CopyRegion) -> Result<(), ArrayError> {
         match self.reader.try_resolve(coords, window)? {
-            Attempt::Ready(resolved) => self.record_resolved(resolved),
-            Attempt::Pending(chunk) => {
+            FromMemory::Ready(resolved) => self.record_resolved(resolved),
+            FromMemory::Pending(chunk) => {
                 self.resolving += 1;
                 self.in_flight.push((self.run)(PendingWork::Resolve(chunk)));
             }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use futures::future::Either;
 
-use super::attempt::Attempt;
 use super::bound_array::Array;
 use super::chunk_source::{ChunkLocation, ChunkSource};
 use super::error::ArrayError;
+use super::from_memory::FromMemory;
 use super::partial_chunk::PartialChunk;
 use super::read_context::ReadContext;
-use super::resolve::{ChunkWork, Load, Resolution};
+use super::resolve::{ChunkLoad, ChunkWork, Resolution};
 use super::snapshot::Snapshot;
 use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::{ChunkCoords, CopyRegion, Elements};
@@ -59,7 +59,7 @@ pub(super) struct ResolvedChunk {
 /// Work that memory alone could not finish.
 pub(super) enum PendingWork {
     Resolve(PendingChunk),
-    Load(Load),
+    Load(ChunkLoad),
 }
 
 /// What became of [`PendingWork`].
@@ -88,45 +88,45 @@ impl<'a> ChunkReader<'a> {
         &self,
         coords: ChunkCoords,
         window: CopyRegion,
-    ) -> Result<Attempt<ResolvedChunk, PendingChunk>, ArrayError> {
+    ) -> Result<FromMemory<ResolvedChunk, PendingChunk>, ArrayError> {
         let shape = self.array.chunk_shape_at(&coords);
         let Some(chain) = self.array.bound_chain(&shape) else {
-            return Ok(Attempt::Pending(PendingChunk::Unknown { coords, shape, window }));
+            return Ok(FromMemory::Pending(PendingChunk::Unknown { coords, shape, window }));
         };
         let found = match self.versions {
             Versions::Newest => self.try_find(&coords, &chain, shape, window)?,
-            Versions::Snapshot(snapshot) => Attempt::Ready((snapshot.lookup_of(&coords), shape, window)),
+            Versions::Snapshot(snapshot) => FromMemory::Ready((snapshot.lookup_of(&coords), shape, window)),
         };
         let (lookup, shape, window) = match found {
-            Attempt::Ready(found) => found,
-            Attempt::Pending((shape, window)) => {
-                return Ok(Attempt::Pending(PendingChunk::Unknown { coords, shape, window }));
+            FromMemory::Ready(found) => found,
+            FromMemory::Pending((shape, window)) => {
+                return Ok(FromMemory::Pending(PendingChunk::Unknown { coords, shape, window }));
             }
         };
         let value = lookup.value.clone();
         let mut resolution = Resolution::new(lookup, chain, shape, window);
         Ok(if resolution.advance(self.source.as_ref()) {
-            Attempt::Ready(ResolvedChunk { coords, value, work: resolution.into_work() })
+            FromMemory::Ready(ResolvedChunk { coords, value, work: resolution.into_work() })
         } else {
-            Attempt::Pending(PendingChunk::Found { coords, value, resolution })
+            FromMemory::Pending(PendingChunk::Found { coords, value, resolution })
         })
     }
 
     /// Loads a piece of work, as far as memory allows ([without suspending](super#answers-from-memory-without-suspending)).
-    pub(super) fn try_load(&self, work: ChunkWork) -> Attempt<LoadedChunk, Load> {
+    pub(super) fn try_load(&self, work: ChunkWork) -> FromMemory<LoadedChunk, ChunkLoad> {
         match work {
             ChunkWork::Fill { shape, windows } => {
                 let pieces = windows.into_iter().map(|window| (None, window)).collect();
-                Attempt::Ready(LoadedChunk { shape, pieces })
+                FromMemory::Ready(LoadedChunk { shape, pieces })
             }
             ChunkWork::Copy { elements, shape, window } => {
-                Attempt::Ready(LoadedChunk { shape, pieces: vec![(Some(elements), window)] })
+                FromMemory::Ready(LoadedChunk { shape, pieces: vec![(Some(elements), window)] })
             }
             ChunkWork::Load(load) => self.try_load_parts(load),
         }
     }
 
-    fn try_load_parts(&self, load: Load) -> Attempt<LoadedChunk, Load> {
+    fn try_load_parts(&self, load: ChunkLoad) -> FromMemory<LoadedChunk, ChunkLoad> {
         let cached = |chain: &CodecChain| {
             let parts = load.parts.iter();
             parts
@@ -140,7 +140,7 @@ impl<'a> ChunkReader<'a> {
         {
             (elements, Some(part.rows))
         } else {
-            return Attempt::Pending(load);
+            return FromMemory::Pending(load);
         };
         self.context.add_hits(elements.len() as u64);
         let within = |window: CopyRegion| match &rows {
@@ -150,7 +150,7 @@ impl<'a> ChunkReader<'a> {
         let windows = load.parts.into_iter().map(|(_, window)| within(window));
         let pieces = elements.into_iter().map(Some).zip(windows).collect();
         let shape = rows.as_ref().map_or(load.shape, |rows| rows.shape.as_slice().into());
-        Attempt::Ready(LoadedChunk { shape, pieces })
+        FromMemory::Ready(LoadedChunk { shape, pieces })
     }
 
     /// Finishes work that is pending.
@@ -188,18 +188,18 @@ impl<'a> ChunkReader<'a> {
         chain: &CodecChain,
         shape: Arc<[u64]>,
         window: CopyRegion,
-    ) -> Result<Attempt<FoundChunk, (Arc<[u64]>, CopyRegion)>, ArrayError> {
+    ) -> Result<FromMemory<FoundChunk, (Arc<[u64]>, CopyRegion)>, ArrayError> {
         let key = self.array.stored_key(coords)?;
         if let Some(lookup) = self.source.try_fetch_or_lookup(&key, chain, self.context) {
-            return Ok(Attempt::Ready((lookup, shape, window)));
+            return Ok(FromMemory::Ready((lookup, shape, window)));
         }
         if let Some(part) = self.part_of_value(&key, chain, &shape, &window)
             && let Some(lookup) = self.source.try_fetch_or_lookup(&key, &part.chain, self.context)
         {
             let window = window.relative_to(&part.rows);
-            return Ok(Attempt::Ready((lookup, part.rows.shape.into(), window)));
+            return Ok(FromMemory::Ready((lookup, part.rows.shape.into(), window)));
         }
-        Ok(Attempt::Pending((shape, window)))
+        Ok(FromMemory::Pending((shape, window)))
     }
 
     /// Finds what is stored of a chunk now, or of the part of it that a window needs.
@@ -233,9 +233,9 @@ impl<'a> ChunkReader<'a> {
         self.cpu.run(move || array.chain_for(&coords, &shape)).await?
     }
 
-    async fn load(&self, load: Load) -> Result<Progress, ArrayError> {
+    async fn load(&self, load: ChunkLoad) -> Result<Progress, ArrayError> {
         let part = self.part_of_all(&load);
-        let Load { value, mut chain, mut shape, parts } = load;
+        let ChunkLoad { value, mut chain, mut shape, parts } = load;
         let (ranges, mut windows): (Vec<_>, Vec<CopyRegion>) = parts.into_iter().unzip();
         if let Some(part) = part {
             for window in &mut windows {
@@ -267,8 +267,8 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// One part for all chunks of a load, so that neighbours are still fetched together.
-    fn part_of_all(&self, load: &Load) -> Option<PartialChunk> {
-        let Load { value, chain, shape, parts } = load;
+    fn part_of_all(&self, load: &ChunkLoad) -> Option<PartialChunk> {
+        let ChunkLoad { value, chain, shape, parts } = load;
         let locations = parts.iter().map(|(range, _)| ChunkLocation {
             mount: &value.mount,
             key: &value.key,

@@ -35,7 +35,7 @@ pub struct ChunkLocation<'a> {
 
 /// A source of decoded chunks and shard indexes of stored values.
 ///
-/// `try_fetch_or_lookup`, `try_elements` and `try_shard_index` [answer from memory without suspending](super#answers-from-memory-without-suspending).
+/// The methods `try_fetch_or_lookup`, `try_elements` and `try_shard_index` [answer from memory without suspending](super#answers-from-memory-without-suspending).
 /// A source without a cache leaves them as they are.
 #[async_trait]
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {

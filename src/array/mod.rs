@@ -15,16 +15,15 @@
 //!
 //! # Answers from memory without suspending
 //!
-//! Most reads are of cached chunks. A future for each of these would cost more than the chunk: an allocation, a task switch,
-//! and the state of all it might have to wait for. So some methods `x` have a twin `try_x`, by one rule:
+//! Many reads find all of their chunks in a cache. A future for each chunk would be an allocation, with the state of all that
+//! it might have to wait for. So some methods `x` have a twin `try_x`, by one rule:
 //!
-//! * `try_x` is not `async`. It uses memory alone: it neither suspends, nor starts I/O, nor waits for a load in flight.
+//! * `try_x` is not `async`. It neither suspends, nor waits for a disk or a network, nor joins a load in flight.
 //! * If it returns a result, that is the result of `x`, no older than `x` would return it.
 //! * If it returns none, that says nothing about the value. The caller then calls `x`, which does all that `try_x` does not.
 //!
-//! Where a step has several parts, the twins are not two versions of one function. `try_x` returns an `Attempt`: either the
-//! result, or a pending value with all that was found so far. Only that value can be passed to `x`, which goes on from there
-//! and repeats nothing. So each part of a step is written once.
+//! Where a step has several parts, the twins are not two versions of one function. `try_x` returns a `FromMemory`: either the
+//! result, or a pending value with what was found so far. Only that value can be passed to `x`, which goes on from there.
 //!
 //! | from memory | else | a miss leaves |
 //! |---|---|---|
@@ -33,11 +32,10 @@
 //! | [`ChunkSource::try_shard_index`] | [`ChunkSource::shard_index`] | nothing |
 //! | [`NodeOpener::try_find`] | [`NodeOpener::find`], which calls it first | nothing |
 //! | `ChunkReader::try_resolve` | `ChunkReader::run` | a `PendingChunk` |
-//! | `ChunkReader::try_load` | `ChunkReader::run` | a `Load` |
+//! | `ChunkReader::try_load` | `ChunkReader::run` | a `ChunkLoad` |
 //! | `Resolution::advance` | `Resolution::finish`, which calls it first | the `Resolution` itself |
 
 mod assembly;
-mod attempt;
 mod bound_array;
 mod chains;
 mod chunk_reader;
@@ -48,6 +46,7 @@ mod dependencies;
 mod dependent;
 mod direct;
 mod error;
+mod from_memory;
 mod jobs;
 mod node;
 mod open;

@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// A part of a response that is assembled at a time: consecutive bytes of it, and the elements that they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct ResponseSegment {
     pub(super) subset: Subset,
     pub(super) bytes: Range<u64>,
 }
@@ -144,7 +144,7 @@ impl Plan {
     ///
     /// Leading dimensions are taken one element at a time, until the rest of the dimensions fits in a segment. The first
     /// dimension that fits is cut where chunks end, or within chunks where the elements of one chunk do not fit.
-    pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = Segment> + Send + use<> {
+    pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
         let axes = self.subset.axes().to_vec();
         let grid = self.array.grid().axes().to_vec();
         let item = self.array.metadata().data_type.item_bytes() as u64;
@@ -167,7 +167,7 @@ impl Plan {
             let Some(&unit) = per_element.get(cut) else {
                 // Rank 0: one element.
                 at = end;
-                return Some(Segment { subset: Subset(Vec::new()), bytes: 0..total });
+                return Some(ResponseSegment { subset: Subset(Vec::new()), bytes: 0..total });
             };
             let mut subset = Vec::with_capacity(axes.len());
             let mut rest = at;
@@ -184,7 +184,7 @@ impl Plan {
             subset.push(remaining.part(0, count));
             subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
-            Some(Segment { subset: Subset(subset), bytes: start..at })
+            Some(ResponseSegment { subset: Subset(subset), bytes: start..at })
         })
     }
 }

@@ -10,7 +10,7 @@ use super::assembly::{Assembled, assemble};
 use super::chunk_reader::{ChunkReader, Versions};
 use super::chunk_source::ChunkSource;
 use super::error::ArrayError;
-use super::plan::{Plan, Segment};
+use super::plan::{Plan, ResponseSegment};
 use super::read_context::{ReadContext, ReadObserver};
 use super::snapshot::Snapshot;
 use crate::chunk::Elements;
@@ -125,7 +125,7 @@ impl Reader {
     async fn segment(
         &self,
         snapshot: &Snapshot,
-        segment: &Segment,
+        segment: &ResponseSegment,
         context: &Arc<ReadContext>,
     ) -> Result<Elements, ArrayError> {
         let versions = Versions::Snapshot(snapshot);
@@ -136,7 +136,7 @@ impl Reader {
     async fn assemble(
         &self,
         plan: &Plan,
-        segment: &Segment,
+        segment: &ResponseSegment,
         versions: Versions<'_>,
         context: &Arc<ReadContext>,
     ) -> Result<Assembled, ArrayError> {

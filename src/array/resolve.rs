@@ -23,27 +23,27 @@ pub(super) enum ChunkWork {
     /// The elements of the chunk are known: copy the window.
     Copy { elements: Elements, shape: Arc<[u64]>, window: CopyRegion },
     /// These parts of a value must be loaded.
-    Load(Load),
+    Load(ChunkLoad),
 }
 
 /// Byte ranges of a value to decode, each with the window to copy.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct ChunkLoad {
     pub(super) value: Arc<StoredValue>,
     pub(super) chain: Arc<CodecChain>,
     pub(super) shape: Arc<[u64]>,
     pub(super) parts: Vec<(Range<u64>, CopyRegion)>,
 }
 
-/// The work that a chunk takes, as far as it is known. Shards that have to be gone through are left over while their
-/// indexes are missing, so that it can be advanced from memory first and finished with I/O later.
+/// The work that a chunk takes, as far as it is known. Shards whose indexes are not in memory stay unresolved, so that a
+/// resolution can be advanced from memory first and finished with I/O later.
 pub(super) struct Resolution {
     work: Vec<ChunkWork>,
-    unresolved: Vec<Node>,
+    unresolved: Vec<UnresolvedChunk>,
 }
 
 /// A chunk, shard or inner shard that is not resolved yet.
-struct Node {
+struct UnresolvedChunk {
     /// `None` if it does not exist.
     stored: Option<(Arc<StoredValue>, Range<u64>)>,
     /// The index, if it is known.
@@ -73,21 +73,21 @@ impl Resolution {
             let whole = 0..value.info.size;
             (value, whole)
         });
-        Self { work: Vec::new(), unresolved: vec![Node { stored, index, chain, shape, window }] }
+        Self { work: Vec::new(), unresolved: vec![UnresolvedChunk { stored, index, chain, shape, window }] }
     }
 
     /// Resolves what it can by indexes in memory, and returns whether that is everything
     /// ([without suspending](super#answers-from-memory-without-suspending)).
     pub(super) fn advance(&mut self, source: &dyn ChunkSource) -> bool {
-        while let Some(mut node) = self.unresolved.pop() {
-            if let Some((value, range)) = node.missing_index() {
-                node.index = source.try_shard_index(value, &node.chain, range);
-                if node.index.is_none() {
-                    self.unresolved.push(node);
+        while let Some(mut chunk) = self.unresolved.pop() {
+            if let Some((value, range)) = chunk.missing_index() {
+                chunk.index = source.try_shard_index(value, &chunk.chain, range);
+                if chunk.index.is_none() {
+                    self.unresolved.push(chunk);
                     return false;
                 }
             }
-            node.resolve(&mut self.work, &mut self.unresolved);
+            chunk.resolve(&mut self.work, &mut self.unresolved);
         }
         true
     }
@@ -102,11 +102,11 @@ impl Resolution {
         context: &Arc<ReadContext>,
     ) -> Result<Vec<ChunkWork>, ArrayError> {
         while !self.advance(source) {
-            if let Some(node) = self.unresolved.last_mut()
-                && let Some((value, range)) = node.missing_index()
+            if let Some(chunk) = self.unresolved.last_mut()
+                && let Some((value, range)) = chunk.missing_index()
             {
-                let index = source.shard_index(value, &node.chain, range.clone(), context).await?;
-                node.index = Some(index);
+                let index = source.shard_index(value, &chunk.chain, range.clone(), context).await?;
+                chunk.index = Some(index);
             }
         }
         Ok(self.work)
@@ -118,7 +118,7 @@ impl Resolution {
     }
 }
 
-impl Node {
+impl UnresolvedChunk {
     /// The bytes of the shard whose index has to be known and is not.
     fn missing_index(&self) -> Option<(&Arc<StoredValue>, &Range<u64>)> {
         let (value, range) = self.stored.as_ref()?;
@@ -134,7 +134,7 @@ impl Node {
             return;
         };
         let (Some(sharding), Some(index)) = (chain.sharding(), index) else {
-            work.push(ChunkWork::Load(Load { value, chain, shape, parts: vec![(range, window)] }));
+            work.push(ChunkWork::Load(ChunkLoad { value, chain, shape, parts: vec![(range, window)] }));
             return;
         };
         let inner_shape: Arc<[u64]> = sharding.inner_shape().into();
@@ -168,15 +168,15 @@ impl Node {
         if !absent.is_empty() {
             work.push(ChunkWork::Fill { shape: Arc::clone(&inner_shape), windows: absent });
         }
-        let load = Load { value, chain: Arc::clone(inner_chain), shape: inner_shape, parts };
-        load.in_groups(work);
+        let load = ChunkLoad { value, chain: Arc::clone(inner_chain), shape: inner_shape, parts };
+        load.push_groups(work);
     }
 }
 
-impl Load {
+impl ChunkLoad {
     /// Adds the load as groups of parts that decode to about [`GROUP_BYTES`] each, in the order of their bytes, so that
     /// neighbours are fetched together.
-    fn in_groups(mut self, work: &mut Vec<ChunkWork>) {
+    fn push_groups(mut self, work: &mut Vec<ChunkWork>) {
         let parts =
             usize::try_from(GROUP_BYTES / self.chain.decoded_bytes().max(1)).unwrap_or(usize::MAX).max(1);
         self.parts.sort_by_key(|(range, _)| range.start);

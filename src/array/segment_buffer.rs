@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::chunk_reader::LoadedChunk;
 use super::error::ArrayError;
-use super::plan::{Plan, Segment};
+use super::plan::{Plan, ResponseSegment};
 use crate::chunk::{AssembleError, Elements, ElementsMut};
 use crate::cpu::{ComputePool, ComputePoolError};
 
@@ -13,7 +13,7 @@ const INLINE_BYTES: usize = 512 << 10;
 
 /// The elements of a segment, which chunks are copied to.
 pub(super) struct SegmentBuffer {
-    layout: Layout,
+    layout: SegmentLayout,
     fill: Arc<[u8]>,
     /// Allocated by the first copy: a segment that is one chunk needs none.
     elements: Option<ElementsMut>,
@@ -21,7 +21,7 @@ pub(super) struct SegmentBuffer {
 
 /// The size and kind of a segment's elements.
 #[derive(Clone, Copy)]
-struct Layout {
+struct SegmentLayout {
     /// Bytes of all items.
     items_bytes: usize,
     /// Bytes of one.
@@ -31,7 +31,7 @@ struct Layout {
     heap_limit: u64,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Elements that are all zeros, or empty.
     fn zeroed(self) -> ElementsMut {
         let items = vec![0; self.items_bytes];
@@ -48,11 +48,11 @@ impl SegmentBuffer {
     ///
     /// # Errors
     /// [`ArrayError::Geometry`] if the segment is larger than memory can address.
-    pub(super) fn new(plan: &Plan, segment: &Segment) -> Result<Self, ArrayError> {
+    pub(super) fn new(plan: &Plan, segment: &ResponseSegment) -> Result<Self, ArrayError> {
         let metadata = plan.array().metadata();
         let items_bytes = usize::try_from(segment.bytes.end - segment.bytes.start)
             .map_err(|_too_long| ArrayError::Geometry)?;
-        let layout = Layout {
+        let layout = SegmentLayout {
             items_bytes,
             item_bytes: metadata.data_type.item_bytes(),
             is_variable: metadata.data_type.is_variable(),
@@ -63,7 +63,7 @@ impl SegmentBuffer {
 
     /// The elements of the one chunk that the whole segment is; `None` if the segment is anything else.
     pub(super) fn as_whole_chunk(&self, loaded: &[LoadedChunk]) -> Option<Elements> {
-        let Layout { items_bytes, item_bytes, is_variable, .. } = self.layout;
+        let SegmentLayout { items_bytes, item_bytes, is_variable, .. } = self.layout;
         let [LoadedChunk { shape, pieces }] = loaded else { return None };
         let [(Some(elements), window)] = &pieces[..] else { return None };
         let is_whole =

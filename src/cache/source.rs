@@ -119,7 +119,7 @@ impl CachedSource {
     }
 
     /// Caches what was read of a chunk since the beginning of these generations.
-    fn insert_decoded(&self, found: &ChunkLookup, chain: &CodecChain, since: Generations) {
+    fn insert_part(&self, found: &ChunkLookup, chain: &CodecChain, since: Generations) {
         let Some(value) = found.value.as_ref().filter(|value| value.info.version.is_settled()) else {
             return;
         };
@@ -271,7 +271,7 @@ impl ChunkSource for CachedSource {
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
         let since = Generations { decoded: self.decoded.generation(), indexes: self.indexes.generation() };
-        let on_read = move |found: &ChunkLookup| source.insert_decoded(found, &bound, since);
+        let on_read = move |found: &ChunkLookup| source.insert_part(found, &bound, since);
         let (found, is_own) =
             self.versions.fetch_or_lookup(&self.inner, key, chain, context, is_cached, on_read).await?;
         match (&found.data, is_own) {

@@ -32,14 +32,14 @@ enum Edges {
 /// Runs of equal chunks. There are at least two; each begins inside the array, and the last one reaches its end.
 #[derive(Debug, PartialEq, Eq)]
 struct Varied {
-    runs: Vec<Run>,
+    runs: Vec<ChunkRun>,
     smallest: u64,
     largest: u64,
 }
 
 /// Adjacent chunks of one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ChunkRun {
     /// The coordinate of the first chunk.
     coord: u64,
     /// Its first element.
@@ -92,13 +92,13 @@ impl ChunkAxis {
     /// end are dropped, because they have no elements.
     #[must_use]
     pub fn from_runs(length: u64, edges: &[EdgeRun]) -> Self {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<ChunkRun> = Vec::new();
         let (mut coord, mut start) = (0_u64, 0_u64);
         for run in edges {
             if start >= length && !runs.is_empty() {
                 break;
             }
-            runs.push(Run { coord, start, edge: run.edge.max(1) });
+            runs.push(ChunkRun { coord, start, edge: run.edge.max(1) });
             // What saturates lies beyond any array.
             coord = coord.saturating_add(run.count);
             start = start.saturating_add(run.edge.saturating_mul(run.count));
@@ -171,7 +171,7 @@ impl ChunkAxis {
     #[must_use]
     pub fn chunk(&self, coord: u64) -> AxisChunk {
         let run = match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge },
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge },
             Edges::Varied(varied) => varied.last_run(|run| run.coord <= coord),
         };
         let start = run.start.saturating_add((coord - run.coord).saturating_mul(run.edge));
@@ -182,7 +182,7 @@ impl ChunkAxis {
     #[must_use]
     pub fn chunk_containing(&self, element: u64) -> AxisChunk {
         match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge }.chunk_of(element),
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge }.chunk_of(element),
             Edges::Varied(varied) => varied.last_run(|run| run.start <= element).chunk_of(element),
         }
     }
@@ -198,7 +198,7 @@ impl ChunkAxis {
         let (low, high) = (one_end.min(other_end), one_end.max(other_end));
         let step = range.step.unsigned_abs();
         match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge }.touched(low, high, step),
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge }.touched(low, high, step),
             // The range skips no chunk.
             Edges::Varied(varied) if step <= varied.smallest => self.span(low, high),
             Edges::Varied(varied) => self.touched_by_long_steps(varied, low, high, step),
@@ -261,12 +261,12 @@ impl ChunkAxis {
 impl Varied {
     /// The last run for which `is_before` holds. It must hold for the first run, and for no run after one for which it does
     /// not.
-    fn last_run(&self, is_before: impl Fn(&Run) -> bool) -> Run {
+    fn last_run(&self, is_before: impl Fn(&ChunkRun) -> bool) -> ChunkRun {
         self.runs[self.runs.partition_point(is_before).saturating_sub(1)]
     }
 }
 
-impl Run {
+impl ChunkRun {
     fn chunk_of(self, element: u64) -> AxisChunk {
         let place = (element - self.start) / self.edge;
         AxisChunk { coord: self.coord + place, start: self.start + place * self.edge, edge: self.edge }

@@ -77,7 +77,7 @@ pub(super) fn repeat(place: &mut [u8], element: &[u8]) {
     if rest.iter().all(|byte| byte == first) {
         return place.fill(*first);
     }
-    // Doubling what is there is as fast as copying gets.
+    // Each copy doubles the filled part, so the number of copies is logarithmic.
     let mut done = element.len().min(place.len());
     place[..done].copy_from_slice(&element[..done]);
     while done < place.len() {

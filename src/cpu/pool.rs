@@ -24,9 +24,9 @@ pub(super) fn on_pool_thread() -> bool {
 pub(super) type Task = Box<dyn FnOnce() + Send>;
 
 /// The threads and their queue. When it is dropped, the threads end once the queue is empty.
-pub(super) struct Pool(Arc<Shared>);
+pub(super) struct Pool(Arc<PoolState>);
 
-struct Shared {
+struct PoolState {
     queue: Mutex<Queue>,
     /// One per thread, to wake it.
     wake_ups: Box<[Condvar]>,
@@ -47,7 +47,7 @@ impl Pool {
     pub(super) fn start(threads: usize) -> io::Result<Self> {
         let queue = Queue { tasks: VecDeque::new(), asleep: Vec::with_capacity(threads), is_closed: false };
         let wake_ups = (0..threads).map(|_| Condvar::new()).collect();
-        let pool = Self(Arc::new(Shared { queue: Mutex::new(queue), wake_ups }));
+        let pool = Self(Arc::new(PoolState { queue: Mutex::new(queue), wake_ups }));
         for number in 0..threads {
             let shared = Arc::clone(&pool.0);
             thread::Builder::new().name(format!("cpu-{number}")).spawn(move || shared.run_tasks(number))?;
@@ -74,7 +74,7 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     /// Runs tasks until the pool is dropped and its queue is empty.
     fn run_tasks(&self, number: usize) {
         ON_POOL_THREAD.set(true);
