@@ -196,7 +196,7 @@ fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let mut usage = state.caches().usage();
     usage.push((CacheKind::Answers, state.answers().usage()));
     let by_kind = |of: fn(&CacheUsage) -> u64| {
-        usage.iter().map(move |(kind, usage)| ([("kind", kind.name())], of(usage))).collect::<Vec<_>>()
+        usage.iter().map(move |(kind, usage)| ([("kind", kind.as_str())], of(usage))).collect::<Vec<_>>()
     };
     writer.counter(name!("cache_hits"), "Things that were remembered", by_kind(|usage| usage.hits))?;
     writer.counter(

@@ -230,7 +230,7 @@ impl Demo<'_> {
         let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
         let (data_type, fill) = (&metadata.data_type, &metadata.fill_value);
         let chain = CodecChain::bind(&metadata.codecs, data_type, &shape, fill, &CodecLimits::default())?;
-        let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::full(length)).collect();
         for (coords, _) in CopyRegion::packed(&whole, ITEM).split_by_chunks(grid.axes()) {
             let ranges = grid.chunk_ranges(&coords).unwrap_or_default();
             let elements = elements(&ranges, &element);
@@ -274,13 +274,13 @@ fn elements<const ITEM: usize>(ranges: &[AxisRange], element: impl Fn(&[u64]) ->
 
 /// A chunk trimmed to the array, put into a chunk of the full shape; the rest is the fill value.
 fn in_full_chunk(trimmed: &[u8], ranges: &[AxisRange], shape: &[u64], fill: &[u8]) -> Bytes {
-    let inside: Vec<AxisRange> = ranges.iter().map(|range| AxisRange::whole(range.count)).collect();
-    let whole: Vec<AxisRange> = shape.iter().map(|&edge| AxisRange::whole(edge)).collect();
+    let inside: Vec<AxisRange> = ranges.iter().map(|range| AxisRange::full(range.count)).collect();
+    let whole: Vec<AxisRange> = shape.iter().map(|&edge| AxisRange::full(edge)).collect();
     let count: usize = shape.iter().map(|&edge| usize::try_from(edge).unwrap_or_default()).product();
     let mut chunk = fill.repeat(count);
     // The part of the full chunk that lies in the array, as a window on the trimmed one.
     let trimmed_shape: Vec<u64> = ranges.iter().map(|range| range.count).collect();
-    let window = CopyRegion::packed(&whole, fill.len()).part(&inside);
+    let window = CopyRegion::packed(&whole, fill.len()).with_ranges(&inside);
     let pasted = copy_box(trimmed, &trimmed_shape, &window, fill.len(), &mut chunk);
     debug_assert!(pasted, "a trimmed chunk fits its chunk");
     chunk.into()

@@ -238,7 +238,7 @@ fn arrays(config: &Config, cpu: ComputePool, values: ValueCache) -> ArrayEngine 
         reader: Reader::new(Arc::new(source), cpu.clone()),
         cpu,
         memo: Arc::new(nodes),
-        answers_bytes: config.cache.answers_bytes(),
+        answers_bytes: config.cache.response_bytes(),
         encoded,
         caches,
         read: config.read,

@@ -152,7 +152,7 @@ impl MountOpener {
             let remembered_as = self.remembered_as(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
-            (self.values.over(&remembered_as, observed, options.freshness), remembered_as)
+            (self.values.wrap(&remembered_as, observed, options.freshness), remembered_as)
         };
         let mount = Mount {
             name: name.to_owned(),

@@ -1,8 +1,8 @@
-//! [`Chains`]: an array's codecs, bound to each shape that its chunks have (Zarr core 3.1, "Codecs"; the extension
+//! [`Chains`]: the codecs of an array, bound to the shapes of its chunks (Zarr core 3.1, "Codecs"; the extension
 //! "rectilinear").
 //!
-//! The chunks of a regular grid have one shape, and one chain. Of other grids, chains are bound when a chunk of their
-//! shape is first wanted, and only so many are remembered: a grid may have as many shapes as chunks.
+//! The chunks of a regular grid have one shape and one chain. For other grids, a chain is bound by the first request for a
+//! chunk of its shape, and a bounded number is cached, because a grid may have as many shapes as chunks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::ArrayMetadata;
 
-/// Chains that are remembered, beside that of the first chunk.
-const MOST_REMEMBERED: usize = 64;
+/// Chains that are cached beside that of the first chunk. When there are more, all are dropped.
+const MAX_CACHED: usize = 64;
 
 /// The chains of one array.
 #[derive(Debug)]
@@ -38,29 +38,33 @@ impl Chains {
         &self.first
     }
 
-    /// The chain of chunks of this shape, if it is remembered.
-    pub(super) fn bound(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
+    /// The chain of chunks of this shape, if it is cached.
+    pub(super) fn get(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
         if shape == self.first_shape {
             return Some(Arc::clone(&self.first));
         }
         self.others().get(shape).cloned()
     }
 
-    /// The chain of chunks of this shape, of the same array.
-    pub(super) fn of(&self, metadata: &ArrayMetadata, shape: &[u64]) -> Result<Arc<CodecChain>, CodecError> {
-        if let Some(chain) = self.bound(shape) {
+    /// The chain of chunks of this shape. `metadata` must be that of the same array.
+    pub(super) fn get_or_bind(
+        &self,
+        metadata: &ArrayMetadata,
+        shape: &[u64],
+    ) -> Result<Arc<CodecChain>, CodecError> {
+        if let Some(chain) = self.get(shape) {
             return Ok(chain);
         }
         let chain = bind(metadata, shape, &self.limits)?;
         let mut others = self.others();
-        if others.len() >= MOST_REMEMBERED {
+        if others.len() >= MAX_CACHED {
             others.clear();
         }
         others.insert(shape.to_vec(), Arc::clone(&chain));
         Ok(chain)
     }
 
-    /// No code panics while it holds the lock; were it to, the map would still be whole.
+    /// No code panics while it holds the lock; even then the map would be consistent.
     fn others(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Arc<CodecChain>>> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,25 +96,25 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_that_the_codecs_refuse_is_an_error_of_that_shape_alone() {
+    fn a_shape_that_the_codecs_reject_is_an_error_for_that_shape_only() {
         let array = array();
         let chains = Chains::bind(&array, vec![4], &CodecLimits::default()).unwrap();
-        assert!(chains.of(&array, &[3]).is_err());
-        assert_eq!(chains.of(&array, &[4]).unwrap().decoded_bytes(), 4);
-        assert_eq!(chains.of(&array, &[6]).unwrap().decoded_bytes(), 6);
+        assert!(chains.get_or_bind(&array, &[3]).is_err());
+        assert_eq!(chains.get_or_bind(&array, &[4]).unwrap().decoded_bytes(), 4);
+        assert_eq!(chains.get_or_bind(&array, &[6]).unwrap().decoded_bytes(), 6);
         assert!(Chains::bind(&array, vec![3], &CodecLimits::default()).is_err());
     }
 
     #[test]
-    fn chains_are_remembered_by_shape_and_never_more_than_so_many() {
+    fn caches_a_bounded_number_of_chains_by_shape() {
         let array = array();
         let chains = Chains::bind(&array, vec![4], &CodecLimits::default()).unwrap();
-        let once = chains.of(&array, &[6]).unwrap();
-        assert!(Arc::ptr_eq(&once, &chains.of(&array, &[6]).unwrap()));
-        assert!(Arc::ptr_eq(chains.first(), &chains.of(&array, &[4]).unwrap()));
+        let once = chains.get_or_bind(&array, &[6]).unwrap();
+        assert!(Arc::ptr_eq(&once, &chains.get_or_bind(&array, &[6]).unwrap()));
+        assert!(Arc::ptr_eq(chains.first(), &chains.get_or_bind(&array, &[4]).unwrap()));
         for edge in 1..=300 {
-            assert_eq!(chains.of(&array, &[2 * edge]).unwrap().decoded_bytes(), 2 * edge);
-            assert!(chains.others.lock().unwrap().len() <= MOST_REMEMBERED);
+            assert_eq!(chains.get_or_bind(&array, &[2 * edge]).unwrap().decoded_bytes(), 2 * edge);
+            assert!(chains.others.lock().unwrap().len() <= MAX_CACHED);
         }
     }
 }

@@ -1,62 +1,23 @@
-//! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
+//! Opening of arrays that other arrays declare. Their documents are derived from that of the primary array, and their chunks
+//! are stored below its prefix.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use super::{Array, ArrayError, NodeId, NodeOpener, OpenNode};
-use crate::chunk::{ChunkCoords, ChunkKeyEncoding};
-use crate::hierarchy::{DeclaredArray, Dependents, HierarchyError, Located, Node};
+use super::declared::{Declared, DeclaredArrays};
+use super::error::ArrayError;
+use super::node::{NodeId, OpenNode};
+use super::open::NodeOpener;
+use crate::hierarchy::{Dependents, HierarchyError, Located, Node};
 use crate::key::NodePath;
+use crate::metadata::ZarrFormat;
 use crate::metadata::dependents::{Reading, is_declared};
-use crate::metadata::{ArrayMetadata, ZarrFormat};
-use crate::store::Version;
-
-/// An array that another declares and that is served from a path of its own.
-#[derive(Debug)]
-pub struct Declared {
-    /// Its path.
-    pub path: NodePath,
-    /// Its document for readers that do not know the convention, if that is short enough to be remembered.
-    pub rebased: Option<Arc<str>>,
-    metadata: Arc<ArrayMetadata>,
-    keys: ChunkKeyEncoding,
-    array: OnceLock<Option<Arc<Array>>>,
-}
-
-/// The arrays that one declares, by their paths.
-#[derive(Debug, Default)]
-pub struct DeclaredArrays {
-    /// The version of the document that declares them; `None` if it declares none.
-    pub version: Option<Version>,
-    /// The arrays.
-    pub arrays: Vec<Declared>,
-}
-
-impl Declared {
-    fn of(declared: DeclaredArray) -> Option<Self> {
-        let DeclaredArray { path, array: metadata, is_hidden: is_withheld, rebased } = declared;
-        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
-        let rebased = rebased.map(Arc::from);
-        (!is_withheld).then(|| Self { path, rebased, metadata, keys, array: OnceLock::new() })
-    }
-
-    /// The coordinates of its chunk that is stored under this key below the primary's prefix; `None` if there is none.
-    #[must_use]
-    pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
-        self.keys.decode(below, self.metadata.shape.len())
-    }
-
-    /// The array, without its attributes, as `bind` makes it of its metadata. That is asked once.
-    pub fn array(&self, bind: impl FnOnce(&Arc<ArrayMetadata>) -> Option<Arc<Array>>) -> Option<&Arc<Array>> {
-        self.array.get_or_init(|| bind(&self.metadata)).as_ref()
-    }
-}
 
 impl NodeOpener {
-    /// The node at a path, where declarations are read in this way.
+    /// The node at a path, with declarations read strictly or leniently.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -75,7 +36,7 @@ impl NodeOpener {
         }
     }
 
-    /// The node that the nearest array above a path declares there. Boxed, since that array is opened for it.
+    /// The node that the nearest array above a path declares there. Boxed, because opening that array is recursive.
     pub(super) fn open_dependent(
         &self,
         path: NodePath,
@@ -91,8 +52,8 @@ impl NodeOpener {
         }
     }
 
-    /// The array that the nearest array above a path declares there, where nothing is stored. `None` if it declares
-    /// none that can be used.
+    /// The array that the nearest array above a path declares there, where nothing is stored; `None` if it declares none
+    /// that can be used.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`]: failures of the store.
@@ -109,17 +70,17 @@ impl NodeOpener {
         }
     }
 
-    /// The array that is declared at a path; `None` if nothing above declares any.
+    /// The array that is declared at a path; `None` if no array above declares one.
     async fn declared_at(
         &self,
         path: &NodePath,
         reading: Reading,
     ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
-        let looked = Instant::now();
+        let located_at = Instant::now();
         let Some((primary, located)) = self.hierarchy.locate_primary(path).await? else { return Ok(None) };
         let (declares, is_broken) = match self.find(&primary).await {
             Ok(opened) => (opened.is_some_and(|opened| declares(&opened)), false),
-            // It may be wrong about itself and right about its dependents.
+            // A document that is invalid for the primary may still declare its dependents correctly.
             Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => (true, true),
             Err(error) => return Err(error),
         };
@@ -128,19 +89,19 @@ impl NodeOpener {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
         let opened = match reading {
-            Reading::Lenient => self.memo.node(id, looked, Box::pin(opening)).await,
-            // Rarely asked for: a reader's own check of what it wrote.
+            Reading::Lenient => self.cache.get_or_load(id, located_at, Box::pin(opening)).await,
+            // Rare: a client checks what it wrote.
             Reading::Strict => opening.await,
         };
         match opened {
-            // What is above is no array that anybody knows, nor does it declare anything.
+            // The node above is not a known kind of array, and it declares nothing.
             Err(ArrayError::Hierarchy(HierarchyError::NoSuchDependent { .. })) if is_broken => Ok(None),
             opened => opened.map(Some),
         }
     }
 
-    /// The arrays that the array at a path declares and that are served from paths of their own. `opened` is what was
-    /// opened there, if that can be: what is wrong about itself may be right about them.
+    /// The arrays that the array at a path declares and that are served from paths of their own. `opened` is that array, if
+    /// it can be opened: a document that is invalid for the array itself may still declare others correctly.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`]: failures of the store.
@@ -152,7 +113,7 @@ impl NodeOpener {
         let load = async |located: &Located| {
             let declared = self.hierarchy.declared_dependents(path, located).await?;
             let version = located.versions().next().flatten().cloned();
-            let arrays = declared.into_iter().filter_map(Declared::of).collect();
+            let arrays = declared.into_iter().filter_map(Declared::new).collect();
             Ok::<_, ArrayError>(Arc::new(DeclaredArrays { version, arrays }))
         };
         match opened {
@@ -166,8 +127,8 @@ impl NodeOpener {
         }
     }
 
-    /// The dependents that an opened array declares, with its rebased document if that is asked for; `None` if it declares
-    /// none, or is none.
+    /// The dependents that an opened array declares, with their rebased documents if `is_rebased`; `None` if it declares none
+    /// or is a dependent itself.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].

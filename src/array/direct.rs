@@ -1,4 +1,4 @@
-//! [`DirectSource`]: fetches chunks and decodes them, and remembers nothing.
+//! [`DirectSource`]: a [`ChunkSource`] that fetches and decodes chunks, and caches nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,31 +11,32 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
 
+use super::chunk_source::{ChunkSource, FetchBudget};
 use super::coalesce::{Fetch, coalesce};
+use super::error::ArrayError;
 use super::jobs::{JobPart, decode, jobs};
-use super::{
-    ArrayError, ChunkData, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey, StoredValue,
-};
+use super::read_context::ReadContext;
+use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, StoreKind, Value};
 
-/// Ranges of a file are merged to no more than this: a file has no latency to save, and what is read at once is decoded
-/// while the rest is read.
+/// Ranges of a local file are merged up to this many bytes: a file has no latency to save, and smaller reads let decoding
+/// begin while the rest is read.
 const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
-    /// Ranges of one value that are at most this far apart are fetched as one, in bytes.
+    /// The most bytes between two ranges of one value that are fetched as one.
     pub coalesce_gap_bytes: u64,
-    /// The most bytes that ranges are merged to.
+    /// The most bytes of a merged range.
     pub coalesce_fetch_bytes: u64,
-    /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
+    /// The most requests to the store that one read has in flight: lookups of versions and fetches.
     pub concurrency: usize,
-    /// Bytes that may be fetched and decoded at a time, over all requests.
+    /// The most bytes that are being fetched and decoded for all requests.
     pub inflight_bytes: u64,
 }
 
@@ -50,12 +51,12 @@ impl Default for FetchOptions {
     }
 }
 
-/// Fetches and decodes, and remembers nothing.
+/// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
     cpu: ComputePool,
     options: FetchOptions,
-    /// Kilobytes that may be in flight.
+    /// A permit for each KiB that may be in flight.
     budget: Arc<Semaphore>,
     budget_kib: u32,
 }
@@ -70,26 +71,30 @@ impl DirectSource {
         Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
     }
 
-    /// Waits until so many bytes may be in flight. What is larger than the whole budget waits for all of it.
+    /// Waits until this many bytes may be in flight. A request larger than the budget waits for all of it.
     async fn reserve(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, self.budget_kib);
         // The semaphore is never closed.
         Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
     }
 
-    /// Reads one range of a value, at its version and exactly that range.
-    async fn read(value: &StoredValue, range: Range<u64>, trace: &ReadContext) -> Result<Bytes, ArrayError> {
+    /// Reads exactly one range of a value at its version.
+    async fn read(
+        value: &StoredValue,
+        range: Range<u64>,
+        context: &ReadContext,
+    ) -> Result<Bytes, ArrayError> {
         let length = range.end - range.start;
-        let _turn = trace.acquire_fetch_permit().await;
+        let _permit = context.acquire_fetch_permit().await;
         let start = Instant::now();
         let bytes = async {
             if length == 0 {
                 return Ok(Bytes::new());
             }
             let whole = range == (0..value.info.size);
-            let asked = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
-            let found = value.store.get(&value.key, asked, value.info.version.pin()).await?;
-            // Present when its version was asked for: an absence now is a change.
+            let requested = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
+            let found = value.store.get(&value.key, requested, value.info.version.pin()).await?;
+            // The value existed when its version was looked up, so its absence is a change.
             let found = found.ok_or(StoreError::VersionChanged)?;
             if found.info.version != value.info.version {
                 return Err(StoreError::VersionChanged);
@@ -101,53 +106,53 @@ impl DirectSource {
         };
         let bytes =
             bytes.instrument(tracing::trace_span!(target: "zarrd::span", "fetch", bytes = length)).await;
-        trace.fetched_since(start);
+        context.add_fetch_time(start);
         bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
     }
 
-    /// Reads what has to be read of a chunk in any case, whatever its version: all of it, or a shard's index. The bytes
-    /// are `None` where they are not what was hoped for, and have to be asked for anew.
+    /// Reads what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard. The bytes
+    /// are `None` where the store returned another range than was expected; they must be fetched again.
     async fn read_speculatively(
         key: &StoredKey,
         chain: &CodecChain,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Result<Option<(Arc<StoredValue>, Option<Bytes>)>, ArrayError> {
         let index = chain.sharding().map(|sharding| (sharding.index_location(), sharding.index_bytes()));
-        let asked = match index {
+        let requested = match index {
             None => ByteRange::Whole,
             Some((IndexLocation::End, bytes)) => ByteRange::Suffix(bytes),
             Some((IndexLocation::Start, bytes)) => ByteRange::Bounded(0, bytes),
         };
         let failed = |source| ArrayError::Store { key: key.key.clone(), source };
-        let turn = trace.acquire_fetch_permit().await;
+        let permit = context.acquire_fetch_permit().await;
         let start = Instant::now();
-        let found = match key.store.get(&key.key, asked, None).await {
+        let found = match key.store.get(&key.key, requested, None).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
-            // Shorter than any index: what is there is told as it is of any other value.
+            // The value is shorter than any index; its version is looked up like that of any other value.
             Err(StoreError::RangeNotSatisfiable { .. }) => {
-                drop(turn);
-                return Ok(key.lookup_version(trace).await?.map(|value| (value, None)));
+                drop(permit);
+                return Ok(key.lookup_version(context).await?.map(|value| (value, None)));
             }
             Err(source) => return Err(failed(source)),
         };
-        let value = key.at(found.info.clone());
+        let value = key.at_version(found.info.clone());
         value.record_validation(start);
         let size = value.info.size;
-        let (wanted, limit) = match chain.sharding() {
+        let (expected, limit) = match chain.sharding() {
             None => (Some(0..size), chain.encoded_limit()),
             Some(sharding) => (sharding.index_range(size).ok(), sharding.index_bytes()),
         };
-        let is_hoped_for = |found: &Value| Some(&found.range) == wanted.as_ref() && found.len() <= limit;
-        if !is_hoped_for(&found) {
+        let is_as_expected = |found: &Value| Some(&found.range) == expected.as_ref() && found.len() <= limit;
+        if !is_as_expected(&found) {
             return Ok(Some((value, None)));
         }
         let bytes = found.bytes(limit).await;
-        trace.fetched_since(start);
+        context.add_fetch_time(start);
         Ok(Some((value, Some(bytes.map_err(failed)?))))
     }
 
-    /// Decodes the index of the shard that stands at `shard` in a value.
+    /// Decodes the index of the shard at the bytes `shard` of a value.
     async fn decode_index(
         &self,
         value: &StoredValue,
@@ -178,7 +183,7 @@ impl DirectSource {
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
-    /// Decodes some parts of a value, one after the other, beside others unless they are all.
+    /// Decodes the parts of a job one after the other; in parallel with other jobs unless it is the only one.
     async fn decode_job(
         &self,
         value: &StoredValue,
@@ -187,7 +192,7 @@ impl DirectSource {
         job: Vec<JobPart>,
         is_only: bool,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
-        let places: Vec<usize> = job.iter().map(|part| part.place).collect();
+        let positions: Vec<usize> = job.iter().map(|part| part.position).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
             bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
         });
@@ -201,13 +206,15 @@ impl DirectSource {
                 self.cpu.spawn_background(work).await
             }
         };
-        let of_place = |(place, decoded): (usize, Result<_, _>)| {
-            let range = ranges.get(place).cloned().unwrap_or_default();
-            (place, decoded.map_err(|source| undecodable(value, &range, source)))
+        let at_position = |(position, decoded): (usize, Result<_, _>)| {
+            let range = ranges.get(position).cloned().unwrap_or_default();
+            (position, decoded.map_err(|source| undecodable(value, &range, source)))
         };
         match decoding.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await {
-            Ok(decoded) => places.into_iter().zip(decoded).map(of_place).collect(),
-            Err(error) => places.into_iter().map(|place| (place, Err(error.clone().into()))).collect(),
+            Ok(decoded) => positions.into_iter().zip(decoded).map(at_position).collect(),
+            Err(error) => {
+                positions.into_iter().map(|position| (position, Err(error.clone().into()))).collect()
+            }
         }
     }
 
@@ -218,45 +225,45 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         fetch: Fetch,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Fetched {
         let fetched = fetch.range.end - fetch.range.start;
-        let parts = fetch.wanted.len() as u64;
+        let parts = fetch.positions.len() as u64;
         let decoded = chain.decoded_bytes().saturating_mul(parts);
-        // What is decoded on the way to a part is let go of with it.
+        // Intermediate results of a part are freed with it, so at most one part per thread has them.
         let beside = chain.working_bytes() - chain.decoded_bytes();
         let working = beside.saturating_mul(parts.min(self.cpu.threads() as u64));
         let permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
-        let bytes = Self::read(value, fetch.range.clone(), trace).await;
-        let shared = fetch.wanted.len() > 1;
-        let part = |place: usize, bytes: &Bytes| {
-            let range = ranges.get(place).cloned().unwrap_or_default();
+        let bytes = Self::read(value, fetch.range.clone(), context).await;
+        let shared = fetch.positions.len() > 1;
+        let part = |position: usize, bytes: &Bytes| {
+            let range = ranges.get(position).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
             let encoded = bytes.slice(offset(range.start)..offset(range.end));
-            JobPart { place, encoded, shared }
+            JobPart { position, encoded, shared }
         };
         let parts = match &bytes {
-            Ok(bytes) => Ok(fetch.wanted.iter().map(|&place| part(place, bytes)).collect()),
-            Err(error) => Err((fetch.wanted.clone(), error.clone())),
+            Ok(bytes) => Ok(fetch.positions.iter().map(|&position| part(position, bytes)).collect()),
+            Err(error) => Err((fetch.positions.clone(), error.clone())),
         };
         Fetched { parts, _permit: permit }
     }
 
-    /// Decodes what was fetched at a time.
+    /// Decodes fetches that were ready at the same time.
     async fn decode_fetched(
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         mut fetched: Vec<Fetched>,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let (start, mut elements) = (Instant::now(), Vec::new());
         let parts = fetched.iter_mut().filter_map(|fetched| {
             match std::mem::replace(&mut fetched.parts, Ok(Vec::new())) {
                 Ok(parts) => Some(parts),
-                Err((places, error)) => {
-                    elements.extend(places.into_iter().map(|place| (place, Err(error.clone()))));
+                Err((positions, error)) => {
+                    elements.extend(positions.into_iter().map(|position| (position, Err(error.clone()))));
                     None
                 }
             }
@@ -269,12 +276,12 @@ impl DirectSource {
         while let Some(job) = decoded.next().await {
             elements.extend(job);
         }
-        trace.decoded_since(start);
+        context.add_decode_time(start);
         elements
     }
 }
 
-/// Parts that were fetched together, or their places and why they were not; and the room for what becomes of them.
+/// The parts of one fetch, or their positions and why they could not be fetched; and the share of the budget that they use.
 struct Fetched {
     parts: Result<Vec<JobPart>, (Vec<usize>, ArrayError)>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -300,32 +307,33 @@ impl ChunkSource for DirectSource {
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
-        // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
+        // The stored size is not known; the decoded size is a safe estimate.
         let bytes = chain.sharding().map_or(chain.working_bytes(), |sharding| sharding.index_bytes());
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
-        let read = Self::read_speculatively(key, chain, trace);
+        let read = Self::read_speculatively(key, chain, context);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
         let Some((value, encoded)) = read.await? else {
-            return Ok(ChunkLookup::seen(None));
+            return Ok(ChunkLookup::version_only(None));
         };
-        let Some(encoded) = encoded else { return Ok(ChunkLookup::seen(Some(value))) };
+        let Some(encoded) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
         let (start, whole) = (Instant::now(), 0..value.info.size);
-        let part = if chain.sharding().is_some() {
+        let data = if chain.sharding().is_some() {
             ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
         } else {
             ChunkData::Elements(self.decode(&value, chain, &whole, encoded, false).await?)
         };
-        trace.decoded_since(start);
-        Ok(ChunkLookup { value: Some(value), part })
+        context.add_decode_time(start);
+        Ok(ChunkLookup { value: Some(value), data })
     }
+
     async fn elements(
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>> {
         let limit = chain.encoded_limit();
         let mut elements: Vec<Option<Result<Elements, ArrayError>>> = ranges
@@ -341,33 +349,33 @@ impl ChunkSource for DirectSource {
         };
         let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
         for fetch in &mut fetches {
-            fetch.wanted.retain(|&place| elements[place].is_none());
+            fetch.positions.retain(|&position| elements[position].is_none());
         }
-        fetches.retain(|fetch| !fetch.wanted.is_empty());
-        let fetch = |fetch| self.fetch(value, chain, ranges, fetch, trace);
-        let decode = |fetched| self.decode_fetched(value, chain, ranges, fetched, trace);
+        fetches.retain(|fetch| !fetch.positions.is_empty());
+        let fetch = |fetch| self.fetch(value, chain, ranges, fetch, context);
+        let decode = |fetched| self.decode_fetched(value, chain, ranges, fetched, context);
         let mut put = |decoded: Vec<_>| {
-            for (place, outcome) in decoded {
-                elements[place] = Some(outcome);
+            for (position, outcome) in decoded {
+                elements[position] = Some(outcome);
             }
         };
         if fetches.len() == 1 {
             let only = fetches.remove(0);
             put(decode(vec![fetch(only).await]).await);
         } else {
-            let most = self.options.concurrency.clamp(1, fetches.len().max(1));
-            // What comes at a time, as from a file in memory, takes one way to the threads that decode.
+            let concurrency = self.options.concurrency.clamp(1, fetches.len().max(1));
+            // Fetches that are ready at the same time, as from a file in memory, take one hop to the threads that decode.
             let mut decoded = stream::iter(fetches)
                 .map(fetch)
-                .buffer_unordered(most)
-                .ready_chunks(most)
+                .buffer_unordered(concurrency)
+                .ready_chunks(concurrency)
                 .map(decode)
-                .buffer_unordered(most);
+                .buffer_unordered(concurrency);
             while let Some(decoded) = decoded.next().await {
                 put(decoded);
             }
         }
-        // Every place is in exactly one fetch.
+        // Every position is in exactly one fetch.
         elements.into_iter().map(|outcome| outcome.unwrap_or(Err(ArrayError::Geometry))).collect()
     }
 
@@ -376,14 +384,14 @@ impl ChunkSource for DirectSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let sharding = chain.sharding().ok_or(ArrayError::Geometry)?;
         let shard_bytes = shard.end.saturating_sub(shard.start);
         let index = sharding.index_range(shard_bytes).map_err(|source| undecodable(value, &shard, source))?;
         let range = shard.start + index.start..shard.start + index.end;
         let _permit = self.reserve(sharding.index_bytes().saturating_mul(2)).await;
-        let encoded = Self::read(value, range, trace).await?;
+        let encoded = Self::read(value, range, context).await?;
         self.decode_index(value, chain, shard, encoded).await
     }
 }

@@ -1,4 +1,4 @@
-//! [`ArrayError`]: why elements cannot be had.
+//! [`ArrayError`]: why elements cannot be read.
 
 use crate::chunk::ChunkCoords;
 use crate::codec::CodecError;
@@ -8,7 +8,7 @@ use crate::hierarchy::HierarchyError;
 use crate::key::{KeyError, NodePath, StoreKey};
 use crate::store::StoreError;
 
-/// Why elements cannot be had. Shared by everyone who waited for the same chunk, so it can be cloned.
+/// Why elements cannot be read. It can be cloned, because all requests that waited for one load get its error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ArrayError {
     /// The node cannot be opened.
@@ -17,7 +17,7 @@ pub enum ArrayError {
     /// The node is a group.
     #[error("`{path}` is a group; only arrays have elements")]
     NotAnArray {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
     },
     /// The array's codecs cannot be used.
@@ -40,7 +40,7 @@ pub enum ArrayError {
         /// Why.
         source: CodecError,
     },
-    /// A chunk's key is not one a store can hold.
+    /// A chunk's key is not valid in a store.
     #[error("chunk {coords:?} of `{path}` has no valid key: {source}")]
     ChunkKey {
         /// The array.
@@ -75,30 +75,30 @@ pub enum ArrayError {
     ChunkTooLong {
         /// The chunk's key.
         key: StoreKey,
-        /// Bytes there are.
+        /// Its bytes.
         size: u64,
-        /// Bytes there may be.
+        /// The most bytes that it may have.
         limit: u64,
     },
-    /// The request is dearer than the limits allow.
-    #[error("the selection needs {asked} {what}; the limit is {limit}")]
+    /// The request exceeds a limit.
+    #[error("the selection needs {requested} {what}; the limit is {limit}")]
     TooLarge {
-        /// What is counted, with its unit.
+        /// What is limited, with its unit.
         what: &'static str,
-        /// How much of it was asked for.
-        asked: u128,
+        /// How much of it was requested.
+        requested: u128,
         /// How much is allowed.
         limit: u64,
     },
-    /// A geometry that does not fit its own buffers: a defect.
+    /// A geometry that does not fit its own buffers: a bug.
     #[error("a chunk's geometry does not fit its bytes")]
     Geometry,
-    /// Decoding had no result.
+    /// Decoding returned no result.
     #[error(transparent)]
     Cpu(#[from] ComputePoolError),
-    /// Whoever was loading the chunk or node gave up.
-    #[error("the load of `{what}` was abandoned")]
-    Abandoned {
+    /// The request that was loading the chunk or node was cancelled.
+    #[error("the load of `{what}` was cancelled")]
+    LoadCancelled {
         /// The chunk's key, or the node's path.
         what: String,
     },
@@ -126,7 +126,7 @@ impl Classify for ArrayError {
             Self::TooLarge { .. } => ErrorClass::TooLarge,
             Self::Geometry => ErrorClass::Internal,
             Self::Cpu(error) => error.class(),
-            Self::Abandoned { .. } => ErrorClass::Overloaded,
+            Self::LoadCancelled { .. } => ErrorClass::Overloaded,
         }
     }
 }

@@ -1,212 +1,74 @@
-//! Chunks in, elements out: plan → snapshot → fetch (async) → decode (cpu) → assemble.
+//! Reading arrays: plan → snapshot → fetch (async) → decode (cpu) → assemble.
 //!
-//! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A selection's cost is known from
-//! metadata alone ([`Plan`]); its versions are known before its bytes, or with them where all of them fit in one band
-//! ([`Snapshot`]); its elements come band by band in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded
-//! chunks and never learn whether there is a cache: `cache` implements the trait from above. Encoding formats and HTTP
-//! are not this room's business.
+//! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A [`Plan`] gives the cost of a selection
+//! from metadata alone. A [`Snapshot`] has the versions of its chunks, before any of their bytes are read, or with all
+//! elements where these fit in one segment. A [`Reader`] returns the elements segment by segment, in bounded memory. It gets
+//! decoded chunks from a [`ChunkSource`] and does not know whether that caches them: `cache` implements the trait from above.
+//! This module knows neither encoding formats of responses nor HTTP.
+//!
+//! # Steps of a read
+//!
+//! [`Reader`] splits a plan into segments. `assembly` schedules the chunks of one segment: it resolves each chunk, loads it,
+//! and copies it. `chunk_reader` does these steps for a single chunk; `resolve` goes through shard indexes, `partial_chunk`
+//! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to.
+//! [`DirectSource`] fetches and decodes.
+//!
+//! # Answers from memory without suspending
+//!
+//! Many reads find all of their chunks in a cache. A future for each chunk would be an allocation, with the state of all that
+//! it might have to wait for. So some methods `x` have a twin `try_x`, by one rule:
+//!
+//! * `try_x` is not `async`. It neither suspends, nor waits for a disk or a network, nor joins a load in flight.
+//! * If it returns a result, that is the result of `x`, no older than `x` would return it.
+//! * If it returns none, that says nothing about the value. The caller then calls `x`, which does all that `try_x` does not.
+//!
+//! Where a step has several parts, the twins are not two versions of one function. `try_x` returns a `FromMemory`: either the
+//! result, or a pending value with what was found so far. Only that value can be passed to `x`, which goes on from there.
+//!
+//! | from memory | else | a miss leaves |
+//! |---|---|---|
+//! | [`ChunkSource::try_fetch_or_lookup`] | [`ChunkSource::fetch_or_lookup`] | nothing |
+//! | [`ChunkSource::try_elements`] | [`ChunkSource::elements`] | nothing |
+//! | [`ChunkSource::try_shard_index`] | [`ChunkSource::shard_index`] | nothing |
+//! | [`NodeOpener::try_find`] | [`NodeOpener::find`], which calls it first | nothing |
+//! | `ChunkReader::try_resolve` | `ChunkReader::run` | a `PendingChunk` |
+//! | `ChunkReader::try_load` | `ChunkReader::run` | a `ChunkLoad` |
+//! | `Resolution::advance` | `Resolution::finish`, which calls it first | the `Resolution` itself |
 
+mod assembly;
+mod bound_array;
 mod chains;
+mod chunk_reader;
 mod chunk_source;
 mod coalesce;
+mod declared;
 mod dependencies;
 mod dependent;
 mod direct;
 mod error;
+mod from_memory;
 mod jobs;
+mod node;
 mod open;
+mod partial_chunk;
 mod plan;
 mod read;
 mod read_context;
 mod resolve;
+mod segment_buffer;
 mod snapshot;
 mod stored;
 
+pub use bound_array::Array;
 pub use chunk_source::{ChunkLocation, ChunkSource, FetchBudget};
+pub use declared::{Declared, DeclaredArrays};
 pub use dependencies::Dependencies;
-pub use dependent::{Declared, DeclaredArrays};
 pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
-pub use open::{LoadFuture, NodeCache, NodeId, NodeOpener, OpenNode, RenderedText, TextFuture, TextId};
+pub use node::{LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
+pub use open::NodeOpener;
 pub use plan::{Plan, ReadLimits, Suggestions};
 pub use read::Reader;
 pub use read_context::{ReadContext, ReadObserver, ReadStats};
 pub use snapshot::{ChunkVersions, Snapshot};
 pub use stored::{CHEAP_REVALIDATION_WINDOW, ChunkData, ChunkLookup, StoredKey, StoredValue};
-
-use std::sync::Arc;
-
-use chains::Chains;
-
-use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid, ChunkKeyEncoding};
-use crate::codec::{CodecChain, CodecLimits};
-use crate::key::{NodePath, StoreKey};
-use crate::metadata::ArrayMetadata;
-use crate::store::SharedStore;
-
-/// An array whose metadata is bound: nothing left to complain about but the bytes.
-#[derive(Debug)]
-pub struct Array {
-    mount: Arc<str>,
-    store: SharedStore,
-    path: NodePath,
-    metadata: Arc<ArrayMetadata>,
-    grid: ChunkGrid,
-    chunk_keys: ChunkKeyEncoding,
-    chains: Chains,
-    /// Of stored chunks, if all have one.
-    chunk_shape: Option<Arc<[u64]>>,
-    decoded_axes: Vec<ChunkAxis>,
-}
-
-impl Array {
-    /// Binds an array's metadata. Where chunks have many shapes, its codecs are bound to the first chunk's: what they have to
-    /// say about another shape, they say when it is read.
-    ///
-    /// # Errors
-    /// [`ArrayError::Codecs`].
-    pub fn bind(
-        mount: Arc<str>,
-        store: SharedStore,
-        path: NodePath,
-        metadata: Arc<ArrayMetadata>,
-        limits: &CodecLimits,
-    ) -> Result<Self, ArrayError> {
-        let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
-        let chains = Chains::bind(&metadata, grid.first_chunk_shape(), limits)
-            .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
-        let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
-        let decoded_axes = decoded_axes(&grid, chains.first());
-        let chunk_shape = grid.chunk_shape().map(Arc::from);
-        Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
-    }
-
-    /// The name of the mount that it is in.
-    #[must_use]
-    pub fn mount(&self) -> &Arc<str> {
-        &self.mount
-    }
-
-    /// Where it is in its hierarchy.
-    #[must_use]
-    pub fn path(&self) -> &NodePath {
-        &self.path
-    }
-
-    /// The metadata.
-    #[must_use]
-    pub fn metadata(&self) -> &ArrayMetadata {
-        &self.metadata
-    }
-
-    /// The grid of stored chunks (of shards, if the array is sharded).
-    #[must_use]
-    pub fn grid(&self) -> &ChunkGrid {
-        &self.grid
-    }
-
-    /// Whether parts of a stored chunk are read through its index.
-    #[must_use]
-    pub fn is_sharded(&self) -> bool {
-        // A matter of the codecs, whatever the chunk's shape.
-        self.chains.first().sharding().is_some()
-    }
-
-    /// Bytes of what is decoded at a time when decoded: of a chunk, or of a shard's inner chunk. Where chunks vary, of the
-    /// first.
-    fn decoded_bytes(&self) -> u64 {
-        let mut chain = self.chains.first();
-        while let Some(sharding) = chain.sharding() {
-            chain = sharding.inner_chain();
-        }
-        chain.decoded_bytes()
-    }
-
-    /// The shape of a stored chunk.
-    fn shape_of(&self, coords: &[u64]) -> Arc<[u64]> {
-        self.chunk_shape.clone().unwrap_or_else(|| self.grid.shape_of(coords).into())
-    }
-
-    /// The codecs, bound to the shape of the first chunk.
-    #[must_use]
-    pub fn first_chain(&self) -> &Arc<CodecChain> {
-        self.chains.first()
-    }
-
-    /// The codecs, if they are bound to this shape of a stored chunk already.
-    fn bound_chain(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
-        self.chains.bound(shape)
-    }
-
-    /// The codecs, bound to the shape of a stored chunk.
-    ///
-    /// # Errors
-    /// [`ArrayError::ChunkCodecs`] if they cannot be used on this shape.
-    pub fn chain_of(&self, coords: &[u64], shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
-        self.chains.of(&self.metadata, shape).map_err(|source| ArrayError::ChunkCodecs {
-            path: self.path.clone(),
-            coords: coords.to_vec(),
-            shape: shape.to_vec(),
-            source,
-        })
-    }
-
-    /// The key of a stored chunk.
-    ///
-    /// # Errors
-    /// [`ArrayError::ChunkKey`] if it would be longer than a key may be.
-    pub fn chunk_key(&self, coords: &[u64]) -> Result<StoreKey, ArrayError> {
-        self.path.prefix().key(&self.chunk_keys.encode(coords)).map_err(|source| ArrayError::ChunkKey {
-            path: self.path.clone(),
-            coords: coords.to_vec(),
-            source,
-        })
-    }
-
-    /// The coordinates of the stored chunk with this key below the array's prefix; `None` if it is no chunk's.
-    #[must_use]
-    pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
-        self.chunk_keys.decode(below, self.metadata.shape.len())
-    }
-
-    /// Where a stored chunk stands in the store.
-    ///
-    /// # Errors
-    /// As [`Array::chunk_key`].
-    pub fn stored_key(&self, coords: &[u64]) -> Result<StoredKey, ArrayError> {
-        let key = self.chunk_key(coords)?;
-        Ok(StoredKey { mount: Arc::clone(&self.mount), store: Arc::clone(&self.store), key })
-    }
-
-    /// The dimensions of the array in the smallest chunks that are decoded on their own: the innermost inner chunks of a
-    /// sharded array, else the chunks.
-    #[must_use]
-    pub fn decoded_axes(&self) -> &[ChunkAxis] {
-        &self.decoded_axes
-    }
-
-    /// The shape of these chunks, in the array's dimensions; `None` if they differ.
-    #[must_use]
-    pub fn decoded_chunk_shape(&self) -> Option<Vec<u64>> {
-        self.decoded_axes.iter().map(ChunkAxis::edge).collect()
-    }
-}
-
-/// The grid of the chunks that are decoded on their own. Inner chunks are of one shape even where shards are not, and fill
-/// each shard: together they are a regular grid, over whole shards and so beyond the array's end.
-fn decoded_axes(grid: &ChunkGrid, chain: &CodecChain) -> Vec<ChunkAxis> {
-    let mut axes = grid.axes().to_vec();
-    // Where each dimension of the current shard space stands in the array's.
-    let mut dims: Vec<usize> = (0..axes.len()).collect();
-    let mut chain = chain;
-    while let Some(sharding) = chain.sharding() {
-        dims = sharding.order().iter().filter_map(|&dim| dims.get(dim).copied()).collect();
-        for (&dim, &edge) in dims.iter().zip(sharding.inner_shape()) {
-            if let Some(axis) = axes.get_mut(dim) {
-                *axis = ChunkAxis::new(axis.end(), edge);
-            }
-        }
-        chain = sharding.inner_chain();
-    }
-    axes
-}

@@ -1,127 +1,20 @@
-//! Opening nodes, and remembering what was opened at which version.
+//! [`NodeOpener`]: opens the nodes of a mount, from the cache where their documents have not changed.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use super::dependent::DeclaredArrays;
-use super::{Array, ArrayError, CHEAP_REVALIDATION_WINDOW};
+use super::bound_array::Array;
+use super::error::ArrayError;
+use super::node::{NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
+use super::stored::CHEAP_REVALIDATION_WINDOW;
 use crate::codec::CodecLimits;
-use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
+use crate::hierarchy::{Hierarchy, HierarchyError, Node};
 use crate::key::NodePath;
+use crate::metadata::ArrayMetadata;
 use crate::metadata::dependents::Reading;
-use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata};
 use crate::store::Version;
-
-/// Bytes that a node takes beside what its documents say.
-const NODE_BYTES: u64 = 8 << 10;
-
-/// A node that was opened: parsed, and bound if it is an array.
-#[derive(Debug)]
-pub struct OpenNode {
-    /// Which documents, at which versions.
-    pub located: Located,
-    /// What they say.
-    pub node: Node,
-    /// What else there is to say of an array that is declared by another.
-    pub dependent: Option<Arc<Dependent>>,
-    /// The array, bound; why not, if its codecs cannot be used or it is a group.
-    pub(super) array: Result<Arc<Array>, ArrayError>,
-    /// The arrays that it declares, if anybody asked.
-    pub(super) declared: OnceCell<Arc<DeclaredArrays>>,
-}
-
-impl OpenNode {
-    /// The array.
-    ///
-    /// # Errors
-    /// [`ArrayError::NotAnArray`]; [`ArrayError::Codecs`].
-    pub fn array(&self) -> Result<&Arc<Array>, ArrayError> {
-        self.array.as_ref().map_err(Clone::clone)
-    }
-
-    /// Bytes of memory that it takes, at most.
-    #[must_use]
-    pub fn memory_bytes(&self) -> u64 {
-        let texts = self.dependent.as_ref().map_or(0, |dependent| dependent.text_bytes());
-        let metadata = match &self.node {
-            Node::Group(group) => group.attributes.memory_bytes(),
-            Node::Array(array) => array.memory_bytes(self.located.document_bytes()),
-        };
-        NODE_BYTES.saturating_add(metadata).saturating_add(texts)
-    }
-
-    /// Whether this is an array that had no chunks which would have shown how their keys are written.
-    fn is_separator_unknown(&self) -> bool {
-        matches!(&self.node, Node::Array(array)
-            if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified)
-    }
-}
-
-/// What an opened node is remembered under.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NodeId {
-    /// The mount's name.
-    pub mount: Arc<str>,
-    /// The node's path.
-    pub path: NodePath,
-    /// Its documents, at their versions.
-    pub located: Located,
-}
-
-/// What a text was made of: documents at their versions, in one way.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TextId {
-    /// The mount's name.
-    pub mount: Arc<str>,
-    /// The node's path.
-    pub path: NodePath,
-    /// What is made, in a word, or several.
-    pub form: Arc<str>,
-    /// The versions of the documents.
-    pub versions: Vec<Option<Version>>,
-}
-
-/// A text that was made of documents, with the version it goes under.
-pub type RenderedText = (Bytes, Version);
-
-/// The making of a text, to be run by whoever remembers it.
-pub type TextFuture = BoxFuture<'static, Result<Option<RenderedText>, ArrayError>>;
-
-/// The opening of a node, to be run by whoever remembers it.
-pub type LoadFuture = BoxFuture<'static, Result<Arc<OpenNode>, ArrayError>>;
-
-/// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
-#[async_trait]
-pub trait NodeCache: std::fmt::Debug + Send + Sync {
-    /// The node as it was when it was last opened, and when that began, if it is remembered. It may have changed since.
-    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
-        None
-    }
-
-    /// The node, as remembered or by running `opening`, for documents that were located by a look that began at `looked`.
-    ///
-    /// # Errors
-    /// Those of `opening`.
-    async fn node(
-        &self,
-        id: NodeId,
-        looked: Instant,
-        opening: LoadFuture,
-    ) -> Result<Arc<OpenNode>, ArrayError>;
-
-    /// A text, as remembered or by running `making`; `None` if nothing is to be made.
-    ///
-    /// # Errors
-    /// Those of `making`.
-    async fn text(&self, _id: TextId, making: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
-        making.await
-    }
-}
 
 /// Opens the nodes of one mount.
 #[derive(Clone, Debug)]
@@ -129,14 +22,19 @@ pub struct NodeOpener {
     pub(super) mount: Arc<str>,
     pub(super) hierarchy: Hierarchy,
     pub(super) limits: CodecLimits,
-    pub(super) memo: Arc<dyn NodeCache>,
+    pub(super) cache: Arc<dyn NodeCache>,
 }
 
 impl NodeOpener {
-    /// Opens nodes of `hierarchy` under the name of a mount, which keeps what is remembered of mounts apart.
+    /// Opens nodes of `hierarchy`. The mount's name keeps the entries of different mounts apart in the cache.
     #[must_use]
-    pub fn new(mount: Arc<str>, hierarchy: Hierarchy, limits: CodecLimits, memo: Arc<dyn NodeCache>) -> Self {
-        Self { mount, hierarchy, limits, memo }
+    pub fn new(
+        mount: Arc<str>,
+        hierarchy: Hierarchy,
+        limits: CodecLimits,
+        cache: Arc<dyn NodeCache>,
+    ) -> Self {
+        Self { mount, hierarchy, limits, cache }
     }
 
     /// The hierarchy.
@@ -145,22 +43,22 @@ impl NodeOpener {
         &self.hierarchy
     }
 
-    /// A text that is made of documents of these versions below a path, once for each version and form.
+    /// A text that `render` renders from documents of these versions below a path, once for each form and set of versions.
     ///
     /// # Errors
-    /// Those of `making`.
-    pub async fn text(
+    /// Those of `render`.
+    pub async fn rendered_text(
         &self,
         path: &NodePath,
         form: &str,
         versions: Vec<Option<Version>>,
-        making: TextFuture,
+        render: TextFuture,
     ) -> Result<Option<RenderedText>, ArrayError> {
         let (mount, path, form) = (Arc::clone(&self.mount), path.clone(), form.into());
-        self.memo.text(TextId { mount, path, form, versions }, making).await
+        self.cache.get_or_render(TextId { mount, path, form, versions }, render).await
     }
 
-    /// Binds metadata as that of an array of this mount.
+    /// Binds the metadata of an array of this mount.
     ///
     /// # Errors
     /// [`ArrayError::Codecs`].
@@ -169,7 +67,7 @@ impl NodeOpener {
         Array::bind(mount, store, path.clone(), Arc::clone(metadata), &self.limits)
     }
 
-    /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
+    /// The node at a path as it is now. Where nothing is stored, it may be an array that another array declares.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -180,8 +78,8 @@ impl NodeOpener {
         }
     }
 
-    /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into, nor
-    /// whether an array above declares it, unless that is remembered.
+    /// The node at a path as it is now; `None` if no documents are stored there. This neither finds out why there are none,
+    /// nor whether an array above declares the node, unless that is cached.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -189,41 +87,42 @@ impl NodeOpener {
         if let Some((opened, _)) = self.try_find(path, Instant::now()) {
             return Ok(Some(opened));
         }
-        if let Some((opened, _)) = self.memo.last(&self.mount, path)
+        if let Some((opened, _)) = self.cache.latest(&self.mount, path)
             && opened.located.is_dependent()
             && Box::pin(self.hierarchy.revalidate_dependent(path, &opened.located)).await?
         {
             return Ok(Some(opened));
         }
-        let looked = Instant::now();
+        let located_at = Instant::now();
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
             Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
-        let (opener, wanted) = (self.clone(), id.clone());
-        let opening = Box::pin(async move { opener.load(wanted).await });
-        let opened = self.memo.node(id.clone(), looked, opening).await?;
-        // By now there may be some.
+        let (opener, node) = (self.clone(), id.clone());
+        let load = Box::pin(async move { opener.load(node).await });
+        let opened = self.cache.get_or_load(id.clone(), located_at, load).await?;
+        // By now there may be chunks, which show the separator.
         if opened.is_separator_unknown() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
     }
 
-    /// The node at a path, and when the look began that found it, new enough for a request that began then; `None` if it is
-    /// not remembered, or if whether it is still the same takes a closer look.
+    /// The node at a path, with the time at which the check that found it began: fresh enough for a request that began at
+    /// `began`. `None` if it is not cached, or cannot be revalidated without I/O
+    /// ([without suspending](super#answers-from-memory-without-suspending)).
     #[must_use]
     pub fn try_find(&self, path: &NodePath, began: Instant) -> Option<(Arc<OpenNode>, Instant)> {
-        let (opened, looked) = self.memo.last(&self.mount, path)?;
+        let (opened, located_at) = self.cache.latest(&self.mount, path)?;
         if opened.is_separator_unknown() {
             return None;
         }
-        if looked >= self.hierarchy.store().freshness_horizon(began) {
-            return Some((opened, looked));
+        if located_at >= self.hierarchy.store().freshness_horizon(began) {
+            return Some((opened, located_at));
         }
         let now = Instant::now();
-        let is_still = now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW
+        let is_current = now.saturating_duration_since(located_at) < CHEAP_REVALIDATION_WINDOW
             && self.hierarchy.validate_cached(path, &opened.located);
-        is_still.then_some((opened, now))
+        is_current.then_some((opened, now))
     }
 
     /// Reads, parses and binds a node.

@@ -1,24 +1,25 @@
-//! [`Plan`]: what a selection of an array costs, known before anything is read, and the bands it is read in.
+//! [`Plan`]: the cost of a selection, known before anything is read, and the segments that it is read in.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Array, ArrayError};
+use super::bound_array::Array;
+use super::error::ArrayError;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 
-/// What one request may cost.
+/// The most that one request may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadLimits {
-    /// Bytes of elements in an answer.
+    /// Bytes of elements in a response.
     pub response_bytes: u64,
-    /// Bytes that must be decoded for an answer.
+    /// Bytes that must be decoded for a response.
     pub decoded_bytes: u64,
-    /// Chunks (inner chunks, if sharded) that must be decoded for an answer.
+    /// Chunks (inner chunks, if sharded) that must be decoded for a response.
     pub chunks: u64,
-    /// Elements of an answer are assembled this many bytes at a time, where the chunks' shape lets them.
+    /// Bytes of elements that are assembled at a time, where the shape of the chunks allows it.
     pub band_bytes: u64,
 }
 
@@ -28,7 +29,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// What a selection costs.
+/// The cost of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     response_bytes: u128,
@@ -48,9 +49,9 @@ pub struct Plan {
     heap_limit: u64,
 }
 
-/// A part of an answer that is assembled as one: consecutive bytes of it, and the elements they are.
+/// A part of a response that is assembled at a time: consecutive bytes of it, and the elements that they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct ResponseSegment {
     pub(super) subset: Subset,
     pub(super) bytes: Range<u64>,
 }
@@ -59,11 +60,11 @@ impl Plan {
     /// Plans to read a subset of an array.
     ///
     /// # Errors
-    /// [`ArrayError::TooLarge`] says which limit it breaks; [`Suggestions`] has slices that do not.
+    /// [`ArrayError::TooLarge`] with the limit that it exceeds; [`Suggestions`] has slices that do not.
     pub fn new(array: &Arc<Array>, subset: Subset, limits: &ReadLimits) -> Result<Self, ArrayError> {
         let cost = Cost::of(array, &subset);
-        if let Some((what, asked, limit)) = cost.excess(limits) {
-            return Err(ArrayError::TooLarge { what, asked, limit });
+        if let Some((what, requested, limit)) = cost.excess(limits) {
+            return Err(ArrayError::TooLarge { what, requested, limit });
         }
         // Within limits that are u64.
         let within = |cost| u64::try_from(cost).unwrap_or(u64::MAX);
@@ -90,14 +91,14 @@ impl Plan {
         &self.subset
     }
 
-    /// Bytes of the answer's items: known exactly before the first read. Of elements of variable length, what stands in
-    /// the heap comes on top.
+    /// Bytes of the response's items, known exactly before the first read. For elements of variable length, the bytes in the
+    /// heap come on top.
     #[must_use]
     pub fn response_bytes(&self) -> u64 {
         self.response_bytes
     }
 
-    /// Bytes of the chunks (inner chunks, if sharded) that the elements are in, decoded.
+    /// Decoded bytes of the chunks (inner chunks, if sharded) that the elements are in.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
         self.decoded_bytes
@@ -109,45 +110,45 @@ impl Plan {
         self.chunks
     }
 
-    /// The same plan, in which elements of variable length may have no more than so many bytes in one band.
+    /// The same plan, where elements of variable length may have at most this many bytes in one segment.
     #[must_use]
     pub fn with_heap_limit(self, bytes: u64) -> Self {
         Self { heap_limit: self.heap_limit.min(bytes), ..self }
     }
 
-    /// The most bytes that elements of variable length may have, beside their items, in one band.
+    /// The most bytes that elements of variable length may have in one segment, beside their items.
     #[must_use]
     pub fn heap_limit(&self) -> u64 {
         self.heap_limit
     }
 
-    /// Why a band could not be put together.
-    pub(super) fn unassembled(&self, error: AssembleError) -> ArrayError {
+    /// The error of a segment that could not be assembled.
+    pub(super) fn assemble_error(&self, error: AssembleError) -> ArrayError {
         match error {
             AssembleError::HeapTooLarge => ArrayError::TooLarge {
                 what: "bytes of elements",
-                asked: u128::from(self.heap_limit) + 1,
+                requested: u128::from(self.heap_limit) + 1,
                 limit: self.heap_limit,
             },
             AssembleError::Geometry | AssembleError::NoMemory => ArrayError::Geometry,
         }
     }
 
-    /// The most bytes of the answer that are assembled at a time.
+    /// The most bytes of the response that are assembled at a time.
     #[must_use]
     pub fn segment_bytes(&self) -> u64 {
         self.band_bytes.min(self.response_bytes)
     }
 
-    /// The bands that hold these bytes of the answer, in order. Lazy.
+    /// The segments that contain these bytes of the response, in order. The iterator is lazy.
     ///
-    /// Leading dimensions are taken an element at a time, until what is left of one element fits a band; the first
-    /// dimension that fits is cut where chunks end, or within chunks where one chunk's worth does not fit.
-    pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = Segment> + Send + use<> {
+    /// Leading dimensions are taken one element at a time, until the rest of the dimensions fits in a segment. The first
+    /// dimension that fits is cut where chunks end, or within chunks where the elements of one chunk do not fit.
+    pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
         let axes = self.subset.axes().to_vec();
         let grid = self.array.grid().axes().to_vec();
         let item = self.array.metadata().data_type.item_bytes() as u64;
-        // Bytes of the answer that one element of each dimension stands for; within the response limit.
+        // Bytes of the response per element of each dimension; within the response limit.
         let mut per_element = vec![item; axes.len()];
         for axis in (1..axes.len()).rev() {
             per_element[axis - 1] = per_element[axis].saturating_mul(axes[axis].count);
@@ -158,7 +159,7 @@ impl Plan {
         let total = self.response_bytes;
         let end = bytes.end.min(total);
         let mut at = bytes.start;
-        // The first band begins where its unit does, which may be before the first byte asked for.
+        // The first segment begins where its unit does, which may be before the first requested byte.
         std::iter::from_fn(move || {
             if at >= end {
                 return None;
@@ -166,7 +167,7 @@ impl Plan {
             let Some(&unit) = per_element.get(cut) else {
                 // Rank 0: one element.
                 at = end;
-                return Some(Segment { subset: Subset(Vec::new()), bytes: 0..total });
+                return Some(ResponseSegment { subset: Subset(Vec::new()), bytes: 0..total });
             };
             let mut subset = Vec::with_capacity(axes.len());
             let mut rest = at;
@@ -175,30 +176,30 @@ impl Plan {
                 rest %= per_element[axis];
             }
             let first = rest / unit;
-            let wanted = axes[cut].part(first, axes[cut].count - first);
+            let remaining = axes[cut].part(first, axes[cut].count - first);
             let start = at - rest + first * unit;
-            // No further than what is asked for.
-            let most = (band_bytes / unit).min((end - start).div_ceil(unit));
-            let count = segment_length(&wanted, &grid[cut], most);
-            subset.push(wanted.part(0, count));
+            // No further than the requested bytes.
+            let limit = (band_bytes / unit).min((end - start).div_ceil(unit));
+            let count = segment_length(&remaining, &grid[cut], limit);
+            subset.push(remaining.part(0, count));
             subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
-            Some(Segment { subset: Subset(subset), bytes: start..at })
+            Some(ResponseSegment { subset: Subset(subset), bytes: start..at })
         })
     }
 }
 
-/// How many elements of the range, from its first, make a band: as many whole pieces (the elements in one chunk) as `most`
-/// elements allow, or `most` of a piece that has more.
-fn segment_length(range: &AxisRange, axis: &ChunkAxis, most: u64) -> u64 {
+/// How many elements of the range, from its first on, go into a segment of at most `limit` elements: as many whole pieces
+/// (the elements in one chunk) as fit, or `limit` elements of a piece that has more.
+fn segment_length(range: &AxisRange, axis: &ChunkAxis, limit: u64) -> u64 {
     let mut count = 0;
     for piece in axis.pieces(*range) {
-        if count + piece.count > most {
+        if count + piece.count > limit {
             break;
         }
         count += piece.count;
     }
-    if count == 0 { most.clamp(1, range.count.max(1)) } else { count }
+    if count == 0 { limit.clamp(1, range.count.max(1)) } else { count }
 }
 
 impl Cost {
@@ -208,13 +209,13 @@ impl Cost {
         for (range, axis) in subset.axes().iter().zip(array.decoded_axes()) {
             let touched = axis.touched(range);
             chunks = chunks.saturating_mul(touched.chunks.into());
-            // The chunks touched are all combinations of those along each axis, so their elements are the product of sums.
+            // The touched chunks are all combinations of those along each axis, so their elements are the product of sums.
             decoded_bytes = decoded_bytes.saturating_mul(touched.elements);
         }
         Self { response_bytes: subset.elements().saturating_mul(item), decoded_bytes, chunks }
     }
 
-    /// The first limit that is broken: what is counted, how much was asked, how much is allowed.
+    /// The first limit that is exceeded: what is limited, how much was requested, how much is allowed.
     fn excess(&self, limits: &ReadLimits) -> Option<(&'static str, u128, u64)> {
         [
             ("bytes of elements", self.response_bytes, limits.response_bytes),
@@ -222,22 +223,22 @@ impl Cost {
             ("decoded bytes", self.decoded_bytes, limits.decoded_bytes),
         ]
         .into_iter()
-        .find(|&(_, asked, limit)| asked > limit.into())
+        .find(|&(_, requested, limit)| requested > limit.into())
     }
 }
 
-/// Slices that can be asked for in place of a selection that is too large.
+/// Slices to request in place of a selection that is too large.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suggestions {
-    /// Slices in the grammar of `slice=`, next to each other; none if not even one element fits.
+    /// Adjacent slices in the grammar of `slice=`; none if not even one element fits.
     pub slices: Vec<String>,
     /// Whether the selection has more than these.
     pub truncated: bool,
 }
 
 impl Suggestions {
-    /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. A
-    /// slice that is as long as one that fits may touch more chunks than it, so every one is looked at.
+    /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. Two
+    /// slices of one length may touch different numbers of chunks, so every slice is checked.
     pub fn new(array: &Array, subset: &Subset, limits: &ReadLimits, fits: impl Fn(&Subset) -> bool) -> Self {
         let mut part = subset.clone();
         let mut cut_along = 0;
@@ -270,13 +271,13 @@ impl Suggestions {
     }
 }
 
-/// The first parts of a selection that are as long as `part`, next to each other along one axis.
+/// The first parts of a selection of the size of `part`, next to each other along one axis.
 fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
-    const MOST: u64 = 4;
+    const MAX_TILES: u64 = 4;
     let (Some(whole), Some(step)) = (subset.axes().get(axis), part.axes().get(axis)) else {
         return Vec::new();
     };
-    (0..whole.count.div_ceil(step.count.max(1)).min(MOST))
+    (0..whole.count.div_ceil(step.count.max(1)).min(MAX_TILES))
         .map(|place| {
             let first = place * step.count;
             let mut tile = part.clone();

@@ -1,4 +1,4 @@
-//! [`ReadContext`]: one request's reads: their turns at the store, and what they did, for its headers and the log.
+//! [`ReadContext`]: the reads of one request: its fetch permits, and its counts and times for response headers and the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Is told what reads did when they have ended.
+/// Is notified when the reads of a request have ended.
 pub trait ReadObserver: std::fmt::Debug + Send + Sync {
-    /// One request's reads of a mount have ended.
-    fn ended(&self, mount: &str, work: &ReadStats);
+    /// The reads of one request from a mount have ended.
+    fn reads_ended(&self, mount: &str, work: &ReadStats);
 }
 
-/// What one request's reads did.
+/// The counts and times of one request's reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadStats {
     /// Chunks that did not have to be loaded.
     pub hits: u64,
     /// Chunks that had to be loaded.
     pub misses: u64,
-    /// From the request to where its cost is known.
+    /// Time from the beginning of the request until its plan was known.
     pub plan: Duration,
     /// Time spent fetching.
     pub fetch: Duration,
     /// Time spent decoding.
     pub decode: Duration,
-    /// Time spent writing elements as they were asked for.
+    /// Time spent encoding elements in the requested format.
     pub encode: Duration,
 }
 
-/// Who is told of the end of a trace, and whose reads these are.
+/// An observer, and the mount that is read.
 type MountObserver = (Arc<dyn ReadObserver>, Arc<str>);
 
-/// Turns, counts and times of one request's reads. Chunks that another request was loading already count as hits; times
-/// are sums over what ran side by side.
+/// The fetch permits, counts and times of one request's reads. Chunks that another request was loading already count as hits.
+/// Times are sums over concurrent reads.
 #[derive(Debug)]
 pub struct ReadContext {
     began: Instant,
@@ -48,7 +48,7 @@ pub struct ReadContext {
 }
 
 impl ReadContext {
-    /// For a request that may have so many fetches under way at a time.
+    /// The context of a request that may have this many fetches in flight.
     #[must_use]
     pub fn new(fetches: usize) -> Self {
         let fetch_permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
@@ -65,19 +65,19 @@ impl ReadContext {
         }
     }
 
-    /// The same, of reads of this mount; `observer` is told when they have ended.
+    /// The same for reads from this mount, with an observer that is notified when they have ended.
     pub(crate) fn with_observer(mut self, observer: Arc<dyn ReadObserver>, mount: &Arc<str>) -> Self {
         self.observer = Some((observer, Arc::clone(mount)));
         self
     }
 
-    /// When the request began: what was seen since then is new enough for it.
+    /// When the request began: checks that began since then are fresh enough for it.
     #[must_use]
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// Waits for a turn to fetch. Whoever has one waits for nothing but the store.
+    /// Waits for a permit to fetch. Its holder must wait for nothing but the store.
     pub(crate) async fn acquire_fetch_permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.fetch_permits.acquire().await.ok()
@@ -94,34 +94,34 @@ impl ReadContext {
     }
 
     /// Adds the time since `start` to the time spent fetching.
-    pub fn fetched_since(&self, start: Instant) {
-        self.fetch_micros.fetch_add(micros(start.elapsed()), Relaxed);
+    pub fn add_fetch_time(&self, start: Instant) {
+        self.fetch_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
-    /// The cost was known after so long.
-    pub fn planned_in(&self, time: Duration) {
-        self.plan_micros.store(micros(time), Relaxed);
+    /// Records the time after which the plan was known.
+    pub fn set_plan_time(&self, time: Duration) {
+        self.plan_micros.store(as_micros(time), Relaxed);
     }
 
-    /// Adds the time since `start` to the time spent writing elements as they were asked for.
-    pub fn encoded_since(&self, start: Instant) {
-        self.encode_micros.fetch_add(micros(start.elapsed()), Relaxed);
+    /// Adds the time since `start` to the time spent encoding elements.
+    pub fn add_encode_time(&self, start: Instant) {
+        self.encode_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
     /// Adds the time since `start` to the time spent decoding.
-    pub fn decoded_since(&self, start: Instant) {
-        self.decode_micros.fetch_add(micros(start.elapsed()), Relaxed);
+    pub fn add_decode_time(&self, start: Instant) {
+        self.decode_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }
 
-    /// Chunks that did not have to be loaded, and those that had to.
+    /// The number of chunks that did not have to be loaded, and of those that had to.
     #[must_use]
     pub fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.load(Relaxed), self.misses.load(Relaxed))
     }
 
-    /// What the reads did so far.
+    /// The counts and times so far.
     #[must_use]
-    pub fn work(&self) -> ReadStats {
+    pub fn stats(&self) -> ReadStats {
         let load = |cell: &AtomicU64| Duration::from_micros(cell.load(Relaxed));
         let (hits, misses) = self.hits_and_misses();
         ReadStats {
@@ -138,11 +138,11 @@ impl ReadContext {
 impl Drop for ReadContext {
     fn drop(&mut self) {
         if let Some((observer, mount)) = &self.observer {
-            observer.ended(mount, &self.work());
+            observer.reads_ended(mount, &self.stats());
         }
     }
 }
 
-fn micros(duration: Duration) -> u64 {
+fn as_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,29 +1,34 @@
-//! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes or together with them.
+//! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes or together with all
+//! of them.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{ArrayError, ChunkSource, Plan, ReadContext, StoredValue};
+use super::chunk_source::ChunkSource;
+use super::error::ArrayError;
+use super::plan::Plan;
+use super::read_context::ReadContext;
+use super::stored::{ChunkLookup, StoredValue};
 use crate::chunk::{ChunkCoords, CopyRegion, Elements};
 use crate::key::StoreKey;
 use crate::store::Version;
 
-/// Versions wanted at a time; how many are asked for is a matter of the request's turns.
+/// Versions that are looked up at a time. How many of these are sent to the store at a time, the fetch permits decide.
 const CONCURRENCY: usize = 64;
 
-/// Chunks that are glanced at before others have their turn: that takes a tenth of a millisecond.
+/// Chunks that are revalidated before other tasks run: that takes a tenth of a millisecond.
 pub(super) const REVALIDATE_BATCH: usize = 64;
-/// What a chunk takes in a snapshot, with the description of the stored value: roughly, in bytes.
+/// Bytes that a chunk takes in a snapshot with the description of its stored value, about.
 const CHUNK_BYTES: u64 = 400;
 
 /// Stored chunks with their coordinates; `None` where there is no such chunk.
 pub(super) type Chunks = Vec<(ChunkCoords, Option<Arc<StoredValue>>)>;
 
-/// A plan, and for each stored chunk it touches the version it is read at, or that it does not exist.
+/// A plan, and for each stored chunk that it touches the version to read, or that it does not exist.
 ///
-/// Chunk by chunk this is one version; over several chunks it is not one moment, as with any Zarr client.
+/// Each chunk is read at one version. Several chunks need not be of one moment, as with any Zarr client.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     plan: Plan,
@@ -32,29 +37,30 @@ pub struct Snapshot {
     elements: Option<Elements>,
 }
 
-/// The stored chunks that all of an answer was made of, to tell later whether they are still the same. Clones share them.
+/// The versions of all stored chunks that a response was computed from, to check later whether they are still current.
+/// Clones share them.
 #[derive(Clone, Debug)]
 pub struct ChunkVersions(Arc<Chunks>);
 
 impl ChunkVersions {
-    /// Bytes of memory, roughly.
+    /// Bytes of memory, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.0.len() as u64).saturating_mul(CHUNK_BYTES)
     }
 
-    /// How many there are.
+    /// The number of chunks.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Their keys.
+    /// The keys of the chunks.
     pub(super) fn keys(&self) -> impl Iterator<Item = &StoreKey> {
         self.0.iter().filter_map(|(_, value)| value.as_ref()).map(|value| &value.key)
     }
 
-    /// When the first look began of those that found every chunk as it was read, all of them new enough for a request that
-    /// began then; `None` if one has changed, or if that cannot be told without waiting for the store.
+    /// When the first of the checks began that found every chunk at its version, all of them fresh enough for a request that
+    /// began at `began`. `None` if a chunk has changed, or if that is not known without I/O.
     pub async fn validated_since(&self, began: Instant) -> Option<Instant> {
         let mut first = None;
         for chunks in self.0.chunks(REVALIDATE_BATCH) {
@@ -71,14 +77,14 @@ impl ChunkVersions {
 }
 
 impl Snapshot {
-    /// Asks the store for the versions of the chunks that a plan touches, and reads none of them.
+    /// Looks up the versions of the chunks that a plan touches, and reads none of them.
     ///
     /// # Errors
     /// Failures of the store.
-    pub(super) async fn take(
+    pub(super) async fn lookup(
         plan: &Plan,
         source: &dyn ChunkSource,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
         let coords: Vec<ChunkCoords> = CopyRegion::packed(plan.subset().axes(), 1)
@@ -89,7 +95,7 @@ impl Snapshot {
             .map(|coords| {
                 let array = Arc::clone(&array);
                 async move {
-                    let value = source.lookup_version(&array.stored_key(&coords)?, trace).await?;
+                    let value = source.lookup_version(&array.stored_key(&coords)?, context).await?;
                     Ok::<_, ArrayError>((coords, value))
                 }
             })
@@ -99,8 +105,8 @@ impl Snapshot {
         Ok(Self::new(plan.clone(), chunks, None))
     }
 
-    /// A plan that was read: its chunks as they were found, and all its elements.
-    pub(super) fn of_read(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
+    /// The snapshot of a plan that was read: its chunks as they were found, and all elements.
+    pub(super) fn with_elements(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
         Self::new(plan, chunks, Some(elements))
     }
 
@@ -109,15 +115,14 @@ impl Snapshot {
         Self { plan, chunks: Arc::new(chunks), elements }
     }
 
-    /// The chunks, if all of them are there: then it can be told later whether they are still the same.
+    /// The versions of the chunks, if all of them exist: only then can they be revalidated later.
     #[must_use]
-    pub fn chunks_read(&self) -> Option<ChunkVersions> {
+    pub fn chunk_versions(&self) -> Option<ChunkVersions> {
         let is_whole = self.chunks.iter().all(|(_, value)| value.is_some());
         is_whole.then(|| ChunkVersions(Arc::clone(&self.chunks)))
     }
 
-    /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can
-    /// change them in place.
+    /// Takes all elements, if they were read together with the versions. Their only owner can change them in place.
     pub(super) fn take_elements(&mut self) -> Option<Elements> {
         self.elements.take()
     }
@@ -133,9 +138,9 @@ impl Snapshot {
         self.chunks.iter().map(|(_, value)| value.as_ref().map(|value| &value.info.version))
     }
 
-    /// When the newest of the chunks was written, if the store says so of all of them.
+    /// When the newest chunk was written, if the store knows that of all chunks.
     #[must_use]
-    pub fn modified(&self) -> Option<std::time::SystemTime> {
+    pub fn last_modified(&self) -> Option<std::time::SystemTime> {
         self.chunks
             .iter()
             .filter_map(|(_, value)| value.as_ref())
@@ -144,9 +149,9 @@ impl Snapshot {
             .flatten()
     }
 
-    /// The stored chunk at these coordinates; `None` if there is none.
-    pub(super) fn value(&self, coords: &[u64]) -> Option<&Arc<StoredValue>> {
-        let place = self.chunks.binary_search_by(|(known, _)| known.as_slice().cmp(coords)).ok()?;
-        self.chunks.get(place)?.1.as_ref()
+    /// The version of the stored chunk at these coordinates, of which nothing was read.
+    pub(super) fn lookup_of(&self, coords: &[u64]) -> ChunkLookup {
+        let place = self.chunks.binary_search_by(|(chunk, _)| chunk.as_slice().cmp(coords)).ok();
+        ChunkLookup::version_only(place.and_then(|place| self.chunks.get(place)?.1.clone()))
     }
 }

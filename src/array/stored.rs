@@ -1,16 +1,20 @@
-//! [`StoredKey`], [`StoredValue`] and [`ChunkLookup`]: where a chunk is stored, at which version, and what is known of it.
+//! [`StoredKey`], [`StoredValue`] and [`ChunkLookup`]: where a chunk is stored, at which version, and what was read of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ArrayError, ReadContext};
+use super::error::ArrayError;
+use super::read_context::ReadContext;
 use crate::chunk::Elements;
 use crate::codec::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::{SharedStore, ValueInfo};
 
-/// For so long after a value was looked at by all the rules, a glance at its name will do: names that were asked for a
-/// moment ago are in memory where they are kept, and nobody waits for them.
+/// For this long after a full lookup of a value, a check of its name in memory ([`Store::validate_cached`]) is enough to
+/// revalidate it: the file system still has the names that were requested a moment ago in memory, so the check does not
+/// wait for a disk.
+///
+/// [`Store::validate_cached`]: crate::store::Store::validate_cached
 pub const CHEAP_REVALIDATION_WINDOW: Duration = Duration::from_secs(10);
 
 /// A stored chunk (or shard) at one version.
@@ -24,66 +28,66 @@ pub struct StoredValue {
     pub key: StoreKey,
     /// Its size and version.
     pub info: ValueInfo,
-    when: Mutex<ValidationTimes>,
+    times: Mutex<ValidationTimes>,
 }
 
-/// When looks that found this version began.
+/// When the checks began that found this version.
 #[derive(Clone, Copy, Debug, Default)]
 struct ValidationTimes {
-    /// The last one by all the rules.
-    looked: Option<Instant>,
-    /// The last one at all.
-    seen: Option<Instant>,
+    /// The last full lookup: a read or a `head`.
+    full: Option<Instant>,
+    /// The last check of any kind.
+    any: Option<Instant>,
 }
 
 impl StoredValue {
-    /// Whether this version is what is stored, as freshly as the store asks for, and that is plain without waiting. A look
-    /// is for every request that had begun before it.
+    /// Whether this version is known without I/O to be what is stored, as fresh as the store requires. A check is good for
+    /// every request that had begun before it.
     #[must_use]
-    pub fn is_fresh(&self, trace: &ReadContext) -> bool {
-        self.validated_since(trace.began()).is_some()
+    pub fn is_fresh(&self, context: &ReadContext) -> bool {
+        self.validated_since(context.began()).is_some()
     }
 
-    /// When a look began that found this version and is new enough for a request that began then, if that is plain without
-    /// waiting.
+    /// When a check began that found this version and is fresh enough for a request that began at `began`; `None` if that is
+    /// not known without I/O.
     pub(super) fn validated_since(&self, began: Instant) -> Option<Instant> {
-        let ValidationTimes { looked, seen } = *self.when();
-        if let Some(seen) = seen.filter(|&seen| seen >= self.store.freshness_horizon(began)) {
-            return Some(seen);
+        let ValidationTimes { full, any } = *self.times();
+        if let Some(any) = any.filter(|&any| any >= self.store.freshness_horizon(began)) {
+            return Some(any);
         }
         let now = Instant::now();
-        let is_current = looked
-            .is_some_and(|looked| now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW)
+        let is_current = full
+            .is_some_and(|full| now.saturating_duration_since(full) < CHEAP_REVALIDATION_WINDOW)
             && self.store.validate_cached(&self.key, Some(&self.info.version));
         if is_current {
-            self.record_times(ValidationTimes { looked, seen: Some(now) });
+            self.record_times(ValidationTimes { full, any: Some(now) });
         }
         is_current.then_some(now)
     }
 
-    /// Takes over what was seen of the same version of the same value.
+    /// Takes over the checks of another description of the same version of the same value.
     pub fn copy_validation(&self, other: &Self) {
-        let when = *other.when();
-        self.record_times(when);
+        let times = *other.times();
+        self.record_times(times);
     }
 
-    /// A look by all the rules, that began then, found this version.
+    /// Records that a full lookup, which began at `began`, found this version.
     pub(super) fn record_validation(&self, began: Instant) {
-        self.record_times(ValidationTimes { looked: Some(began), seen: Some(began) });
+        self.record_times(ValidationTimes { full: Some(began), any: Some(began) });
     }
 
     fn record_times(&self, new: ValidationTimes) {
-        let mut when = self.when();
-        *when = ValidationTimes { looked: when.looked.max(new.looked), seen: when.seen.max(new.seen) };
+        let mut times = self.times();
+        *times = ValidationTimes { full: times.full.max(new.full), any: times.any.max(new.any) };
     }
 
     /// No code panics while it holds the lock.
-    fn when(&self) -> MutexGuard<'_, ValidationTimes> {
-        self.when.lock().unwrap_or_else(PoisonError::into_inner)
+    fn times(&self) -> MutexGuard<'_, ValidationTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a chunk (or shard) is stored, if it is.
+/// The store and the key that a chunk (or shard) is stored under, if it exists.
 #[derive(Clone, Debug)]
 pub struct StoredKey {
     /// The mount's name, which keeps equal keys of different mounts apart.
@@ -95,16 +99,19 @@ pub struct StoredKey {
 }
 
 impl StoredKey {
-    /// The version that is stored now; `None` if there is none. Waits for a turn of the request.
+    /// Looks up the version that is stored now; `None` if there is none. Waits for a fetch permit of the request.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn lookup_version(&self, trace: &ReadContext) -> Result<Option<Arc<StoredValue>>, ArrayError> {
-        let _turn = trace.acquire_fetch_permit().await;
+    pub async fn lookup_version(
+        &self,
+        context: &ReadContext,
+    ) -> Result<Option<Arc<StoredValue>>, ArrayError> {
+        let _permit = context.acquire_fetch_permit().await;
         let now = Instant::now();
         match self.store.head(&self.key).await {
             Ok(info) => Ok(info.map(|info| {
-                let value = self.at(info);
+                let value = self.at_version(info);
                 value.record_validation(now);
                 value
             })),
@@ -112,38 +119,38 @@ impl StoredKey {
         }
     }
 
-    /// The value at a version.
+    /// The value under this key at a version.
     #[must_use]
-    pub fn at(&self, info: ValueInfo) -> Arc<StoredValue> {
+    pub fn at_version(&self, info: ValueInfo) -> Arc<StoredValue> {
         let Self { mount, store, key } = self.clone();
-        Arc::new(StoredValue { mount, store, key, info, when: Mutex::default() })
+        Arc::new(StoredValue { mount, store, key, info, times: Mutex::default() })
     }
 }
 
-/// What is stored under a key now, and what is known of it already.
+/// What is stored under a key now, and what was read of it.
 #[derive(Clone, Debug)]
 pub struct ChunkLookup {
     /// The value; `None` if there is none.
     pub value: Option<Arc<StoredValue>>,
-    /// What was read of it, at its version.
-    pub part: ChunkData,
+    /// What was read of the value, at its version.
+    pub data: ChunkData,
 }
 
-/// What is known of a value that was found.
+/// What was read of a stored value.
 #[derive(Clone, Debug)]
 pub enum ChunkData {
-    /// Its version alone.
-    Nothing,
+    /// Nothing: only its version is known.
+    NotRead,
     /// All its elements.
     Elements(Elements),
-    /// Of a shard, the index.
+    /// The index of a shard.
     Index(Arc<ShardIndex>),
 }
 
 impl ChunkLookup {
-    /// A value of which the version is known, or that there is none.
+    /// The result of a lookup that read nothing; `None` if there is no value.
     #[must_use]
-    pub fn seen(value: Option<Arc<StoredValue>>) -> Self {
-        Self { value, part: ChunkData::Nothing }
+    pub fn version_only(value: Option<Arc<StoredValue>>) -> Self {
+        Self { value, data: ChunkData::NotRead }
     }
 }

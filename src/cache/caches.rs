@@ -1,35 +1,35 @@
-//! [`Caches`]: all that is remembered, for whoever wants to know how much that is or wants it forgotten.
+//! [`Caches`]: all caches of the server, to report their usage and to purge them.
 //!
-//! What is remembered is under the version it came from, and does not go stale by itself. Forgetting is for those who know
-//! better than the backend's versions do, and for measurements. Keys are those of the abstract store interface (Zarr core
-//! 3.1). Small answers as they went out are not here: they belong to `http`.
+//! Entries do not go stale by themselves, because each is under the version it came from. A purge is for changes that the
+//! backend's versions do not show, and for measurements. Keys are those of the abstract store interface (Zarr core 3.1). The
+//! cache of small responses is not among these: it belongs to `http`.
 
 use std::sync::Arc;
 
 use super::weighted_cache::CacheUsage;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 
-/// A kind of thing that is remembered.
+/// A kind of cache entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheKind {
     /// Decoded chunks.
     Decoded,
-    /// Indexes of shards, and versions of chunks.
+    /// Shard indexes, and the versions of chunks.
     Index,
     /// Opened nodes.
     Node,
     /// Small stored values, or parts of them.
     Value,
-    /// Chunks that were encoded anew.
+    /// Re-encoded chunks.
     Encoded,
-    /// Small answers as they went out.
+    /// Small responses.
     Answers,
 }
 
 impl CacheKind {
-    /// The kind as a stable word.
+    /// The kind in metrics; the word never changes.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Decoded => "decoded",
             Self::Index => "index",
@@ -41,56 +41,56 @@ impl CacheKind {
     }
 }
 
-/// What remembers.
+/// A cache that can be purged.
 pub trait Evictable: std::fmt::Debug + Send + Sync {
-    /// What it holds of each kind.
+    /// How much it holds of each kind, and how often that was used.
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)>;
 
-    /// Forgets what it knows of the keys of a mount below a prefix, and says how many things that were. Whatever is being
-    /// loaded is not remembered, so nothing of before comes back. Takes as long as to look at everything once.
+    /// Removes the entries of the keys of a mount below a prefix, and returns how many they were. The results of loads in
+    /// flight are not cached either, so nothing from before the purge comes back. Takes time in proportion to all entries.
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64;
 
-    /// Forgets about half of all.
+    /// Removes about half of all entries.
     fn evict_half(&self);
 }
 
-/// All that remembers. Clones share it.
+/// All caches of the server. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Caches(Vec<Arc<dyn Evictable>>);
 
 impl Caches {
-    /// These, and another.
+    /// These caches and another.
     #[must_use]
     pub fn and(mut self, cache: impl Evictable + 'static) -> Self {
         self.0.push(Arc::new(cache));
         self
     }
 
-    /// What is remembered, by kind.
+    /// The usage of the caches, by kind.
     #[must_use]
     pub fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
         self.0.iter().flat_map(|cache| cache.usage()).collect()
     }
 
-    /// Forgets what is known of the keys of a mount below a prefix, and says how many things that were.
+    /// Removes the entries of the keys of a mount below a prefix, and returns how many they were.
     #[must_use]
-    pub fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
     }
 
-    /// Forgets about half of all.
-    pub fn forget_half(&self) {
+    /// Removes about half of all entries.
+    pub fn evict_half(&self) {
         self.0.iter().for_each(|cache| cache.evict_half());
     }
 }
 
-/// Whether a key is below a prefix, or is what the prefix is called.
+/// Whether a key is below a prefix, or is the prefix without its slash.
 pub(super) fn is_key_below(key: &StoreKey, prefix: &StorePrefix) -> bool {
     let (key, prefix) = (key.as_str(), prefix.as_str());
     key.starts_with(prefix) || prefix.strip_suffix('/') == Some(key)
 }
 
-/// Whether a node stands at a prefix or below it.
+/// Whether a node is at a prefix or below it.
 pub(super) fn is_node_below(path: &NodePath, prefix: &StorePrefix) -> bool {
     path.prefix().as_str().starts_with(prefix.as_str())
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_below_a_prefix_is_told_by_whole_names() {
+    fn a_prefix_matches_whole_path_segments() {
         let key = |text: &str| StoreKey::parse(text).unwrap();
         let prefix = |text: &str| StorePrefix::parse(text).unwrap();
         for (text, below, expected) in [

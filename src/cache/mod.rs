@@ -1,15 +1,16 @@
-//! Remembering: decoded chunks, small answers made of them, chunks encoded anew, shard indexes, opened nodes, and stored
-//! values in small parts.
+//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and small responses.
 //!
-//! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
-//! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.
-//! Weights are bytes. A load is shared by all who want its result while it runs, and belongs to none of them
-//! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
+//! Every entry has the version of the stored value that it came from in its key, so no entry can be stale: a value that
+//! changed has another version, and the entry of the old version is not requested any more and is evicted. Capacities are
+//! bytes; the least used entries are evicted. Concurrent requests for one entry share one load (single flight), which no
+//! single request can cancel. Without this module the server is slower, never wrong.
 
 mod caches;
 mod encoded;
+mod generation;
 mod nodes;
-mod parts_asked;
+mod options;
+mod recent_parts;
 mod response_cache;
 mod single_flight;
 mod source;
@@ -21,53 +22,8 @@ mod weighted_cache;
 pub use caches::{CacheKind, Caches, Evictable};
 pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};
 pub use nodes::BoundedNodeCache;
+pub use options::CacheOptions;
 pub use response_cache::ResponseCache;
 pub use source::CachedSource;
 pub use values::ValueCache;
 pub use weighted_cache::CacheUsage;
-
-use serde::{Deserialize, Serialize};
-
-use crate::store::ZipBudget;
-
-/// The part of what is for decoded chunks that is for small answers as they went out.
-const ANSWERS_SHARE: u64 = 16;
-
-/// How much is remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CacheOptions {
-    /// Bytes of decoded chunks, and of small answers made of them that are asked for again.
-    pub decoded_bytes: u64,
-    /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
-    pub index_bytes: u64,
-    /// Bytes of opened nodes (arrays and groups), and of documents made of theirs.
-    pub node_bytes: u64,
-    /// Bytes of small stored values, as they are stored.
-    pub value_bytes: u64,
-    /// Bytes of chunks that were encoded anew.
-    pub encoded_bytes: u64,
-    /// Bytes of the directories of zip files, which stay as long as their mounts do.
-    pub zip_directory_bytes: u64,
-}
-
-impl CacheOptions {
-    /// The bytes that are for small answers as they went out.
-    #[must_use]
-    pub const fn answers_bytes(&self) -> u64 {
-        self.decoded_bytes / ANSWERS_SHARE
-    }
-}
-
-impl Default for CacheOptions {
-    fn default() -> Self {
-        Self {
-            decoded_bytes: 256 << 20,
-            index_bytes: 32 << 20,
-            node_bytes: 64 << 20,
-            value_bytes: 64 << 20,
-            encoded_bytes: 64 << 20,
-            zip_directory_bytes: ZipBudget::DEFAULT_BYTES,
-        }
-    }
-}

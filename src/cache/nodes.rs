@@ -1,4 +1,5 @@
-//! [`BoundedNodeCache`]: opened nodes, and texts made of their documents, by mount, path and the versions of the documents.
+//! [`BoundedNodeCache`]: a cache of opened nodes and of texts rendered from their documents, by mount, path and the versions
+//! of the documents.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,42 +12,43 @@ use crate::array::{ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, Rendered
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};
 
-/// The part of the rest that is for texts.
+/// The rest divided by this is for texts.
 const TEXT_SHARE: u64 = 2;
-/// One node or text may be this part of those at most: so that the longest document fits, and others beside it.
+/// The bytes for nodes, or for texts, divided by this are the most that one may take: the longest document fits, and others
+/// beside it.
 const LARGEST_SHARE: u64 = 3;
-/// Bytes that the name of a text takes beside its path.
+/// Bytes that the key of a text takes beside its path.
 const TEXT_BYTES: u64 = 400;
-/// The part of the cache that is for what was there last.
+/// The capacity divided by this is for the latest versions.
 const LATEST_SHARE: u64 = 16;
 /// Bytes that the versions of a node's documents take.
 const LATEST_BYTES: u64 = 300;
 
-/// A node, whatever the versions of its documents.
-type Name = (Arc<str>, NodePath);
+/// A node of any version: its mount and path.
+type NodeName = (Arc<str>, NodePath);
 
-/// Remembers opened nodes; the least used fall out. Clones share them.
+/// A cache of opened nodes, which evicts the least used. Clones share the entries.
 #[derive(Clone, Debug)]
 pub struct BoundedNodeCache {
     nodes: Arc<WeightedCache<NodeId, Arc<OpenNode>>>,
     texts: Arc<WeightedCache<TextId, Option<RenderedText>>>,
-    /// The documents that were there last, and when the look began that found them.
-    latest: Arc<WeightedCache<Name, (Located, Instant)>>,
+    /// The documents that were found last, and when the lookup began that found them.
+    latest: Arc<WeightedCache<NodeName, (Located, Instant)>>,
 }
 
 impl BoundedNodeCache {
-    /// A cache of so many bytes.
+    /// A cache with this capacity.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
         let weigh = |id: &NodeId, opened: &Arc<OpenNode>| {
             opened.memory_bytes().saturating_add(id.path.as_str().len() as u64)
         };
-        let weigh_text = |id: &TextId, made: &Option<RenderedText>| {
-            let text = made.as_ref().map_or(0, |(text, _)| text.len() as u64);
+        let weigh_text = |id: &TextId, rendered: &Option<RenderedText>| {
+            let text = rendered.as_ref().map_or(0, |(text, _)| text.len() as u64);
             text.saturating_add(id.path.as_str().len() as u64).saturating_add(TEXT_BYTES)
         };
         let latest =
-            WeightedCache::new(capacity_bytes / LATEST_SHARE, |name: &Name, _: &(Located, Instant)| {
+            WeightedCache::new(capacity_bytes / LATEST_SHARE, |name: &NodeName, _: &(Located, Instant)| {
                 (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
             });
         let rest = capacity_bytes - capacity_bytes / LATEST_SHARE;
@@ -58,34 +60,39 @@ impl BoundedNodeCache {
 
 #[async_trait]
 impl NodeCache for BoundedNodeCache {
-    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
+    fn latest(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         let (mount, path) = (Arc::clone(mount), path.clone());
         let name = (mount, path);
-        let (located, when) = self.latest.cached(&name)?;
+        let (located, when) = self.latest.get(&name)?;
         let (mount, path) = name;
-        Some((self.nodes.cached(&NodeId { mount, path, located })?, when))
+        Some((self.nodes.get(&NodeId { mount, path, located })?, when))
     }
 
-    async fn node(
+    async fn get_or_load(
         &self,
         id: NodeId,
-        looked: Instant,
-        opening: LoadFuture,
+        located_at: Instant,
+        load: LoadFuture,
     ) -> Result<Arc<OpenNode>, ArrayError> {
-        // Nobody would ever ask again for what is unsettled.
+        // An unsettled version is never requested again, so caching it would be useless.
         if !id.located.is_settled() {
-            return opening.await;
+            return load.await;
         }
         let since = self.latest.generation();
-        let opened = self.nodes.get(&id, opening).await;
-        let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
-        self.latest.insert(&(id.mount, id.path), &(id.located, looked), since);
+        let opened = self.nodes.get_or_load(&id, load).await;
+        let opened =
+            opened.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.path.to_string() }))?;
+        self.latest.insert(&(id.mount, id.path), &(id.located, located_at), since);
         Ok(opened)
     }
 
-    async fn text(&self, id: TextId, making: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
-        let made = self.texts.get(&id, making).await;
-        made.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
+    async fn get_or_render(
+        &self,
+        id: TextId,
+        render: TextFuture,
+    ) -> Result<Option<RenderedText>, ArrayError> {
+        let rendered = self.texts.get_or_load(&id, render).await;
+        rendered.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.path.to_string() }))
     }
 }
 
@@ -96,10 +103,10 @@ impl Evictable for BoundedNodeCache {
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        let is_meant = |of: &str, path: &NodePath| *of == *mount && is_node_below(path, prefix);
-        self.latest.purge(|(of, path)| is_meant(of, path));
-        self.texts.purge(|id| is_meant(&id.mount, &id.path));
-        self.nodes.purge(|id| is_meant(&id.mount, &id.path))
+        let matches = |owner: &str, path: &NodePath| *owner == *mount && is_node_below(path, prefix);
+        self.latest.purge(|(owner, path)| matches(owner, path));
+        self.texts.purge(|id| matches(&id.mount, &id.path));
+        self.nodes.purge(|id| matches(&id.mount, &id.path))
     }
 
     fn evict_half(&self) {

@@ -1,67 +1,68 @@
-//! [`ResponseCache`]: small answers as they went out, by what was asked.
+//! [`ResponseCache`]: a cache of small responses, by request.
 //!
-//! What an answer is, and whether it is still true, is for whoever keeps it to say.
+//! The caller decides what a response is, and revalidates it before use.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::weighted_cache::{CacheUsage, WeightedCache};
 
-/// Small answers by what was asked; the least used fall out.
+/// A cache of small responses by request, which evicts the least used.
 pub struct ResponseCache<T>(WeightedCache<Arc<str>, Weighed<T>>);
 
-/// An answer and its bytes of memory.
+/// A response and its bytes of memory.
 struct Weighed<T> {
-    answer: Arc<T>,
+    response: Arc<T>,
     bytes: u64,
 }
 
 impl<T> Clone for Weighed<T> {
     fn clone(&self) -> Self {
-        Self { answer: Arc::clone(&self.answer), bytes: self.bytes }
+        Self { response: Arc::clone(&self.response), bytes: self.bytes }
     }
 }
 
 impl<T: Send + Sync + 'static> ResponseCache<T> {
-    /// Remembers so many bytes of answers.
+    /// A cache with this capacity.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        Self(WeightedCache::new(capacity_bytes, |asked: &Arc<str>, kept: &Weighed<T>| {
-            kept.bytes.saturating_add(asked.len() as u64)
+        Self(WeightedCache::new(capacity_bytes, |request: &Arc<str>, entry: &Weighed<T>| {
+            entry.bytes.saturating_add(request.len() as u64)
         }))
     }
 
-    /// What was answered last.
+    /// The last response to a request.
     #[must_use]
-    pub fn get(&self, asked: &str) -> Option<Arc<T>> {
-        let kept = self.0.cached(asked);
-        self.0.missed(usize::from(kept.is_none()));
-        kept.map(|kept| kept.answer)
+    pub fn get(&self, request: &str) -> Option<Arc<T>> {
+        let entry = self.0.get(request);
+        self.0.add_misses(usize::from(entry.is_none()));
+        entry.map(|entry| entry.response)
     }
 
-    /// Whether an answer that takes so many bytes of memory is not too large to be remembered.
+    /// Whether a response that takes this many bytes of memory is small enough for the cache.
     #[must_use]
     pub fn fits(&self, bytes: u64) -> bool {
         self.0.fits(bytes)
     }
 
-    /// Forgets about half.
-    pub fn forget_half(&self) {
+    /// Removes about half of the responses.
+    pub fn evict_half(&self) {
         self.0.evict_half();
     }
 
-    /// Remembers an answer that takes so many bytes of memory.
-    pub fn insert(&self, asked: &str, answer: T, bytes: u64) {
-        let kept = Weighed { answer: Arc::new(answer), bytes };
-        self.0.insert(&asked.into(), &kept, self.0.generation());
+    /// Caches a response that takes this many bytes of memory.
+    pub fn insert(&self, request: &str, response: T, bytes: u64) {
+        let entry = Weighed { response: Arc::new(response), bytes };
+        self.0.insert(&request.into(), &entry, self.0.generation());
     }
 
-    /// Forgets all of them: they are made again of what else is remembered, so none is worth telling apart.
-    pub fn forget(&self) -> u64 {
+    /// Removes all responses, and returns how many they were. They are cheap to compute again from the other caches, so a
+    /// purge does not select among them.
+    pub fn purge(&self) -> u64 {
         self.0.purge(|_| true)
     }
 
-    /// What is remembered.
+    /// How much it holds, and how often that was used.
     #[must_use]
     pub fn usage(&self) -> CacheUsage {
         self.0.usage()

@@ -1,4 +1,4 @@
-//! [`SingleFlight`]: loads that are under way, shared by everyone who wants their result.
+//! [`SingleFlight`]: the loads in flight, each shared by all callers that need its result.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,33 +7,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::weighted_cache::Generation;
+use super::generation::Generation;
 
 type Channel<V> = Arc<watch::Sender<Option<V>>>;
 
-/// Loads under way, by key.
+/// The loads in flight, by key.
 #[derive(Debug)]
 pub(crate) struct SingleFlight<K: Eq + Hash, V>(Arc<Mutex<HashMap<K, Channel<V>>>>);
 
-/// What came of asking for a key.
+/// The result of joining the load of a key.
 pub(crate) enum Join<K: Eq + Hash, V> {
-    /// It is at hand.
+    /// The value is cached by now; there is nothing to load.
     Hit(V),
-    /// Somebody is loading it.
+    /// Another caller is loading it.
     Follower(Follower<V>),
-    /// The caller is to load it.
+    /// The caller has to load it, and waits for its own load like a follower.
     Leader(Leader<K, V>, Follower<V>),
 }
 
-/// Waits for a load. Dropping it is leaving.
+/// Waits for a load. A load is cancelled when all of its followers are dropped.
 pub(crate) struct Follower<V>(watch::Receiver<Option<V>>);
 
-/// The duty to load something. Dropped without [`Leader::complete`], it sends those who wait to try again.
+/// The obligation to load a key. If it is dropped without [`Leader::complete`], its followers get no result and try again.
 pub(crate) struct Leader<K: Eq + Hash, V> {
     key: K,
-    epoch: Generation,
+    generation: Generation,
     channel: Channel<V>,
-    flights: Arc<Mutex<HashMap<K, Channel<V>>>>,
+    in_flight: Arc<Mutex<HashMap<K, Channel<V>>>>,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
@@ -41,50 +41,57 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
         Self(Arc::new(Mutex::new(HashMap::new())))
     }
 
-    /// Joins the loads of these keys or claims them: all in one step, so that of two callers who want the same keys one
-    /// claims all of them, and can fetch neighbours together. `look` is asked again before claiming, since a load may
-    /// have landed since the caller last looked: whoever lands remembers first and leaves the list afterwards.
-    /// What is claimed is loaded in `epoch`.
+    /// Joins the loads of these keys, or becomes their leader. All keys are joined in one step, so that of two callers with
+    /// the same keys one leads all of them and can fetch neighbours together.
+    ///
+    /// `get_cached` is called before becoming a leader, because a load may have completed since the caller last checked: a
+    /// load is cached first and removed from those in flight afterwards. New loads belong to `generation`.
     pub(crate) fn join(
         &self,
         keys: &[&K],
-        epoch: Generation,
-        look: impl Fn(&K) -> Option<V>,
+        generation: Generation,
+        get_cached: impl Fn(&K) -> Option<V>,
     ) -> Vec<Join<K, V>> {
-        let mut flights = lock(&self.0);
-        keys.iter().map(|key| self.join_in(&mut flights, key, epoch, &look)).collect()
+        let mut in_flight = lock(&self.0);
+        keys.iter().map(|key| self.join_in(&mut in_flight, key, generation, &get_cached)).collect()
     }
 
-    /// As [`SingleFlight::join`] for one key.
-    pub(crate) fn join_one(&self, key: &K, epoch: Generation, look: impl Fn(&K) -> Option<V>) -> Join<K, V> {
-        self.join_in(&mut lock(&self.0), key, epoch, look)
+    /// [`SingleFlight::join`] for one key.
+    pub(crate) fn join_one(
+        &self,
+        key: &K,
+        generation: Generation,
+        get_cached: impl Fn(&K) -> Option<V>,
+    ) -> Join<K, V> {
+        self.join_in(&mut lock(&self.0), key, generation, get_cached)
     }
 
     fn join_in(
         &self,
-        flights: &mut HashMap<K, Channel<V>>,
+        in_flight: &mut HashMap<K, Channel<V>>,
         key: &K,
-        epoch: Generation,
-        look: impl Fn(&K) -> Option<V>,
+        generation: Generation,
+        get_cached: impl Fn(&K) -> Option<V>,
     ) -> Join<K, V> {
-        match flights.entry(key.clone()) {
+        match in_flight.entry(key.clone()) {
             Entry::Occupied(entry) => Join::Follower(Follower(entry.get().subscribe())),
             Entry::Vacant(entry) => {
-                if let Some(value) = look(key) {
+                if let Some(value) = get_cached(key) {
                     return Join::Hit(value);
                 }
                 let (sender, receiver) = watch::channel(None);
                 let channel = Arc::new(sender);
                 entry.insert(Arc::clone(&channel));
-                let ticket = Leader { key: key.clone(), epoch, channel, flights: Arc::clone(&self.0) };
-                Join::Leader(ticket, Follower(receiver))
+                let leader = Leader { key: key.clone(), generation, channel, in_flight: Arc::clone(&self.0) };
+                Join::Leader(leader, Follower(receiver))
             }
         }
     }
 
-    /// Whoever comes from here on loads these anew. Those who wait are given what they wait for.
-    pub(crate) fn detach(&self, is_meant: impl Fn(&K) -> bool) {
-        lock(&self.0).retain(|key, _| !is_meant(key));
+    /// Lets later callers load the matching keys again in place of joining a load in flight. Followers that wait already get
+    /// the result they wait for.
+    pub(crate) fn detach(&self, matches: impl Fn(&K) -> bool) {
+        lock(&self.0).retain(|key, _| !matches(key));
     }
 }
 
@@ -100,17 +107,17 @@ impl<K: Eq + Hash, V> Leader<K, V> {
         &self.key
     }
 
-    /// When it was claimed.
-    pub(crate) fn epoch(&self) -> Generation {
-        self.epoch
+    /// The generation that the load began in.
+    pub(crate) fn generation(&self) -> Generation {
+        self.generation
     }
 
-    /// Gives the result to all who wait.
+    /// Gives the result to all followers.
     pub(crate) fn complete(self, value: V) {
         self.channel.send_replace(Some(value));
     }
 
-    /// Until nobody waits any longer.
+    /// Waits until no follower is left.
     pub(crate) async fn cancelled(&self) {
         self.channel.closed().await;
     }
@@ -118,15 +125,15 @@ impl<K: Eq + Hash, V> Leader<K, V> {
 
 impl<K: Eq + Hash, V> Drop for Leader<K, V> {
     fn drop(&mut self) {
-        let mut flights = lock(&self.flights);
-        // By now another may be loading it.
-        if flights.get(&self.key).is_some_and(|channel| Arc::ptr_eq(channel, &self.channel)) {
-            flights.remove(&self.key);
+        let mut in_flight = lock(&self.in_flight);
+        // After `detach`, another leader may be loading the same key.
+        if in_flight.get(&self.key).is_some_and(|channel| Arc::ptr_eq(channel, &self.channel)) {
+            in_flight.remove(&self.key);
         }
     }
 }
 
-/// No code panics while it holds the lock; were it to, the map would still be whole.
+/// No code panics while it holds the lock; even then the map would be consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -135,18 +142,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn board(flights: &SingleFlight<u8, u8>, look: Option<u8>) -> Join<u8, u8> {
-        flights.join(&[&1], Generation::default(), |_| look).remove(0)
+    fn join(in_flight: &SingleFlight<u8, u8>, get_cached: Option<u8>) -> Join<u8, u8> {
+        in_flight.join(&[&1], Generation::default(), |_| get_cached).remove(0)
     }
 
     #[tokio::test]
-    async fn whoever_comes_after_something_was_forgotten_loads_it_anew() {
-        let flights = SingleFlight::<u8, u8>::new();
-        let Join::Leader(old, before) = board(&flights, None) else { panic!() };
-        flights.detach(|key| *key == 1);
-        let Join::Leader(new, after) = board(&flights, None) else { panic!() };
+    async fn callers_after_a_detach_start_a_new_load() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let Join::Leader(old, before) = join(&in_flight, None) else { panic!() };
+        in_flight.detach(|key| *key == 1);
+        let Join::Leader(new, after) = join(&in_flight, None) else { panic!() };
         old.complete(1);
-        let Join::Follower(joined) = board(&flights, None) else { panic!() };
+        let Join::Follower(joined) = join(&in_flight, None) else { panic!() };
         new.complete(2);
         assert_eq!(
             (before.wait().await, after.wait().await, joined.wait().await),
@@ -155,41 +162,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_wait_get_the_result_of_one_load() {
-        let flights = SingleFlight::<u8, u8>::new();
-        let Join::Leader(ticket, first) = board(&flights, None) else { panic!() };
-        let Join::Follower(second) = board(&flights, None) else { panic!() };
-        ticket.complete(7);
+    async fn all_followers_get_the_result_of_one_load() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let Join::Leader(leader, first) = join(&in_flight, None) else { panic!() };
+        let Join::Follower(second) = join(&in_flight, None) else { panic!() };
+        leader.complete(7);
         assert_eq!((first.wait().await, second.wait().await), (Some(7), Some(7)));
-        assert!(matches!(board(&flights, Some(7)), Join::Hit(7)));
+        assert!(matches!(join(&in_flight, Some(7)), Join::Hit(7)));
     }
 
     #[tokio::test]
-    async fn an_abandoned_load_frees_those_who_wait_to_try_again() {
-        let flights = SingleFlight::<u8, u8>::new();
-        let Join::Leader(ticket, first) = board(&flights, None) else { panic!() };
-        drop(ticket);
+    async fn followers_of_an_abandoned_load_can_try_again() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let Join::Leader(leader, first) = join(&in_flight, None) else { panic!() };
+        drop(leader);
         assert_eq!(first.wait().await, None);
-        assert!(matches!(board(&flights, None), Join::Leader(..)));
+        assert!(matches!(join(&in_flight, None), Join::Leader(..)));
     }
 
     #[tokio::test]
-    async fn a_load_that_nobody_waits_for_is_deserted() {
-        let flights = SingleFlight::<u8, u8>::new();
-        let Join::Leader(ticket, first) = board(&flights, None) else { panic!() };
-        let Join::Follower(second) = board(&flights, None) else { panic!() };
+    async fn a_load_without_followers_is_cancelled() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let Join::Leader(leader, first) = join(&in_flight, None) else { panic!() };
+        let Join::Follower(second) = join(&in_flight, None) else { panic!() };
         drop(first);
-        assert!(futures::FutureExt::now_or_never(ticket.cancelled()).is_none());
+        assert!(futures::FutureExt::now_or_never(leader.cancelled()).is_none());
         drop(second);
-        ticket.cancelled().await;
+        leader.cancelled().await;
     }
 
     #[tokio::test]
-    async fn keys_that_are_wanted_together_are_claimed_together() {
-        let flights = SingleFlight::<u8, u8>::new();
-        let first = flights.join(&[&1, &2], Generation::default(), |_| None);
-        assert!(first.iter().all(|boarding| matches!(boarding, Join::Leader(..))));
-        let second = flights.join(&[&2, &3, &1], Generation::default(), |_| None);
+    async fn keys_of_one_call_are_led_together() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let first = in_flight.join(&[&1, &2], Generation::default(), |_| None);
+        assert!(first.iter().all(|join| matches!(join, Join::Leader(..))));
+        let second = in_flight.join(&[&2, &3, &1], Generation::default(), |_| None);
         assert!(matches!(second[..], [Join::Follower(_), Join::Leader(..), Join::Follower(_)]));
     }
 }

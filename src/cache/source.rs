@@ -1,4 +1,4 @@
-//! [`CachedSource`]: a [`ChunkSource`] that remembers what the one below it gave, and asks it for nothing twice at once.
+//! [`CachedSource`]: a [`ChunkSource`] that caches decoded chunks and shard indexes of the source below it.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tracing::Instrument;
 
-use super::CacheOptions;
 use super::caches::{CacheKind, Evictable, is_key_below};
-use super::parts_asked::PartsAsked;
+use super::generation::Generation;
+use super::options::CacheOptions;
+use super::recent_parts::RecentParts;
 use super::single_flight::{Follower, Join, Leader};
 use super::uncached::UncachedSource;
 use super::version_index::VersionIndex;
-use super::weighted_cache::{CacheUsage, Generation, LOAD_ATTEMPTS, LoadResult, WeightedCache};
+use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::{
     ArrayError, ChunkData, ChunkLocation, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey,
     StoredValue,
@@ -23,25 +24,25 @@ use crate::chunk::Elements;
 use crate::codec::{CodecChain, ShardIndex};
 use crate::key::StorePrefix;
 
-/// The part of what is for indexes that is for versions.
+/// The bytes for indexes divided by this are for versions.
 const VERSIONS_SHARE: u64 = 4;
-/// Chunks of no more bytes are decoded whole each time: that takes no longer than all the rest of a request.
+/// Chunks of at most this many bytes are always decoded whole: that takes no longer than the rest of a request.
 const ALWAYS_WHOLE_BYTES: u64 = 64 << 10;
-/// What an inner chunk takes in a shard's index in memory.
+/// Bytes that an inner chunk takes in the index of a shard.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
-/// What the description of a stored value takes in memory, which its parts share: roughly, in bytes.
+/// Bytes that the description of a stored value takes, about; its parts share it.
 const VALUE_BYTES: u64 = 200;
 
-/// What a decoded chunk or an index is remembered under: the bytes it came from, and how they were decoded.
+/// The key of a decoded chunk or a shard index: the bytes that it came from, and the chain that decoded them.
 #[derive(Clone, Debug)]
-struct PartId {
+struct DecodedKey {
     value: Arc<StoredValue>,
     range: Range<u64>,
     chain: u64,
 }
 
-impl PartialEq for PartId {
+impl PartialEq for DecodedKey {
     fn eq(&self, other: &Self) -> bool {
         let (one, two) = (&self.value, &other.value);
         let is_same_value =
@@ -50,9 +51,9 @@ impl PartialEq for PartId {
     }
 }
 
-impl Eq for PartId {}
+impl Eq for DecodedKey {}
 
-impl Hash for PartId {
+impl Hash for DecodedKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.value.key.hash(state);
         self.value.info.version.hash(state);
@@ -61,129 +62,131 @@ impl Hash for PartId {
     }
 }
 
-impl PartId {
+impl DecodedKey {
     fn new(value: &Arc<StoredValue>, chain: &CodecChain, range: Range<u64>) -> Self {
         Self { value: Arc::clone(value), range, chain: chain.id() }
     }
 
-    /// All of a value, or of a shard its index.
-    fn whole(value: &Arc<StoredValue>, chain: &CodecChain) -> Self {
+    /// The key of a chunk that is a whole stored value, or of the index of such a shard.
+    fn for_value(value: &Arc<StoredValue>, chain: &CodecChain) -> Self {
         Self::new(value, chain, 0..value.info.size)
     }
 
-    /// Bytes of memory, beside those of every key.
+    /// Bytes of memory, beside the size of the type.
     fn bytes(&self) -> u64 {
         (self.value.key.as_str().len() as u64).saturating_add(VALUE_BYTES)
     }
 }
 
-/// A source that remembers. Clones share what they remember.
+/// A source that caches what the source below it returns, and sends it no request twice at a time. Clones share the caches.
 #[derive(Clone, Debug)]
 pub struct CachedSource {
     inner: Arc<dyn ChunkSource>,
-    decoded: Arc<WeightedCache<PartId, Elements>>,
-    indexes: Arc<WeightedCache<PartId, Arc<ShardIndex>>>,
-    finds: VersionIndex,
-    parts_asked: Arc<PartsAsked>,
+    decoded: Arc<WeightedCache<DecodedKey, Elements>>,
+    indexes: Arc<WeightedCache<DecodedKey, Arc<ShardIndex>>>,
+    versions: VersionIndex,
+    recent_parts: Arc<RecentParts>,
 }
 
 impl CachedSource {
-    /// Remembers what `inner` gives.
+    /// A source that caches what `inner` returns.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded_bytes = options.decoded_bytes - options.answers_bytes();
-        let decoded = WeightedCache::new(decoded_bytes, |id: &PartId, elements: &Elements| {
+        let decoded_bytes = options.decoded_bytes - options.response_bytes();
+        let decoded = WeightedCache::new(decoded_bytes, |id: &DecodedKey, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
         let versions_bytes = options.index_bytes / VERSIONS_SHARE;
         let indexes = WeightedCache::new(
             options.index_bytes - versions_bytes,
-            |id: &PartId, index: &Arc<ShardIndex>| {
+            |id: &DecodedKey, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
             },
         );
-        let finds = VersionIndex::new(versions_bytes);
-        let parts_asked = Arc::new(PartsAsked::new());
-        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds, parts_asked }
+        let versions = VersionIndex::new(versions_bytes);
+        let recent_parts = Arc::new(RecentParts::new());
+        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), versions, recent_parts }
     }
 
-    /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
-    fn caches(&self, key: &StoredKey, chain: &CodecChain) -> bool {
-        self.finds.latest_version(key).is_some_and(|value| {
-            let id = PartId::whole(&value, chain);
+    /// Whether the part of a chunk that every request needs is cached at its latest known version: the whole chunk, or the
+    /// index of a shard.
+    fn has_required_part(&self, key: &StoredKey, chain: &CodecChain) -> bool {
+        self.versions.latest_version(key).is_some_and(|value| {
+            let id = DecodedKey::for_value(&value, chain);
             if chain.sharding().is_some() { self.indexes.contains(&id) } else { self.decoded.contains(&id) }
         })
     }
 
-    /// Remembers what was read of a chunk since then.
-    fn insert_decoded(&self, found: &ChunkLookup, chain: &CodecChain, since: Since) {
+    /// Caches what was read of a chunk since the beginning of these generations.
+    fn insert_part(&self, found: &ChunkLookup, chain: &CodecChain, since: Generations) {
         let Some(value) = found.value.as_ref().filter(|value| value.info.version.is_settled()) else {
             return;
         };
-        let id = PartId::whole(value, chain);
-        match &found.part {
-            ChunkData::Nothing => return,
+        let id = DecodedKey::for_value(value, chain);
+        match &found.data {
+            ChunkData::NotRead => return,
             ChunkData::Elements(elements) => self.decoded.insert(&id, elements, since.decoded),
             ChunkData::Index(index) => self.indexes.insert(&id, index, since.indexes),
         }
-        self.finds.record_version(value);
+        self.versions.record_version(value);
     }
 
-    /// Loads what was claimed, in a task that no single caller can end by leaving; it ends when all have left.
-    fn load(
+    /// Loads the parts of a value that these leaders stand for, in a task that is cancelled only when all of their followers
+    /// are dropped.
+    fn spawn_load(
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
-        claimed: Vec<Leader<PartId, LoadResult<Elements>>>,
-        trace: &Arc<ReadContext>,
+        leaders: Vec<Leader<DecodedKey, LoadResult<Elements>>>,
+        context: &Arc<ReadContext>,
     ) {
-        if claimed.is_empty() {
+        if leaders.is_empty() {
             return;
         }
-        let (source, value, chain, trace) =
-            (self.clone(), Arc::clone(value), Arc::clone(chain), Arc::clone(trace));
+        let (source, value, chain, context) =
+            (self.clone(), Arc::clone(value), Arc::clone(chain), Arc::clone(context));
         let load = async move {
-            let ranges: Vec<Range<u64>> = claimed.iter().map(|ticket| ticket.key().range.clone()).collect();
+            let ranges: Vec<Range<u64>> = leaders.iter().map(|leader| leader.key().range.clone()).collect();
             let outcomes = tokio::select! {
-                outcomes = source.inner.elements(&value, &chain, &ranges, &trace) => outcomes,
-                _ = join_all(claimed.iter().map(Leader::cancelled)) => return,
+                outcomes = source.inner.elements(&value, &chain, &ranges, &context) => outcomes,
+                _ = join_all(leaders.iter().map(Leader::cancelled)) => return,
             };
             let is_settled = value.info.version.is_settled();
-            for (ticket, outcome) in claimed.into_iter().zip(outcomes) {
-                // Nobody would ever ask again for what is unsettled.
-                if is_settled { source.decoded.complete(ticket, outcome) } else { ticket.complete(outcome) }
+            for (leader, outcome) in leaders.into_iter().zip(outcomes) {
+                // An unsettled version is never requested again, so caching it would be useless.
+                if is_settled { source.decoded.complete(leader, outcome) } else { leader.complete(outcome) }
             }
-            source.finds.record_version(&value);
+            source.versions.record_version(&value);
         };
         tokio::spawn(load.in_current_span());
     }
 }
 
-/// When a read began.
+/// The generations of the caches when a read began.
 #[derive(Clone, Copy, Debug)]
-struct Since {
+struct Generations {
     decoded: Generation,
     indexes: Generation,
 }
 
 impl Evictable for CachedSource {
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
-        let indexes = self.indexes.usage().and(self.finds.usage());
+        let indexes = self.indexes.usage().and(self.versions.usage());
         vec![(CacheKind::Decoded, self.decoded.usage()), (CacheKind::Index, indexes)]
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        let is_meant = |id: &PartId| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
-        // Versions first: what is looked for by them is found by nobody then.
-        self.finds.purge(mount, prefix);
-        self.parts_asked.clear();
-        self.indexes.purge(is_meant).saturating_add(self.decoded.purge(is_meant))
+        let matches = |id: &DecodedKey| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
+        // Versions first: without them no request finds the other entries.
+        self.versions.purge(mount, prefix);
+        self.recent_parts.clear();
+        self.indexes.purge(matches).saturating_add(self.decoded.purge(matches))
     }
 
     fn evict_half(&self) {
         self.decoded.evict_half();
         self.indexes.evict_half();
-        self.finds.evict_half();
+        self.versions.evict_half();
     }
 }
 
@@ -197,31 +200,36 @@ impl ChunkSource for CachedSource {
         self.inner.budget()
     }
 
-    fn prefers_whole(&self, place: ChunkLocation<'_>, chain: &CodecChain, part: &CodecChain) -> bool {
+    fn prefers_whole(&self, location: ChunkLocation<'_>, chain: &CodecChain, part: &CodecChain) -> bool {
         let decoded_bytes = chain.decoded_bytes();
         self.decoded.fits(decoded_bytes)
-            && (decoded_bytes <= ALWAYS_WHOLE_BYTES || self.parts_asked.is_another(place, part.id()))
+            && (decoded_bytes <= ALWAYS_WHOLE_BYTES || self.recent_parts.record_request(location, part.id()))
     }
 
     fn uncached(&self) -> Option<Arc<dyn ChunkSource>> {
         let (inner, decoded) = (Arc::clone(&self.inner), Arc::clone(&self.decoded));
-        Some(Arc::new(UncachedSource::new(inner, move |chunks| decoded.missed(chunks))))
+        Some(Arc::new(UncachedSource::new(inner, move |chunks| decoded.add_misses(chunks))))
     }
 
-    fn try_find(&self, key: &StoredKey, chain: &CodecChain, trace: &ReadContext) -> Option<ChunkLookup> {
-        let id = PartId::whole(&self.finds.latest_version(key)?, chain);
-        let part = if chain.sharding().is_some() {
-            ChunkData::Index(self.indexes.cached(&id)?)
+    fn try_fetch_or_lookup(
+        &self,
+        key: &StoredKey,
+        chain: &CodecChain,
+        context: &ReadContext,
+    ) -> Option<ChunkLookup> {
+        let id = DecodedKey::for_value(&self.versions.latest_version(key)?, chain);
+        let data = if chain.sharding().is_some() {
+            ChunkData::Index(self.indexes.get(&id)?)
         } else {
-            ChunkData::Elements(self.decoded.cached(&id)?)
+            ChunkData::Elements(self.decoded.get(&id)?)
         };
-        if !id.value.is_fresh(trace) {
+        if !id.value.is_fresh(context) {
             return None;
         }
-        if matches!(part, ChunkData::Elements(_)) {
-            trace.add_hits(1);
+        if matches!(data, ChunkData::Elements(_)) {
+            context.add_hits(1);
         }
-        Some(ChunkLookup { value: Some(id.value), part })
+        Some(ChunkLookup { value: Some(id.value), data })
     }
 
     fn try_elements(
@@ -230,7 +238,7 @@ impl ChunkSource for CachedSource {
         chain: &CodecChain,
         range: &Range<u64>,
     ) -> Option<Elements> {
-        self.decoded.cached(&PartId::new(value, chain, range.clone()))
+        self.decoded.get(&DecodedKey::new(value, chain, range.clone()))
     }
 
     fn try_shard_index(
@@ -239,40 +247,40 @@ impl ChunkSource for CachedSource {
         chain: &CodecChain,
         shard: &Range<u64>,
     ) -> Option<Arc<ShardIndex>> {
-        self.indexes.cached(&PartId::new(value, chain, shard.clone()))
+        self.indexes.get(&DecodedKey::new(value, chain, shard.clone()))
     }
 
     async fn lookup_version(
         &self,
         key: &StoredKey,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> LoadResult<Option<Arc<StoredValue>>> {
-        self.finds.lookup_version(key, trace).await
+        self.versions.lookup_version(key, context).await
     }
 
     async fn fetch_or_lookup(
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> LoadResult<ChunkLookup> {
-        let is_remembered = || self.caches(key, chain);
-        if is_remembered() {
-            return Ok(ChunkLookup::seen(self.finds.lookup_version(key, trace).await?));
+        let is_cached = || self.has_required_part(key, chain);
+        if is_cached() {
+            return Ok(ChunkLookup::version_only(self.versions.lookup_version(key, context).await?));
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
-        let since = Since { decoded: self.decoded.generation(), indexes: self.indexes.generation() };
-        let land = move |found: &ChunkLookup| source.insert_decoded(found, &bound, since);
+        let since = Generations { decoded: self.decoded.generation(), indexes: self.indexes.generation() };
+        let on_read = move |found: &ChunkLookup| source.insert_part(found, &bound, since);
         let (found, is_own) =
-            self.finds.fetch_or_lookup(&self.inner, key, chain, trace, is_remembered, land).await?;
-        match (&found.part, is_own) {
+            self.versions.fetch_or_lookup(&self.inner, key, chain, context, is_cached, on_read).await?;
+        match (&found.data, is_own) {
             (ChunkData::Elements(_), true) => {
-                self.decoded.missed(1);
-                trace.add_misses(1);
+                self.decoded.add_misses(1);
+                context.add_misses(1);
             }
-            (ChunkData::Elements(_), false) => trace.add_hits(1),
-            (ChunkData::Index(_), true) => self.indexes.missed(1),
-            (ChunkData::Index(_), false) | (ChunkData::Nothing, _) => {}
+            (ChunkData::Elements(_), false) => context.add_hits(1),
+            (ChunkData::Index(_), true) => self.indexes.add_misses(1),
+            (ChunkData::Index(_), false) | (ChunkData::NotRead, _) => {}
         }
         Ok(found)
     }
@@ -282,38 +290,41 @@ impl ChunkSource for CachedSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Vec<LoadResult<Elements>> {
         let mut elements: Vec<Option<LoadResult<Elements>>> = ranges.iter().map(|_| None).collect();
         let mut missed = 0;
         for _ in 0..LOAD_ATTEMPTS {
-            let (mut claimed, mut waiting): (Vec<_>, Vec<(usize, Follower<_>)>) = (Vec::new(), Vec::new());
-            let wanted: Vec<usize> = (0..ranges.len()).filter(|&place| elements[place].is_none()).collect();
-            let ids: Vec<PartId> =
-                wanted.iter().map(|&place| PartId::new(value, chain, ranges[place].clone())).collect();
-            for (place, boarding) in wanted.into_iter().zip(self.decoded.join_loads(&ids)) {
-                match boarding {
-                    Join::Hit(outcome) => elements[place] = Some(outcome),
-                    Join::Follower(waiter) => waiting.push((place, waiter)),
-                    Join::Leader(ticket, waiter) => {
-                        claimed.push(ticket);
-                        waiting.push((place, waiter));
+            let (mut leaders, mut followers): (Vec<_>, Vec<(usize, Follower<_>)>) = (Vec::new(), Vec::new());
+            let missing: Vec<usize> =
+                (0..ranges.len()).filter(|&position| elements[position].is_none()).collect();
+            let ids: Vec<DecodedKey> = missing
+                .iter()
+                .map(|&position| DecodedKey::new(value, chain, ranges[position].clone()))
+                .collect();
+            for (position, join) in missing.into_iter().zip(self.decoded.join_loads(&ids)) {
+                match join {
+                    Join::Hit(outcome) => elements[position] = Some(outcome),
+                    Join::Follower(follower) => followers.push((position, follower)),
+                    Join::Leader(leader, follower) => {
+                        leaders.push(leader);
+                        followers.push((position, follower));
                     }
                 }
             }
-            missed += claimed.len();
-            self.load(value, chain, claimed, trace);
-            for (place, waiter) in waiting {
-                elements[place] = waiter.wait().await;
+            missed += leaders.len();
+            self.spawn_load(value, chain, leaders, context);
+            for (position, follower) in followers {
+                elements[position] = follower.wait().await;
             }
             if elements.iter().all(Option::is_some) {
                 break;
             }
         }
-        trace.add_misses(missed as u64);
-        trace.add_hits(ranges.len().saturating_sub(missed) as u64);
-        let abandoned = || Err(ArrayError::Abandoned { what: value.key.to_string() });
-        elements.into_iter().map(|outcome| outcome.unwrap_or_else(abandoned)).collect()
+        context.add_misses(missed as u64);
+        context.add_hits(ranges.len().saturating_sub(missed) as u64);
+        let cancelled = || Err(ArrayError::LoadCancelled { what: value.key.to_string() });
+        elements.into_iter().map(|outcome| outcome.unwrap_or_else(cancelled)).collect()
     }
 
     async fn shard_index(
@@ -321,21 +332,21 @@ impl ChunkSource for CachedSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> LoadResult<Arc<ShardIndex>> {
         if !value.info.version.is_settled() {
-            return self.inner.shard_index(value, chain, shard, trace).await;
+            return self.inner.shard_index(value, chain, shard, context).await;
         }
-        let id = PartId::new(value, chain, shard.clone());
+        let id = DecodedKey::new(value, chain, shard.clone());
         let (inner, value, chain) = (Arc::clone(&self.inner), Arc::clone(value), Arc::clone(chain));
-        let trace = Arc::clone(trace);
-        let finds = self.finds.clone();
+        let context = Arc::clone(context);
+        let versions = self.versions.clone();
         let load = async move {
-            let index = inner.shard_index(&value, &chain, shard, &trace).await?;
-            finds.record_version(&value);
+            let index = inner.shard_index(&value, &chain, shard, &context).await?;
+            versions.record_version(&value);
             Ok(index)
         };
-        let index = self.indexes.get(&id, Box::pin(load)).await;
-        index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.value.key.to_string() }))
+        let index = self.indexes.get_or_load(&id, Box::pin(load)).await;
+        index.unwrap_or_else(|| Err(ArrayError::LoadCancelled { what: id.value.key.to_string() }))
     }
 }

@@ -1,4 +1,4 @@
-//! [`UncachedSource`]: a [`ChunkSource`] for chunks that are needed once: they are counted, and not remembered.
+//! [`UncachedSource`]: a [`ChunkSource`] for chunks that are needed once, which counts them and does not cache them.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use crate::array::{ArrayError, ChunkLookup, ChunkSource, ReadContext, StoredKey,
 use crate::chunk::Elements;
 use crate::codec::{CodecChain, ShardIndex};
 
-/// What the source below gives, as it is.
+/// The source below, with each load counted as a miss.
 pub(crate) struct UncachedSource<M> {
     inner: Arc<dyn ChunkSource>,
-    missed: M,
+    on_miss: M,
 }
 
 impl<M: Fn(usize)> UncachedSource<M> {
-    /// Passes on what `inner` gives; `missed` is told of how many chunks were loaded.
-    pub(crate) fn new(inner: Arc<dyn ChunkSource>, missed: M) -> Self {
-        Self { inner, missed }
+    /// Passes requests on to `inner`, and calls `on_miss` with the number of chunks that each loads.
+    pub(crate) fn new(inner: Arc<dyn ChunkSource>, on_miss: M) -> Self {
+        Self { inner, on_miss }
     }
 
-    fn count(&self, chunks: usize, trace: &ReadContext) {
-        (self.missed)(chunks);
-        trace.add_misses(chunks as u64);
+    fn count(&self, chunks: usize, context: &ReadContext) {
+        (self.on_miss)(chunks);
+        context.add_misses(chunks as u64);
     }
 }
 
 impl<M> fmt::Debug for UncachedSource<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PassingSource").field(&self.inner).finish()
+        f.debug_tuple("UncachedSource").field(&self.inner).finish()
     }
 }
 
@@ -45,10 +45,10 @@ impl<M: Fn(usize) + Send + Sync> ChunkSource for UncachedSource<M> {
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> LoadResult<ChunkLookup> {
-        self.count(1, trace);
-        self.inner.fetch_or_lookup(key, chain, trace).await
+        self.count(1, context);
+        self.inner.fetch_or_lookup(key, chain, context).await
     }
 
     async fn elements(
@@ -56,10 +56,10 @@ impl<M: Fn(usize) + Send + Sync> ChunkSource for UncachedSource<M> {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>> {
-        self.count(ranges.len(), trace);
-        self.inner.elements(value, chain, ranges, trace).await
+        self.count(ranges.len(), context);
+        self.inner.elements(value, chain, ranges, context).await
     }
 
     async fn shard_index(
@@ -67,8 +67,8 @@ impl<M: Fn(usize) + Send + Sync> ChunkSource for UncachedSource<M> {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<ReadContext>,
+        context: &Arc<ReadContext>,
     ) -> LoadResult<Arc<ShardIndex>> {
-        self.inner.shard_index(value, chain, shard, trace).await
+        self.inner.shard_index(value, chain, shard, context).await
     }
 }

@@ -1,11 +1,9 @@
-//! [`CachedStore`]: a store that remembers small values, and small parts of values, of the store below it, where that can
-//! tell at once whether they are still the same.
+//! [`ValueCache`]: a cache of small values and small parts of values, in front of the store of each mount.
 //!
-//! To look whether a file was replaced takes a fraction of what opening, reading and closing it takes. Each read looks
-//! ([`Store::validate_cached`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
-//! remembered, and nothing of it is. Where answers may be older than their requests ([`CachePolicy`]), a look is for as long as
-//! that says, and values from far away are remembered too. Writes and listings pass through; what is absent is asked for
-//! each time.
+//! Checking whether a file was replaced takes a fraction of the time of opening, reading and closing it. So each read
+//! revalidates its entry ([`Store::validate_cached`]). Where a store cannot validate without waiting, the value is read again
+//! and not cached. Where responses may be older than their requests ([`CachePolicy`]), an entry stays valid for as long as the
+//! policy says, and values of remote stores are cached too. Writes and listings pass through; absence is never cached.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,60 +21,60 @@ use crate::store::{
     StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 
-/// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
+/// Values and parts up to this length are cached: copying a longer one takes about as long as reading it.
 const LARGEST_BYTES: u64 = 256 << 10;
 
-/// The name of a mount, a key of it, and the part that is asked for.
-type Asked = (Arc<str>, StoreKey, ByteRange);
+/// The name of a mount, a key of it, and the requested part.
+type PartKey = (Arc<str>, StoreKey, ByteRange);
 
-/// A value, or a part of one, that is remembered.
+/// A cached value, or a cached part of one.
 #[derive(Debug)]
 struct CachedValue {
     info: ValueInfo,
     range: Range<u64>,
     bytes: Bytes,
-    /// When the last look began that found this version.
-    seen: Mutex<Instant>,
+    /// When the last check began that found this version.
+    validated: Mutex<Instant>,
 }
 
-/// What is remembered of the small values of all mounts. Clones share it.
+/// A cache of the small values of all mounts, which evicts the least used. Clones share the entries.
 #[derive(Clone, Debug)]
 pub struct ValueCache {
-    values: Arc<WeightedCache<Asked, Arc<CachedValue>>>,
-    /// Of each mount.
-    trusted: Arc<Mutex<Vec<Looks>>>,
+    values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
+    /// For each mount.
+    valid_since: Arc<Mutex<Vec<MountValidity>>>,
 }
 
-/// The name of a mount, and since when looks at its values are trusted.
-type Looks = (Arc<str>, ValidSince);
+/// The name of a mount, and the time since when checks of its values are valid.
+type MountValidity = (Arc<str>, ValidSince);
 
-/// Since when looks are trusted: something was written since those before, or turned out to be, or was to be forgotten.
+/// The time since when checks are valid: at that time, something was written, was found to have changed, or was purged.
 type ValidSince = Arc<Mutex<Instant>>;
 
 impl ValueCache {
-    /// Remembers so many bytes of values.
+    /// A cache with this capacity.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |asked: &Asked, kept: &Arc<CachedValue>| {
-            [asked.1.as_str().len(), kept.info.version.tag().len(), kept.bytes.len()]
+        let weigh = |key: &PartKey, cached: &Arc<CachedValue>| {
+            [key.1.as_str().len(), cached.info.version.tag().len(), cached.bytes.len()]
                 .map(|part| part as u64)
                 .iter()
                 .sum()
         };
-        Self { values: Arc::new(WeightedCache::new(capacity_bytes, weigh)), trusted: Arc::default() }
+        Self { values: Arc::new(WeightedCache::new(capacity_bytes, weigh)), valid_since: Arc::default() }
     }
 
-    /// The store of a mount, with its small values remembered. What is known of it may be as old as `freshness` says.
+    /// The store of a mount with its small values cached. What it returns may be as old as `policy` allows.
     #[must_use]
-    pub fn over(&self, mount: &str, store: SharedStore, freshness: CachePolicy) -> SharedStore {
-        // What is in memory needs no copy there.
+    pub fn wrap(&self, mount: &str, store: SharedStore, policy: CachePolicy) -> SharedStore {
+        // Values that are in memory already need no cache.
         if store.kind() == StoreKind::Memory {
             return store;
         }
-        let (mount, trusted): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
-        lock(&self.trusted).push((Arc::clone(&mount), Arc::clone(&trusted)));
+        let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
+        lock(&self.valid_since).push((Arc::clone(&mount), Arc::clone(&valid_since)));
         let values = Arc::clone(&self.values);
-        Arc::new(CachedStore { mount, inner: store, values, freshness, trusted })
+        Arc::new(CachedStore { mount, inner: store, values, policy, valid_since })
     }
 }
 
@@ -86,11 +84,11 @@ impl Evictable for ValueCache {
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        // What was seen of other keys of the mount is looked at once more, which is cheap.
-        for (_, trusted) in lock(&self.trusted).iter().filter(|(of, _)| **of == *mount) {
-            *lock(trusted) = Instant::now();
+        // This invalidates the checks of the mount's other keys too; checking those again is cheap.
+        for (_, valid_since) in lock(&self.valid_since).iter().filter(|(owner, _)| **owner == *mount) {
+            *lock(valid_since) = Instant::now();
         }
-        self.values.purge(|(of, key, _)| **of == *mount && is_key_below(key, prefix))
+        self.values.purge(|(owner, key, _)| **owner == *mount && is_key_below(key, prefix))
     }
 
     fn evict_half(&self) {
@@ -98,49 +96,49 @@ impl Evictable for ValueCache {
     }
 }
 
-/// A store whose small values are remembered.
+/// A store whose small values are cached.
 #[derive(Debug)]
 struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
-    values: Arc<WeightedCache<Asked, Arc<CachedValue>>>,
-    freshness: CachePolicy,
-    trusted: ValidSince,
+    values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
+    policy: CachePolicy,
+    valid_since: ValidSince,
 }
 
 impl CachedStore {
-    fn asked(&self, key: &StoreKey, range: ByteRange) -> Asked {
+    fn part_key(&self, key: &StoreKey, range: ByteRange) -> PartKey {
         (Arc::clone(&self.mount), key.clone(), range)
     }
 
-    /// The value of a key or a part of it, if it is remembered and still the same.
-    fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
-        let kept = self.values.cached(&self.asked(key, range))?;
+    /// The value of a key or a part of it, if it is cached and still current.
+    fn get_fresh(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
+        let cached = self.values.get(&self.part_key(key, range))?;
         let now = Instant::now();
-        if *lock(&kept.seen) >= self.freshness_horizon(now) {
-            return Some(kept);
+        if *lock(&cached.validated) >= self.freshness_horizon(now) {
+            return Some(cached);
         }
-        if !self.inner.validate_cached(key, Some(&kept.info.version)) {
+        if !self.inner.validate_cached(key, Some(&cached.info.version)) {
             return None;
         }
-        *lock(&kept.seen) = now;
-        Some(kept)
+        *lock(&cached.validated) = now;
+        Some(cached)
     }
 
-    /// Whether a value that was read is worth remembering, and can be told later to be the same.
-    fn is_worth(&self, key: &StoreKey, value: &Value) -> bool {
-        let is_at_hand = matches!(value.body, ValueBody::Bytes(_));
-        let is_told = match self.freshness {
-            CachePolicy::Always => is_at_hand && self.inner.validate_cached(key, Some(&value.info.version)),
+    /// Whether a value that was read is small enough to cache, and can be revalidated later.
+    fn is_cacheable(&self, key: &StoreKey, value: &Value) -> bool {
+        let is_in_memory = matches!(value.body, ValueBody::Bytes(_));
+        let can_revalidate = match self.policy {
+            CachePolicy::Always => is_in_memory && self.inner.validate_cached(key, Some(&value.info.version)),
             CachePolicy::Ttl(_) | CachePolicy::Immutable => true,
             CachePolicy::Uncached => false,
         };
-        value.len() <= LARGEST_BYTES && is_told
+        value.len() <= LARGEST_BYTES && can_revalidate
     }
 
-    /// Nothing that was seen before now is trusted any longer.
-    fn distrust(&self) {
-        *lock(&self.trusted) = Instant::now();
+    /// Invalidates all checks that began before now.
+    fn invalidate(&self) {
+        *lock(&self.valid_since) = Instant::now();
     }
 }
 
@@ -167,26 +165,26 @@ impl Store for CachedStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        match self.recall(key, ByteRange::Whole) {
-            Some(kept) => Ok(Some(kept.info.clone())),
+        match self.get_fresh(key, ByteRange::Whole) {
+            Some(cached) => Ok(Some(cached.info.clone())),
             None => self.inner.head(key).await,
         }
     }
 
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
-        // Where older looks will do, what changed between them and the watch would never be told.
-        if self.freshness == CachePolicy::Always { self.inner.watch(keys).await } else { None }
+        // Where older checks are valid, a change between such a check and the watch would never be reported.
+        if self.policy == CachePolicy::Always { self.inner.watch(keys).await } else { None }
     }
 
     fn freshness_horizon(&self, began: Instant) -> Instant {
-        let oldest = match self.freshness {
+        let oldest = match self.policy {
             CachePolicy::Always | CachePolicy::Uncached => return began,
-            // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
+            // The caller may rely on a check of this cache and count it as its own, so each of the two gets half the time.
             CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
             CachePolicy::Immutable => None,
         };
-        let trusted = *lock(&self.trusted);
-        oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
+        let valid_since = *lock(&self.valid_since);
+        oldest.map_or(valid_since, |oldest| oldest.max(valid_since)).min(began)
     }
 
     async fn get(
@@ -195,34 +193,34 @@ impl Store for CachedStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        if let Some(kept) = self.recall(key, range) {
-            if if_match.is_none_or(|version| *version == kept.info.version) {
-                return Ok(Some(kept.value()));
+        if let Some(cached) = self.get_fresh(key, range) {
+            if if_match.is_none_or(|version| *version == cached.info.version) {
+                return Ok(Some(cached.value()));
             }
-            // As old as it may be; what is asked for may be newer.
-            if self.freshness == CachePolicy::Always {
+            // The entry may be older than the requested version.
+            if self.policy == CachePolicy::Always {
                 return Err(StoreError::VersionChanged);
             }
         }
-        let (seen, since) = (Instant::now(), self.values.generation());
+        let (validated, since) = (Instant::now(), self.values.generation());
         match self.inner.get(key, range, if_match).await {
-            Ok(Some(value)) if self.is_worth(key, &value) => {
-                self.values.missed(1);
+            Ok(Some(value)) if self.is_cacheable(key, &value) => {
+                self.values.add_misses(1);
                 let (info, part) = (value.info.clone(), value.range.clone());
                 let bytes = match value.body {
                     ValueBody::Bytes(bytes) => bytes,
-                    // Boxed, for it would make the future of every read longer.
+                    // Boxed, because it would make the future of every read larger.
                     ValueBody::Stream(_) => Box::pin(value.bytes(LARGEST_BYTES)).await?,
                 };
-                let kept = CachedValue { info, range: part, bytes, seen: Mutex::new(seen) };
-                let value = kept.value();
-                self.values.insert(&self.asked(key, range), &Arc::new(kept), since);
+                let cached = CachedValue { info, range: part, bytes, validated: Mutex::new(validated) };
+                let value = cached.value();
+                self.values.insert(&self.part_key(key, range), &Arc::new(cached), since);
                 Ok(Some(value))
             }
             Ok(found) => Ok(found),
             Err(error) => {
                 if matches!(error, StoreError::VersionChanged) {
-                    self.distrust();
+                    self.invalidate();
                 }
                 Err(error)
             }
@@ -236,7 +234,7 @@ impl Store for CachedStore {
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
         let outcome = self.inner.set(key, body, condition).await;
-        self.distrust();
+        self.invalidate();
         outcome
     }
 
@@ -248,19 +246,19 @@ impl Store for CachedStore {
         condition: WriteCondition,
     ) -> Result<Option<CopyResult>, StoreError> {
         let copied = self.inner.copy(from, if_match, to, condition).await;
-        self.distrust();
+        self.invalidate();
         copied
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         let erased = self.inner.erase(key, condition).await;
-        self.distrust();
+        self.invalidate();
         erased
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         let erased = self.inner.erase_prefix(prefix).await;
-        self.distrust();
+        self.invalidate();
         erased
     }
 
@@ -293,7 +291,7 @@ mod tests {
     fn opened() -> (TempDir, SharedStore) {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-        let store = ValueCache::new(16 << 20).over("m", Arc::new(store), CachePolicy::Always);
+        let store = ValueCache::new(16 << 20).wrap("m", Arc::new(store), CachePolicy::Always);
         (directory, store)
     }
 
@@ -306,7 +304,7 @@ mod tests {
         Some(value.bytes(u64::MAX).await.unwrap())
     }
 
-    /// Whether two reads of the same bytes are answered from the same memory.
+    /// Whether two reads of the same bytes return the same memory.
     async fn is_kept(store: &SharedStore, name: &str, range: ByteRange) -> bool {
         let read = async || {
             let value = store.get(&key(name), range, None).await.unwrap().unwrap();
@@ -318,20 +316,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_values_and_small_parts_are_read_once_and_long_ones_each_time() {
+    async fn caches_small_values_and_parts_but_not_long_ones() {
         let (directory, store) = opened();
         fs::write(directory.path().join("small"), vec![1; 256 << 10]).unwrap();
         fs::write(directory.path().join("long"), vec![1; (256 << 10) + 1]).unwrap();
-        // A file system that cannot be looked at without waiting has nothing remembered.
+        // Values of a file system that cannot validate without waiting are not cached.
         let version = store.head(&key("small")).await.unwrap().unwrap().version;
-        let is_plain = store.validate_cached(&key("small"), Some(&version));
-        assert_eq!(is_kept(&store, "small", ByteRange::Whole).await, is_plain);
-        assert_eq!(is_kept(&store, "long", ByteRange::Suffix(100)).await, is_plain);
+        let is_cached = store.validate_cached(&key("small"), Some(&version));
+        assert_eq!(is_kept(&store, "small", ByteRange::Whole).await, is_cached);
+        assert_eq!(is_kept(&store, "long", ByteRange::Suffix(100)).await, is_cached);
         assert!(!is_kept(&store, "long", ByteRange::Whole).await);
     }
 
     #[tokio::test]
-    async fn what_is_remembered_is_never_older_than_the_read() {
+    async fn never_returns_an_entry_older_than_the_read() {
         let (directory, store) = opened();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("d")).unwrap();
@@ -360,12 +358,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_times_are_not_believed_every_read_reads() {
+    async fn reads_every_time_where_file_times_are_not_trusted() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a"), "one").unwrap();
         let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-        let store = ValueCache::new(16 << 20).over("m", store, CachePolicy::Uncached);
+        let store = ValueCache::new(16 << 20).wrap("m", store, CachePolicy::Uncached);
         assert!(!is_kept(&store, "a", ByteRange::Whole).await);
         let head = async || store.head(&key("a")).await.unwrap().unwrap().version;
         let (one, two) = (head().await, head().await);
@@ -374,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ranges_and_conditions_mean_the_same_whether_remembered_or_not() {
+    async fn ranges_and_conditions_mean_the_same_with_and_without_the_cache() {
         let (directory, store) = opened();
         fs::write(directory.path().join("a"), "0123456789").unwrap();
         let inner = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
@@ -388,7 +386,7 @@ mod tests {
                 ByteRange::Suffix(3),
                 ByteRange::From(10),
             ] {
-                let told = async |store: &dyn Store| match store.get(&key("a"), range, if_match).await {
+                let get = async |store: &dyn Store| match store.get(&key("a"), range, if_match).await {
                     Ok(value) => {
                         let value = value.unwrap();
                         let (info, range) = (value.info.clone(), value.range.clone());
@@ -396,9 +394,9 @@ mod tests {
                     }
                     Err(error) => Err(error.to_string()),
                 };
-                let expected = told(&inner).await;
+                let expected = get(&inner).await;
                 for _ in 0..3 {
-                    assert_eq!(told(&*store).await, expected, "{range:?} {if_match:?}");
+                    assert_eq!(get(&*store).await, expected, "{range:?} {if_match:?}");
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! [`VersionIndex`]: chunks that are read before anything is known of them, once for all who want them.
+//! [`VersionIndex`]: the latest known version of each chunk, and shared reads of chunks of which no version is known.
 //!
-//! A read that began before a request may give it what was there before it, so such a read is shared with care: who
-//! comes later looks for the version that is stored by then, and takes what the read gave only if it is of that one.
+//! A read that began before a request may return an older version than the request must get. So a request that joins a read
+//! in flight also looks up the version that is stored by then, and takes the result of the read only if it is of that
+//! version.
 
 use std::sync::Arc;
 
@@ -16,76 +17,76 @@ use crate::codec::CodecChain;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::Version;
 
-/// Bytes that a chunk takes here beside its key and tag.
+/// Bytes that a chunk takes in the index beside its key and version tag.
 const KNOWN_BYTES: u64 = 200;
 
-/// A chunk, whatever its version.
-type Name = (Arc<str>, StoreKey);
+/// A chunk of any version: its mount and key.
+type ChunkName = (Arc<str>, StoreKey);
 
-/// What was found last, and reads under way. Clones share them.
+/// The versions that were found last, and the reads in flight. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct VersionIndex {
-    latest: Arc<WeightedCache<Name, Arc<StoredValue>>>,
-    underway: Arc<SingleFlight<(Name, u64), LoadResult<ChunkLookup>>>,
+    latest: Arc<WeightedCache<ChunkName, Arc<StoredValue>>>,
+    reads: Arc<SingleFlight<(ChunkName, u64), LoadResult<ChunkLookup>>>,
 }
 
 impl VersionIndex {
-    /// Remembers so many bytes of versions.
+    /// An index with this capacity.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        let latest = WeightedCache::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
+        let latest = WeightedCache::new(capacity_bytes, |name: &ChunkName, value: &Arc<StoredValue>| {
             (name.1.as_str().len() as u64)
                 .saturating_add(value.info.version.tag().len() as u64)
                 .saturating_add(KNOWN_BYTES)
         });
-        Self { latest: Arc::new(latest), underway: Arc::new(SingleFlight::new()) }
+        Self { latest: Arc::new(latest), reads: Arc::new(SingleFlight::new()) }
     }
 
-    /// Forgets about half of the versions.
+    /// Removes about half of the versions.
     pub(crate) fn evict_half(&self) {
         self.latest.evict_half();
     }
 
-    /// Something of this version of a chunk is remembered from now on.
+    /// Records a version of a chunk of which something is cached from now on.
     pub(crate) fn record_version(&self, value: &Arc<StoredValue>) {
         if !value.info.version.is_settled() {
             return;
         }
         let name = (Arc::clone(&value.mount), value.key.clone());
-        if self.latest.cached(&name).is_some_and(|known| known.info.version == value.info.version) {
+        if self.latest.get(&name).is_some_and(|known| known.info.version == value.info.version) {
             return;
         }
         self.latest.insert(&name, value, self.latest.generation());
     }
 
-    /// What is remembered of versions.
+    /// How much it holds.
     pub(crate) fn usage(&self) -> CacheUsage {
         self.latest.usage().held()
     }
 
-    /// Forgets the versions of the keys of a mount below a prefix. Reads that are under way are shared with nobody else.
+    /// Removes the versions of the keys of a mount below a prefix. No later request joins a read in flight of these keys.
     pub(crate) fn purge(&self, mount: &str, prefix: &StorePrefix) {
-        let is_meant = |(of, key): &Name| **of == *mount && is_key_below(key, prefix);
-        self.underway.detach(|(name, _)| is_meant(name));
-        self.latest.purge(is_meant);
+        let matches = |(owner, key): &ChunkName| **owner == *mount && is_key_below(key, prefix);
+        self.reads.detach(|(name, _)| matches(name));
+        self.latest.purge(matches);
     }
 
-    /// The last version that something is remembered of. There may be a newer one.
+    /// The latest version of which something is cached. A newer one may be stored.
     pub(crate) fn latest_version(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
-        self.latest.cached(&(Arc::clone(&key.mount), key.key.clone()))
+        self.latest.get(&(Arc::clone(&key.mount), key.key.clone()))
     }
 
-    /// The version that is stored now.
+    /// Looks up the version that is stored now.
     pub(crate) async fn lookup_version(
         &self,
         key: &StoredKey,
-        trace: &ReadContext,
+        context: &ReadContext,
     ) -> LoadResult<Option<Arc<StoredValue>>> {
         if let Some(known) = self.latest_version(key)
-            && known.is_fresh(trace)
+            && known.is_fresh(context)
         {
             return Ok(Some(known));
         }
-        let value = key.lookup_version(trace).await?;
+        let value = key.lookup_version(context).await?;
         if let Some(value) = &value
             && let Some(known) = self.latest_version(key)
             && known.info.version == value.info.version
@@ -96,52 +97,54 @@ impl VersionIndex {
         Ok(value)
     }
 
-    /// Reads a chunk by `source`, in a task that no single caller can end by leaving, or shares in such a read, and says
-    /// whether the read was its own. `land` is shown what was read before anybody else. What turns out to be remembered
-    /// is looked at only.
+    /// Reads a chunk by `source` in a task that no single request can cancel, or joins such a read, and returns whether the
+    /// read is this request's own. `on_read` gets the result before any request does. Where the chunk turns out to be cached,
+    /// only its version is looked up.
     pub(crate) async fn fetch_or_lookup(
         &self,
         source: &Arc<dyn ChunkSource>,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<ReadContext>,
-        is_remembered: impl Fn() -> bool,
-        land: impl FnOnce(&ChunkLookup) + Send + 'static,
+        context: &Arc<ReadContext>,
+        is_cached: impl Fn() -> bool,
+        on_read: impl FnOnce(&ChunkLookup) + Send + 'static,
     ) -> LoadResult<(ChunkLookup, bool)> {
         let name = ((Arc::clone(&key.mount), key.key.clone()), chain.id());
-        // By now somebody may have landed what it takes; which version is stored is for a look to tell.
-        let landed = |_: &_| is_remembered().then(|| Ok(ChunkLookup::seen(None)));
-        let waiter = match self.underway.join_one(&name, self.latest.generation(), landed) {
-            Join::Leader(ticket, waiter) => {
+        // Another read may have cached the chunk by now; which version is stored, a lookup says.
+        let cached = |_: &_| is_cached().then(|| Ok(ChunkLookup::version_only(None)));
+        let follower = match self.reads.join_one(&name, self.latest.generation(), cached) {
+            Join::Leader(leader, follower) => {
                 let (source, key, chain) = (Arc::clone(source), key.clone(), Arc::clone(chain));
-                let trace = Arc::clone(trace);
+                let context = Arc::clone(context);
                 let read = async move {
                     tokio::select! {
-                        found = source.fetch_or_lookup(&key, &chain, &trace) => {
+                        found = source.fetch_or_lookup(&key, &chain, &context) => {
                             if let Ok(found) = &found {
-                                land(found);
+                                on_read(found);
                             }
-                            ticket.complete(found);
+                            leader.complete(found);
                         }
-                        () = ticket.cancelled() => {}
+                        () = leader.cancelled() => {}
                     }
                 };
                 tokio::spawn(read.in_current_span());
-                waiter
+                follower
             }
-            Join::Follower(waiter) => {
-                let (value, shared) = join(self.lookup_version(key, trace), waiter.wait()).await;
+            Join::Follower(follower) => {
+                let (value, shared) = join(self.lookup_version(key, context), follower.wait()).await;
                 let value = value?;
                 return Ok(match shared.transpose()? {
                     Some(found) if version(found.value.as_ref()) == version(value.as_ref()) => (found, false),
-                    Some(_) | None => (ChunkLookup::seen(value), false),
+                    Some(_) | None => (ChunkLookup::version_only(value), false),
                 });
             }
-            Join::Hit(_) => return Ok((ChunkLookup::seen(self.lookup_version(key, trace).await?), false)),
+            Join::Hit(_) => {
+                return Ok((ChunkLookup::version_only(self.lookup_version(key, context).await?), false));
+            }
         };
-        match waiter.wait().await {
+        match follower.wait().await {
             Some(found) => found.map(|found| (found, true)),
-            None => Ok((ChunkLookup::seen(self.lookup_version(key, trace).await?), false)),
+            None => Ok((ChunkLookup::version_only(self.lookup_version(key, context).await?), false)),
         }
     }
 }

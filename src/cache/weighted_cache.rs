@@ -1,4 +1,4 @@
-//! [`WeightedCache`]: one kind of thing that is remembered, weighed in bytes, and loaded once for all who want it.
+//! [`WeightedCache`]: a cache with a capacity in bytes, whose entries are loaded by single flight.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,26 +10,27 @@ use futures::future::BoxFuture;
 use moka::sync::Cache;
 use tracing::Instrument;
 
+use super::generation::{Generation, GenerationCounter};
 use super::single_flight::{Join, Leader, SingleFlight};
 use crate::array::ArrayError;
 
-/// What is remembered of one kind, and how often that was of use since the server started.
+/// How much a cache holds, and how often that was used since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUsage {
-    /// How often something was remembered.
+    /// How often an entry was found.
     pub hits: u64,
-    /// How often it had to be loaded or made.
+    /// How often an entry had to be loaded or computed.
     pub misses: u64,
-    /// How much fell out for want of room.
+    /// How many entries were evicted because the cache was full.
     pub evictions: u64,
-    /// How many things there are.
+    /// How many entries there are.
     pub entries: u64,
-    /// Their bytes, and those of the books about them.
+    /// Their bytes, with the overhead of the cache.
     pub bytes: u64,
 }
 
 impl CacheUsage {
-    /// Two shelves as one.
+    /// The usage of two caches as one.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             hits: self.hits.saturating_add(other.hits),
@@ -40,52 +41,48 @@ impl CacheUsage {
         }
     }
 
-    /// The same, of which only what it holds and what fell out counts: it is asked beside another shelf.
+    /// The same usage without hits and misses, for a cache that is read together with another one.
     pub(crate) fn held(self) -> Self {
         Self { hits: 0, misses: 0, ..self }
     }
 }
 
-/// What a load comes to.
+/// The result of a load.
 pub(crate) type LoadResult<T> = Result<T, ArrayError>;
 
-/// A load that was abandoned by those who began it is begun again this often by those who still want it.
+/// How often a caller tries to join or lead a load, if other callers abandon theirs.
 pub(crate) const LOAD_ATTEMPTS: usize = 4;
-/// What an entry weighs beside its key and value: the cache's own books, roughly, in bytes.
+/// The overhead of an entry beside its key and value, about, in bytes.
 const ENTRY_BYTES: u64 = 300;
-/// One entry may be this part of a shelf at most; a larger one would empty it for its own sake.
+/// The capacity divided by this is the most that one entry may take; a larger one would evict too many others.
 const LARGEST_SHARE: u64 = 10;
 
-/// Things by their keys. The least used fall out.
+/// A cache of entries by key, which evicts the least used.
 pub(crate) struct WeightedCache<K: Eq + Hash, T> {
     cache: Cache<K, T>,
-    flights: SingleFlight<K, LoadResult<T>>,
+    in_flight: SingleFlight<K, LoadResult<T>>,
     largest: u64,
     weigh: fn(&K, &T) -> u64,
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: Arc<AtomicU64>,
-    /// How often something was forgotten on demand.
-    purges: AtomicU64,
+    /// Advanced by each purge.
+    generation: GenerationCounter,
 }
-
-/// A moment between two purges: what was loaded in one is not remembered in the next, for it may be of before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Generation(u64);
 
 impl<K, T> WeightedCache<K, T>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     T: Clone + Send + Sync + 'static,
 {
-    /// A shelf for so many bytes, as `weigh` counts them for a key and its value.
+    /// A cache with this capacity, where `weigh` gives the bytes of a key and its value.
     pub(crate) fn new(capacity_bytes: u64, weigh: fn(&K, &T) -> u64) -> Self {
         Self::with_largest(capacity_bytes, LARGEST_SHARE, weigh)
     }
 
-    /// The same, of which one entry may be another part at most.
+    /// The same, where one entry may take at most the capacity divided by `share`.
     pub(crate) fn with_largest(capacity_bytes: u64, share: u64, weigh: fn(&K, &T) -> u64) -> Self {
-        // moka's weights have 32 bits; nothing of 4 GiB is ever remembered.
+        // moka's weights have 32 bits; nothing of 4 GiB is ever cached.
         let weigher =
             move |key: &K, value: &T| u32::try_from(weigh(key, value) + ENTRY_BYTES).unwrap_or(u32::MAX);
         let evictions = Arc::new(AtomicU64::new(0));
@@ -101,24 +98,24 @@ where
             .build();
         Self {
             cache,
-            flights: SingleFlight::new(),
+            in_flight: SingleFlight::new(),
             largest: capacity_bytes / share,
             weigh,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             evictions,
-            purges: AtomicU64::new(0),
+            generation: GenerationCounter::default(),
         }
     }
 
-    /// Now, for what is loaded from here on.
+    /// The generation of loads that begin now.
     pub(crate) fn generation(&self) -> Generation {
-        Generation(self.purges.load(Ordering::SeqCst))
+        self.generation.current()
     }
 
-    /// What it holds, and how often that was of use.
+    /// How much it holds, and how often that was used.
     pub(crate) fn usage(&self) -> CacheUsage {
-        // What was counted in passing is summed up first.
+        // moka defers its counting; this makes the counts exact.
         self.cache.run_pending_tasks();
         CacheUsage {
             hits: self.hits.load(Ordering::Relaxed),
@@ -129,59 +126,60 @@ where
         }
     }
 
-    /// Counts things that had to be loaded, where no load is the shelf's own.
-    pub(crate) fn missed(&self, things: usize) {
+    /// Counts misses of loads that do not go through this cache.
+    pub(crate) fn add_misses(&self, things: usize) {
         self.misses.fetch_add(things as u64, Ordering::Relaxed);
     }
 
-    /// Forgets what `is_meant`, and how many there were. Loads under way are not remembered either, and nobody joins those
-    /// that are meant: what comes back after this was loaded after it.
-    pub(crate) fn purge(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
-        self.purges.fetch_add(1, Ordering::SeqCst);
-        self.flights.detach(&is_meant);
-        let mut forgotten = 0;
+    /// Removes the entries whose key matches, and returns how many they were. The results of loads in flight are not cached,
+    /// and no later caller joins those that match: entries that appear after this were loaded after it.
+    pub(crate) fn purge(&self, matches: impl Fn(&K) -> bool) -> u64 {
+        self.generation.advance();
+        self.in_flight.detach(&matches);
+        let mut purged = 0;
         for (key, _) in &self.cache {
-            if is_meant(&key) {
+            if matches(&key) {
                 self.cache.invalidate(key.as_ref());
-                forgotten += 1;
+                purged += 1;
             }
         }
-        forgotten
+        purged
     }
 
-    /// For each key: what is remembered, or who is to load it.
+    /// For each key the cached value, or the load to wait for or to lead.
     pub(crate) fn join_loads(&self, keys: &[K]) -> Vec<Join<K, LoadResult<T>>> {
-        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.cached(key)).collect();
+        let cached: Vec<Option<T>> = keys.iter().map(|key| self.get(key)).collect();
         let missing: Vec<&K> =
-            keys.iter().zip(&remembered).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
+            keys.iter().zip(&cached).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
         if missing.is_empty() {
-            return remembered.into_iter().flatten().map(|value| Join::Hit(Ok(value))).collect();
+            return cached.into_iter().flatten().map(|value| Join::Hit(Ok(value))).collect();
         }
-        let epoch = self.generation();
-        let boarded = self.flights.join(&missing, epoch, |key| self.cached(key).map(Ok));
-        self.missed(boarded.iter().filter(|boarding| matches!(boarding, Join::Leader(..))).count());
-        let mut boarded = boarded.into_iter();
-        remembered
+        let generation = self.generation();
+        let joins = self.in_flight.join(&missing, generation, |key| self.get(key).map(Ok));
+        self.add_misses(joins.iter().filter(|join| matches!(join, Join::Leader(..))).count());
+        let mut joins = joins.into_iter();
+        cached
             .into_iter()
             .filter_map(|value| match value {
                 Some(value) => Some(Join::Hit(Ok(value))),
-                None => boarded.next(),
+                None => joins.next(),
             })
             .collect()
     }
 
-    /// Who is to load a key anew, unless what is remembered of it is new to the caller.
+    /// Joins or leads a reload of a key, unless the cached value is new to the caller.
     pub(crate) fn join_refresh(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Join<K, LoadResult<T>> {
-        let boarding =
-            self.flights.join_one(key, self.generation(), |key| self.cache.get(key).filter(&is_new).map(Ok));
-        if matches!(boarding, Join::Leader(..)) {
-            self.missed(1);
+        let join = self
+            .in_flight
+            .join_one(key, self.generation(), |key| self.cache.get(key).filter(&is_new).map(Ok));
+        if matches!(join, Join::Leader(..)) {
+            self.add_misses(1);
         }
-        boarding
+        join
     }
 
-    /// What is remembered.
-    pub(crate) fn cached<Q>(&self, key: &Q) -> Option<T>
+    /// The cached value.
+    pub(crate) fn get<Q>(&self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -193,29 +191,29 @@ where
         value
     }
 
-    /// Whether it is remembered; asking does not count as using it.
+    /// Whether the key is cached. This does not count as a use.
     pub(crate) fn contains(&self, key: &K) -> bool {
         self.cache.contains_key(key)
     }
 
-    /// Whether something of so many bytes is not too large.
+    /// Whether an entry of this many bytes is small enough for the cache.
     pub(crate) fn fits(&self, bytes: u64) -> bool {
         bytes <= self.largest
     }
 
-    /// Remembers something that was loaded since then, if it is not too large.
+    /// Caches a value that was loaded since the beginning of a generation, if it is small enough and no purge came since.
     pub(crate) fn insert(&self, key: &K, value: &T, since: Generation) {
         if (self.weigh)(key, value) > self.largest || self.generation() != since {
             return;
         }
         self.cache.insert(key.clone(), value.clone());
-        // A purge that began meanwhile may have passed by already.
+        // A purge that began in the meantime may have passed this key already.
         if self.generation() != since {
             self.cache.invalidate(key);
         }
     }
 
-    /// Forgets every other thing, however much it is used: the memory is needed for something else.
+    /// Removes every other entry, however often it is used, because the memory is needed for something else.
     pub(crate) fn evict_half(&self) {
         for (key, _) in self.cache.iter().step_by(2) {
             self.cache.invalidate(&*key);
@@ -223,47 +221,48 @@ where
         self.cache.run_pending_tasks();
     }
 
-    /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
-    pub(crate) fn complete(&self, ticket: Leader<K, LoadResult<T>>, outcome: LoadResult<T>) {
+    /// Caches the value of a load that succeeded, and gives the result to all followers.
+    pub(crate) fn complete(&self, leader: Leader<K, LoadResult<T>>, outcome: LoadResult<T>) {
         if let Ok(value) = &outcome {
-            self.insert(ticket.key(), value, ticket.epoch());
+            self.insert(leader.key(), value, leader.generation());
         }
-        ticket.complete(outcome);
+        leader.complete(outcome);
     }
 
-    /// Loads what was claimed, in a task that no single caller can end by leaving, and that ends when all have left.
-    pub(crate) fn load(
+    /// Runs a load in a task of its own, which is cancelled only when all of its followers are dropped.
+    pub(crate) fn spawn_load(
         self: &Arc<Self>,
-        ticket: Leader<K, LoadResult<T>>,
+        leader: Leader<K, LoadResult<T>>,
         load: BoxFuture<'static, LoadResult<T>>,
     ) {
-        let shelf = Arc::clone(self);
+        let cache = Arc::clone(self);
         let load = async move {
             tokio::select! {
-                outcome = load => shelf.complete(ticket, outcome),
-                () = ticket.cancelled() => {}
+                outcome = load => cache.complete(leader, outcome),
+                () = leader.cancelled() => {}
             }
         };
         tokio::spawn(load.in_current_span());
     }
 
-    /// What is remembered, or what `load` comes to. `None` if others abandoned it again and again.
-    pub(crate) async fn get(
+    /// The cached value, or the result of `load`, which concurrent callers share. `None` if other callers abandoned their
+    /// loads each time.
+    pub(crate) async fn get_or_load(
         self: &Arc<Self>,
         key: &K,
         load: BoxFuture<'static, LoadResult<T>>,
     ) -> Option<LoadResult<T>> {
         let mut load = Some(load);
         for _ in 0..LOAD_ATTEMPTS {
-            let waiter = match self.join_loads(std::slice::from_ref(key)).pop()? {
+            let follower = match self.join_loads(std::slice::from_ref(key)).pop()? {
                 Join::Hit(outcome) => return Some(outcome),
-                Join::Follower(waiter) => waiter,
-                Join::Leader(ticket, waiter) => {
-                    self.load(ticket, load.take()?);
-                    waiter
+                Join::Follower(follower) => follower,
+                Join::Leader(leader, follower) => {
+                    self.spawn_load(leader, load.take()?);
+                    follower
                 }
             };
-            if let Some(outcome) = waiter.wait().await {
+            if let Some(outcome) = follower.wait().await {
                 return Some(outcome);
             }
         }
@@ -282,31 +281,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_loaded_before_a_purge_is_not_remembered_after_it() {
-        let shelf = WeightedCache::<u8, u8>::new(1 << 20, |_, _| 1);
-        let before = shelf.generation();
-        assert_eq!(shelf.purge(|_| true), 0);
-        shelf.insert(&1, &1, before);
-        assert_eq!(shelf.cached(&1), None);
+    fn a_purge_during_a_load_discards_its_result() {
+        let cache = WeightedCache::<u8, u8>::new(1 << 20, |_, _| 1);
+        let before = cache.generation();
+        assert_eq!(cache.purge(|_| true), 0);
+        cache.insert(&1, &1, before);
+        assert_eq!(cache.get(&1), None);
         for key in [1, 2] {
-            shelf.insert(&key, &key, shelf.generation());
+            cache.insert(&key, &key, cache.generation());
         }
-        assert_eq!(shelf.purge(|key| *key == 1), 1);
-        assert_eq!((shelf.cached(&1), shelf.cached(&2)), (None, Some(2)));
-        let CacheUsage { hits, misses, evictions, entries, .. } = shelf.usage();
+        assert_eq!(cache.purge(|key| *key == 1), 1);
+        assert_eq!((cache.get(&1), cache.get(&2)), (None, Some(2)));
+        let CacheUsage { hits, misses, evictions, entries, .. } = cache.usage();
         assert_eq!((hits, misses, evictions, entries), (1, 0, 0, 1));
     }
 
     #[test]
-    fn what_falls_out_for_want_of_room_is_counted_and_what_is_forgotten_is_not() {
-        let shelf = WeightedCache::<u64, u64>::new(20_000, |_, _| 1000);
+    fn counts_evictions_but_not_purged_entries() {
+        let cache = WeightedCache::<u64, u64>::new(20_000, |_, _| 1000);
         for key in 0..100 {
-            shelf.insert(&key, &key, shelf.generation());
+            cache.insert(&key, &key, cache.generation());
         }
-        let usage = shelf.usage();
+        let usage = cache.usage();
         assert!(usage.bytes <= 20_000 && usage.entries <= 15 && usage.evictions > 0, "{usage:?}");
-        shelf.purge(|_| true);
-        let after = shelf.usage();
+        cache.purge(|_| true);
+        let after = cache.usage();
         assert_eq!((after.entries, after.bytes, after.evictions), (0, 0, usage.evictions));
     }
 }

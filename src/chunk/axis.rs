@@ -1,21 +1,21 @@
-//! [`ChunkAxis`]: one dimension of a grid of chunks, of one edge or of varied ones (Zarr core 3.1, "Regular grid"; the
-//! extension "rectilinear").
+//! [`ChunkAxis`]: one dimension of a chunk grid, with equal or varied edges (Zarr core 3.1, "Regular grid"; the extension
+//! "rectilinear").
 //!
-//! Everything is found by arithmetic: by division where chunks have one edge, by a search among runs of equal chunks
-//! where they vary. No chunk is ever visited for the sake of another.
+//! Chunks are found by arithmetic: by division where edges are equal, and by a binary search among runs of equal chunks where
+//! they vary. No search visits the chunks in between.
 
 use std::sync::Arc;
 
 use super::AxisRange;
 use crate::metadata::EdgeRun;
 
-/// Runs of equal chunks that [`ChunkAxis::touched`] looks at one by one.
-const MOST_RUNS_WALKED: usize = 256;
+/// The most runs of equal chunks that [`ChunkAxis::touched`] visits one by one.
+const MAX_RUNS_WALKED: usize = 256;
 
-/// Runs of equal chunks that [`ChunkAxis::is_filled_by`] looks at.
-const MOST_RUNS_COMPARED: usize = 4096;
+/// The most runs of equal chunks that [`ChunkAxis::is_tiled_by`] checks.
+const MAX_RUNS_COMPARED: usize = 4096;
 
-/// One dimension of a grid: `length` elements in chunks that lie next to each other from the origin on. Cheap to clone.
+/// One dimension of a grid: `length` elements in adjacent chunks from the origin on. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkAxis {
     length: u64,
@@ -24,22 +24,22 @@ pub struct ChunkAxis {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Edges {
-    /// All the same; not 0.
+    /// All chunks have this edge; not 0.
     Regular(u64),
     Varied(Arc<Varied>),
 }
 
-/// Runs of equal chunks. There are two at least, each of them begins in the array, and the last one goes to its end.
+/// Runs of equal chunks. There are at least two; each begins inside the array, and the last one reaches its end.
 #[derive(Debug, PartialEq, Eq)]
 struct Varied {
-    runs: Vec<Run>,
+    runs: Vec<ChunkRun>,
     smallest: u64,
     largest: u64,
 }
 
-/// Equal chunks next to each other.
+/// Adjacent chunks of one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ChunkRun {
     /// The coordinate of the first chunk.
     coord: u64,
     /// Its first element.
@@ -48,7 +48,7 @@ struct Run {
     edge: u64,
 }
 
-/// A chunk, as far as one dimension goes.
+/// The extent of a chunk along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AxisChunk {
     /// Its coordinate.
@@ -74,10 +74,10 @@ pub struct AxisPiece {
 
 /// The chunks along an axis that a range touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
-    /// How many they are.
+pub struct TouchedChunks {
+    /// How many chunks.
     pub chunks: u64,
-    /// The sum of their edges.
+    /// The sum of their edges in elements.
     pub elements: u128,
 }
 
@@ -88,17 +88,17 @@ impl ChunkAxis {
         Self { length, edges: Edges::Regular(edge.max(1)) }
     }
 
-    /// An axis of `length` elements in chunks of these edges, which reach its end. Chunks wholly beyond the end are left
-    /// out, since there is nothing in them.
+    /// An axis of `length` elements in chunks of these edges, which must reach its end. Chunks that lie entirely beyond the
+    /// end are dropped, because they have no elements.
     #[must_use]
-    pub fn varied(length: u64, edges: &[EdgeRun]) -> Self {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn from_runs(length: u64, edges: &[EdgeRun]) -> Self {
+        let mut runs: Vec<ChunkRun> = Vec::new();
         let (mut coord, mut start) = (0_u64, 0_u64);
         for run in edges {
             if start >= length && !runs.is_empty() {
                 break;
             }
-            runs.push(Run { coord, start, edge: run.edge.max(1) });
+            runs.push(ChunkRun { coord, start, edge: run.edge.max(1) });
             // What saturates lies beyond any array.
             coord = coord.saturating_add(run.count);
             start = start.saturating_add(run.edge.saturating_mul(run.count));
@@ -136,14 +136,14 @@ impl ChunkAxis {
         }
     }
 
-    /// Whether chunks of `edge` fill each of these, as far as that is looked into: not through thousands of runs of equal
-    /// chunks.
+    /// Whether the edge of every chunk is a multiple of `edge`. False without a check where there are thousands of runs of
+    /// equal chunks.
     #[must_use]
-    pub fn is_filled_by(&self, edge: u64) -> bool {
+    pub fn is_tiled_by(&self, edge: u64) -> bool {
         match &self.edges {
             Edges::Regular(own) => own.is_multiple_of(edge.max(1)),
             Edges::Varied(varied) => {
-                varied.runs.len() <= MOST_RUNS_COMPARED
+                varied.runs.len() <= MAX_RUNS_COMPARED
                     && varied.runs.iter().all(|run| run.edge.is_multiple_of(edge.max(1)))
             }
         }
@@ -154,61 +154,61 @@ impl ChunkAxis {
     pub fn chunks(&self) -> u64 {
         match self.length.checked_sub(1) {
             None => 0,
-            Some(last) => self.chunk_of(last).coord + 1,
+            Some(last) => self.chunk_containing(last).coord + 1,
         }
     }
 
-    /// Where the last chunk ends, at the end of the array or beyond.
+    /// The element after the last chunk: at the end of the array or beyond.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.length.checked_sub(1).map_or(0, |last| {
-            let chunk = self.chunk_of(last);
+            let chunk = self.chunk_containing(last);
             chunk.start.saturating_add(chunk.edge)
         })
     }
 
-    /// The chunk with this coordinate. For one past the end (also the first of none), what it would be.
+    /// The chunk with this coordinate. Past the end (also on an empty axis), the chunk that would be there.
     #[must_use]
     pub fn chunk(&self, coord: u64) -> AxisChunk {
         let run = match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge },
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge },
             Edges::Varied(varied) => varied.last_run(|run| run.coord <= coord),
         };
         let start = run.start.saturating_add((coord - run.coord).saturating_mul(run.edge));
         AxisChunk { coord, start, edge: run.edge }
     }
 
-    /// The chunk that an element lies in. For one past the end, what it would be.
+    /// The chunk that contains an element. Past the end, the chunk that would be there.
     #[must_use]
-    pub fn chunk_of(&self, element: u64) -> AxisChunk {
+    pub fn chunk_containing(&self, element: u64) -> AxisChunk {
         match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge }.chunk_of(element),
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge }.chunk_of(element),
             Edges::Varied(varied) => varied.last_run(|run| run.start <= element).chunk_of(element),
         }
     }
 
-    /// The chunks that a range touches, without visiting them.
+    /// Counts the chunks that a range touches, without visiting them.
     ///
-    /// Exact, but where the range's step is longer than the smallest edge and goes through more than 256 runs of equal
-    /// chunks: then there may be fewer chunks than it says, never more.
+    /// The count is exact, except where the step of the range is longer than the smallest edge and the range goes through more
+    /// than 256 runs of equal chunks: then it may be too high, never too low.
     #[must_use]
-    pub fn touched(&self, range: &AxisRange) -> Touched {
-        let Some(last) = range.count.checked_sub(1) else { return Touched::default() };
+    pub fn touched(&self, range: &AxisRange) -> TouchedChunks {
+        let Some(last) = range.count.checked_sub(1) else { return TouchedChunks::default() };
         let (one_end, other_end) = (range.at(0), range.at(last));
         let (low, high) = (one_end.min(other_end), one_end.max(other_end));
         let step = range.step.unsigned_abs();
         match &self.edges {
-            Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge }.touched(low, high, step),
-            // No chunk is stepped over.
+            Edges::Regular(edge) => ChunkRun { coord: 0, start: 0, edge: *edge }.touched(low, high, step),
+            // The range skips no chunk.
             Edges::Varied(varied) if step <= varied.smallest => self.span(low, high),
             Edges::Varied(varied) => self.touched_by_long_steps(varied, low, high, step),
         }
     }
 
-    fn touched_by_long_steps(&self, varied: &Varied, low: u64, high: u64, step: u64) -> Touched {
-        let mut sum = Touched::default();
+    fn touched_by_long_steps(&self, varied: &Varied, low: u64, high: u64, step: u64) -> TouchedChunks {
+        let mut sum = TouchedChunks::default();
         let mut at = low;
-        for _ in 0..MOST_RUNS_WALKED {
+        for _ in 0..MAX_RUNS_WALKED {
             let place = varied.runs.partition_point(|run| run.start <= at);
             let run = varied.last_run(|run| run.start <= at);
             let end = varied.runs.get(place).map_or(u64::MAX, |next| next.start);
@@ -221,24 +221,24 @@ impl ChunkAxis {
         }
         let span = self.span(at, high);
         let steps = (high - at) / step + 1;
-        sum.add(Touched {
+        sum.add(TouchedChunks {
             chunks: span.chunks.min(steps),
             elements: span.elements.min(u128::from(steps) * u128::from(varied.largest)),
         });
         sum
     }
 
-    /// All chunks from that of one element to that of another.
-    fn span(&self, low: u64, high: u64) -> Touched {
-        let (first, last) = (self.chunk_of(low), self.chunk_of(high));
+    /// All chunks from the one that contains `low` to the one that contains `high`.
+    fn span(&self, low: u64, high: u64) -> TouchedChunks {
+        let (first, last) = (self.chunk_containing(low), self.chunk_containing(high));
         let elements = last.start - first.start;
-        Touched {
+        TouchedChunks {
             chunks: last.coord - first.coord + 1,
             elements: u128::from(elements) + u128::from(last.edge),
         }
     }
 
-    /// The pieces of the range, chunk by chunk, in the range's order.
+    /// The pieces of the range in each chunk, in the order of the range.
     pub fn pieces(&self, range: AxisRange) -> impl Iterator<Item = AxisPiece> + Clone + use<> {
         let axis = self.clone();
         let mut first = 0;
@@ -247,10 +247,10 @@ impl ChunkAxis {
                 return None;
             }
             let element = range.at(first);
-            let chunk = axis.chunk_of(element);
+            let chunk = axis.chunk_containing(element);
             let start_in_chunk = element - chunk.start;
-            let room = if range.step > 0 { chunk.edge - 1 - start_in_chunk } else { start_in_chunk };
-            let count = (room / range.step.unsigned_abs() + 1).min(range.count - first);
+            let distance = if range.step > 0 { chunk.edge - 1 - start_in_chunk } else { start_in_chunk };
+            let count = (distance / range.step.unsigned_abs() + 1).min(range.count - first);
             let piece = AxisPiece { chunk: chunk.coord, start_in_chunk, count, first };
             first += count;
             Some(piece)
@@ -259,30 +259,31 @@ impl ChunkAxis {
 }
 
 impl Varied {
-    /// The last run of those that come first in order of some measure, which the first run is always among.
-    fn last_run(&self, is_before: impl Fn(&Run) -> bool) -> Run {
+    /// The last run for which `is_before` holds. It must hold for the first run, and for no run after one for which it does
+    /// not.
+    fn last_run(&self, is_before: impl Fn(&ChunkRun) -> bool) -> ChunkRun {
         self.runs[self.runs.partition_point(is_before).saturating_sub(1)]
     }
 }
 
-impl Run {
+impl ChunkRun {
     fn chunk_of(self, element: u64) -> AxisChunk {
         let place = (element - self.start) / self.edge;
         AxisChunk { coord: self.coord + place, start: self.start + place * self.edge, edge: self.edge }
     }
 
-    /// The chunks of the run that elements of it touch, `step` apart, from `low` to `high`.
-    fn touched(self, low: u64, high: u64, step: u64) -> Touched {
+    /// The chunks of the run that contain the elements from `low` to `high`, `step` apart.
+    fn touched(self, low: u64, high: u64, step: u64) -> TouchedChunks {
         let chunks = if step >= self.edge {
             (high - low) / step + 1
         } else {
             self.chunk_of(high).coord - self.chunk_of(low).coord + 1
         };
-        Touched { chunks, elements: u128::from(chunks) * u128::from(self.edge) }
+        TouchedChunks { chunks, elements: u128::from(chunks) * u128::from(self.edge) }
     }
 }
 
-impl Touched {
+impl TouchedChunks {
     fn add(&mut self, other: Self) {
         self.chunks = self.chunks.saturating_add(other.chunks);
         self.elements = self.elements.saturating_add(other.elements);
@@ -303,7 +304,7 @@ mod tests {
         runs.iter().map(|&(edge, count)| EdgeRun { edge, count }).collect()
     }
 
-    /// The naive axis: each chunk with its first element and its edge, those without an element of the array left out.
+    /// The naive axis: the first element and the edge of each chunk that has elements of the array.
     fn listed(length: u64, edges: &[u64]) -> Vec<(u64, u64)> {
         let mut start = 0;
         let mut chunks = Vec::new();
@@ -319,7 +320,7 @@ mod tests {
     /// Compares an axis with the naive one, for one range.
     fn agrees(axis: &ChunkAxis, chunks: &[(u64, u64)], range: AxisRange) {
         let mut elements = Vec::new();
-        let mut sum = Touched::default();
+        let mut sum = TouchedChunks::default();
         for piece in axis.pieces(range) {
             let (start, edge) = chunks[piece.chunk as usize];
             assert_eq!(piece.first, elements.len() as u64);
@@ -328,7 +329,7 @@ mod tests {
                 assert!(inside < edge);
                 elements.push(start + inside);
             }
-            sum.add(Touched { chunks: 1, elements: edge.into() });
+            sum.add(TouchedChunks { chunks: 1, elements: edge.into() });
         }
         let expected: Vec<u64> = (0..range.count).map(|k| range.at(k)).collect();
         assert_eq!(elements, expected, "{axis:?} {range:?}");
@@ -342,8 +343,8 @@ mod tests {
             let chunks = listed(length, &vec![edge; length.div_ceil(edge) as usize]);
             for start in 0..length {
                 for step in [-9i64, -3, -2, -1, 1, 2, 3, 5, 11] {
-                    let room = if step > 0 { length - 1 - start } else { start };
-                    for count in 0..=room / step.unsigned_abs() + 1 {
+                    let distance = if step > 0 { length - 1 - start } else { start };
+                    for count in 0..=distance / step.unsigned_abs() + 1 {
                         agrees(&axis, &chunks, range(start, count, step));
                     }
                 }
@@ -366,7 +367,7 @@ mod tests {
             let sum: u64 = edges.iter().sum();
             // Some chunks, or all but a part of the first, may lie beyond the end.
             let length = 1 + cut.index(sum as usize) as u64;
-            let axis = ChunkAxis::varied(length, &runs(&drawn));
+            let axis = ChunkAxis::from_runs(length, &runs(&drawn));
             let chunks = listed(length, &edges);
             prop_assert_eq!(axis.chunks(), chunks.len() as u64);
             prop_assert_eq!(axis.end(), chunks.last().map_or(0, |(start, edge)| start + edge));
@@ -377,25 +378,25 @@ mod tests {
             prop_assert!(chunks.iter().all(|&(_, edge)| edge <= axis.largest_edge()));
             prop_assert!(axis.edge().is_none_or(|one| chunks.iter().all(|&(_, edge)| edge == one)));
             let start = start.index(length as usize) as u64;
-            let room = if down { start } else { length - 1 - start };
-            let count = count.index((room / step as u64) as usize + 2) as u64;
+            let distance = if down { start } else { length - 1 - start };
+            let count = count.index((distance / step as u64) as usize + 2) as u64;
             agrees(&axis, &chunks, range(start, count, if down { -step } else { step }));
         }
     }
 
     #[test]
-    fn a_zero_length_axis_has_no_chunks_whatever_its_edges_are() {
+    fn an_axis_of_length_0_has_no_chunks() {
         for edges in [runs(&[]), runs(&[(4, 1)]), runs(&[(4, 2), (1, 1 << 62)])] {
-            let axis = ChunkAxis::varied(0, &edges);
+            let axis = ChunkAxis::from_runs(0, &edges);
             assert_eq!((axis.chunks(), axis.end()), (0, 0));
-            assert_eq!(axis.touched(&range(0, 0, 1)), Touched::default());
+            assert_eq!(axis.touched(&range(0, 0, 1)), TouchedChunks::default());
             assert_eq!(axis.pieces(range(0, 0, 1)).count(), 0);
             assert_eq!(axis.chunk(0).edge, edges.first().map_or(1, |run| run.edge));
         }
     }
 
     #[test]
-    fn counting_chunks_of_a_vast_axis_takes_no_visit() {
+    fn counts_chunks_of_a_vast_axis_without_visiting_them() {
         let chunks = |axis: ChunkAxis, range| axis.touched(&range).chunks;
         assert_eq!(chunks(ChunkAxis::new(1 << 62, 1), range(0, 1 << 62, 1)), 1 << 62);
         assert_eq!(chunks(ChunkAxis::new(1 << 62, 1 << 40), range(1, 1 << 61, 2)), 1 << 22);
@@ -404,7 +405,8 @@ mod tests {
     #[test]
     fn h27_a_run_of_two_to_the_62_chunks_is_found_by_arithmetic() {
         let vast = 1 << 62;
-        let axis = ChunkAxis::varied(vast + 10, &runs(&[(1, vast), (3, vast), (i64::MAX as u64, u64::MAX)]));
+        let axis =
+            ChunkAxis::from_runs(vast + 10, &runs(&[(1, vast), (3, vast), (i64::MAX as u64, u64::MAX)]));
         assert_eq!(axis.chunks(), vast + 4);
         assert_eq!(axis.end(), vast + 12);
         assert_eq!(axis.chunk(vast + 1), AxisChunk { coord: vast + 1, start: vast + 3, edge: 3 });
@@ -415,23 +417,23 @@ mod tests {
         assert_eq!(axis.pieces(range(vast - 1, 5, 1)).count(), 3);
         // One vast chunk that overhangs the largest array there is.
         let most = i64::MAX as u64;
-        let axis = ChunkAxis::varied(most, &runs(&[(2, 1), (most, 1), (most, most)]));
+        let axis = ChunkAxis::from_runs(most, &runs(&[(2, 1), (most, 1), (most, most)]));
         assert_eq!((axis.chunks(), axis.end()), (2, most + 2));
         assert_eq!(axis.touched(&range(most - 1, 1, i64::MIN)).elements, most.into());
     }
 
     #[test]
-    fn what_long_steps_touch_of_very_many_runs_is_never_told_too_low() {
+    fn never_undercounts_chunks_that_long_steps_touch_in_many_runs() {
         let edges: Vec<(u64, u64)> = (0..5000).map(|place| (1 + place % 7, 1)).collect();
         let length: u64 = edges.iter().map(|(edge, _)| edge).sum();
-        let axis = ChunkAxis::varied(length, &runs(&edges));
+        let axis = ChunkAxis::from_runs(length, &runs(&edges));
         for step in [1, 2, 5, 7, 100] {
             let range = range(3, (length - 4) / step + 1, step as i64);
             let pieces: Vec<u64> = axis.pieces(range).map(|piece| axis.chunk(piece.chunk).edge).collect();
-            let told = axis.touched(&range);
-            assert!(told.chunks >= pieces.len() as u64, "{step}");
-            assert!(told.elements >= pieces.iter().sum::<u64>().into(), "{step}");
-            assert!(told.chunks <= range.count, "{step}");
+            let touched = axis.touched(&range);
+            assert!(touched.chunks >= pieces.len() as u64, "{step}");
+            assert!(touched.elements >= pieces.iter().sum::<u64>().into(), "{step}");
+            assert!(touched.chunks <= range.count, "{step}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Between a chunk and an answer: the elements that a [`CopyRegion`] shows, copied or filled.
+//! Copying the elements of a [`CopyRegion`] from a chunk to a response, and filling them.
 
 use std::cmp::Reverse;
 
 use super::CopyRegion;
 use super::strided::{self, Dimension};
 
-/// Copies what `window` shows of a chunk (C order, of `chunk_shape`, elements of `item_bytes` bytes) into the answer.
+/// Copies the elements of a window from a chunk (C order, of `chunk_shape`, elements of `item_bytes` bytes) to the response.
 ///
 /// Does nothing where the window is empty. Bytes outside either buffer are never touched: a window or shape that does
-/// not fit the buffers (a defect of the caller) copies nothing and returns `false`.
+/// not fit the buffers (a bug of the caller) copies nothing and returns `false`.
 #[must_use]
 pub fn copy_box(
     chunk: &[u8],
@@ -26,7 +26,8 @@ pub fn copy_box(
     true
 }
 
-/// Fills what `window` shows with one element. As for [`copy_box`], a window that does not fit returns `false`.
+/// Fills the window's places in the response with one element. Like [`copy_box`], returns `false` for a window that does not
+/// fit.
 #[must_use]
 pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
     let Some((_, dimensions)) = locate_box(window, element.len(), None, out.len()) else {
@@ -36,8 +37,8 @@ pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
     true
 }
 
-/// The offset of the first element in the chunk (its shape, and its bytes) and the dimensions; `None` if anything would
-/// lie outside. Without a chunk, there is nothing to lie outside of.
+/// The offset of the first element in the chunk, and the dimensions of the box to copy; `None` if anything lies outside of the
+/// chunk (given by its shape and bytes) or the response. Without a chunk, only the response is checked.
 pub(super) fn locate_box(
     window: &CopyRegion,
     item_bytes: usize,
@@ -49,13 +50,13 @@ pub(super) fn locate_box(
     let mut stride = if chunk.is_some() { item } else { 0 };
     let mut dimensions = Vec::with_capacity(window.ranges().len());
     let mut start: isize = 0;
-    // The lowest and highest element's offset from the start, and the highest in the answer.
+    // The lowest and highest element's offset from the start, and the highest offset in the response.
     let (mut low, mut high): (isize, isize) = (0, 0);
     let mut out_high = isize::try_from(window.out_offset()).ok()?;
     for (axis, (range, out_stride)) in window.ranges().zip(window.out_strides()).enumerate().rev() {
         let count = usize::try_from(range.count).ok()?;
         let to = isize::try_from(out_stride).ok()?;
-        // A single element has no next one: its step, however large, means nothing.
+        // A single element has no next one, so its step does not matter.
         let single = count <= 1 || stride == 0;
         let from = if single { 0 } else { stride.checked_mul(isize::try_from(range.step).ok()?)? };
         if stride != 0 {
@@ -69,7 +70,7 @@ pub(super) fn locate_box(
         out_high = out_high.checked_add(to.checked_mul(steps)?)?;
         dimensions.push(Dimension { length: count, to, from });
     }
-    // In the answer's order, which a transposed chunk's is not: writing goes forward.
+    // In the order of the response, so that writes go forward; the order of a transposed chunk is another.
     dimensions.sort_by_key(|dimension| Reverse(dimension.to));
     if dimensions.iter().all(|dimension| dimension.length > 0) {
         let chunk_end = usize::try_from(start.checked_add(high)?.checked_add(item)?).ok()?;
@@ -113,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pasting_agrees_with_index_arithmetic(
+        fn copying_agrees_with_index_arithmetic(
             axes in prop::collection::vec((1u64..7, any::<prop::sample::Index>(), 1i64..4, any::<bool>(), any::<prop::sample::Index>()), 0..5),
             item in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16]),
         ) {
@@ -137,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_of_a_chunk_show_what_the_chunk_shows(
+        fn copying_from_rows_equals_copying_from_the_chunk(
             (shape, windows) in prop::collection::vec(1_u64..6, 0..4).prop_flat_map(|shape| {
                 let axes: Vec<_> = shape
                     .iter()
@@ -158,28 +159,29 @@ mod tests {
             let bytes = shape.iter().product::<u64>() as usize * ITEM;
             let chunk: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
             let windows: Vec<CopyRegion> = windows.iter().map(|ranges| CopyRegion::packed(ranges, ITEM)).collect();
-            let rows = CopyRegion::rows(windows.iter(), &shape, ITEM);
+            let rows = CopyRegion::row_range(windows.iter(), &shape, ITEM);
             for window in &windows {
                 let length = window.ranges().map(|range| range.count).product::<u64>() as usize * ITEM;
                 let (mut expected, mut out) = (vec![0; length], vec![0; length]);
                 prop_assert!(copy_box(&chunk, &shape, window, ITEM, &mut expected));
-                prop_assert!(!window.is_whole(&shape, ITEM) || expected == chunk);
+                prop_assert!(!window.is_identity(&shape, ITEM) || expected == chunk);
                 let Some(rows) = &rows else { continue };
                 prop_assert!(rows.items.bytes() < bytes && rows.items.end() <= bytes);
                 let part: Vec<u8> = rows.items.each().flat_map(|run| chunk[run].to_vec()).collect();
-                prop_assert!(copy_box(&part, &rows.shape, &window.within(rows), ITEM, &mut out));
+                prop_assert!(copy_box(&part, &rows.shape, &window.relative_to(rows), ITEM, &mut out));
                 prop_assert_eq!(out, expected);
             }
         }
     }
 
     #[test]
-    fn the_rows_of_a_window_are_no_more_than_it_needs() {
+    fn row_ranges_contain_no_more_than_the_window_needs() {
         let rows = |ranges: &[AxisRange], shape: &[u64]| {
-            let rows = CopyRegion::rows(std::iter::once(&CopyRegion::packed(ranges, 2)), shape, 2)?.items;
+            let rows =
+                CopyRegion::row_range(std::iter::once(&CopyRegion::packed(ranges, 2)), shape, 2)?.items;
             Some((rows.start, rows.count, rows.length, rows.stride))
         };
-        let whole = AxisRange::whole;
+        let whole = AxisRange::full;
         assert_eq!(rows(&[range(3, 1, 1), whole(8), whole(8)], &[8, 8, 8]), Some((384, 1, 128, 128)));
         assert_eq!(rows(&[range(0, 1, 1), range(2, 3, 2), range(1, 1, 1)], &[1, 8, 8]), Some((34, 5, 2, 16)));
         assert_eq!(rows(&[range(4, 2, 1), range(2, 2, 1), whole(8)], &[8, 8, 8]), Some((544, 2, 32, 128)));
@@ -190,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_whole_if_it_shows_all_of_a_chunk_in_its_order() {
-        let whole = |ranges: &[AxisRange]| CopyRegion::packed(ranges, 2).is_whole(&[4, 1, 3], 2);
-        let all = [4, 1, 3].map(AxisRange::whole);
+    fn a_window_is_the_identity_if_it_copies_a_whole_chunk_in_order() {
+        let whole = |ranges: &[AxisRange]| CopyRegion::packed(ranges, 2).is_identity(&[4, 1, 3], 2);
+        let all = [4, 1, 3].map(AxisRange::full);
         assert!(whole(&all));
         assert!(whole(&[all[0], range(0, 1, -5), all[2]]));
         assert!(!whole(&[range(3, 4, -1), all[1], all[2]]));
         assert!(!whole(&[all[0], all[1], range(0, 2, 1)]));
-        assert!(!CopyRegion::packed(&all, 2).transpose(&[2, 1, 0]).is_whole(&[3, 1, 4], 2));
+        assert!(!CopyRegion::packed(&all, 2).transpose(&[2, 1, 0]).is_identity(&[3, 1, 4], 2));
     }
 
     #[test]
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_never_taken_may_be_as_large_as_it_likes() {
+    fn the_step_of_a_single_element_may_be_any_number() {
         let mut out = [0; 8];
         assert!(copy_box(&[7; 16], &[2], &CopyRegion::packed(&[range(1, 1, i64::MIN)], 8), 8, &mut out));
         assert_eq!(out, [7; 8]);

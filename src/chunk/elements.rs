@@ -1,8 +1,8 @@
 //! [`Elements`]: decoded elements in memory, of a fixed size or of variable length.
 //!
-//! Of a fixed size, elements are their items: bytes in C order and canonical form. Of variable length (text, bytes), an
-//! item is a [`VarSlice`] that says where in a heap the element's bytes stand; so whatever moves elements moves items, and
-//! leaves the heap alone. What the bytes mean is not this file's business.
+//! Elements of a fixed size are their items: bytes in C order and canonical form. For elements of variable length (text,
+//! bytes), an item is a [`VarSlice`] that locates the element's bytes in a heap; so code that moves elements moves items, and
+//! leaves the heap as it is. This file does not interpret the bytes.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use super::copy::{copy_box, fill_box, locate_box};
 use super::strided::{self, Dimension};
 use crate::metadata::DataType;
 
-/// Bytes of a span.
+/// Bytes of a [`VarSlice`] among the items.
 const VAR_SLICE_BYTES: usize = VarSlice::BYTES;
 
-/// Where in the heap an element of variable length stands.
+/// The bytes of an element of variable length in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VarSlice {
     /// The first byte.
@@ -26,25 +26,25 @@ pub struct VarSlice {
 }
 
 impl VarSlice {
-    /// Bytes of a span among the items.
+    /// Bytes of a slice among the items.
     pub const BYTES: usize = crate::metadata::VARIABLE_ITEM_BYTES;
 
-    /// The span as an item.
+    /// The slice as an item.
     #[must_use]
     pub fn to_item(self) -> [u8; Self::BYTES] {
         let word = u64::from(self.offset) | u64::from(self.length) << 32;
         word.to_le_bytes()
     }
 
-    /// The span that an item is.
+    /// The slice that an item encodes.
     #[must_use]
     pub fn from_item(item: [u8; Self::BYTES]) -> Self {
         let [o0, o1, o2, o3, l0, l1, l2, l3] = item;
         Self { offset: u32::from_le_bytes([o0, o1, o2, o3]), length: u32::from_le_bytes([l0, l1, l2, l3]) }
     }
 
-    /// The bytes it stands for; none if they are not all in the heap.
-    fn of(self, heap: &[u8]) -> &[u8] {
+    /// The bytes of the slice; empty if they are not all in the heap.
+    fn resolve(self, heap: &[u8]) -> &[u8] {
         let start = self.offset as usize;
         heap.get(start..start.saturating_add(self.length as usize)).unwrap_or_default()
     }
@@ -64,13 +64,13 @@ impl Elements {
         Self { items, heap: Bytes::new() }
     }
 
-    /// Elements of variable length: spans, and the heap they point into.
+    /// Elements of variable length: slices, and the heap that they point into.
     #[must_use]
     pub fn variable(spans: Bytes, heap: Bytes) -> Self {
         Self { items: spans, heap }
     }
 
-    /// The items: elements of a fixed size, or spans.
+    /// The items: elements of a fixed size, or slices.
     #[must_use]
     pub fn items(&self) -> &Bytes {
         &self.items
@@ -82,7 +82,7 @@ impl Elements {
         self.items
     }
 
-    /// The bytes that spans point to; empty for elements of a fixed size.
+    /// The bytes that slices point to; empty for elements of a fixed size.
     #[must_use]
     pub fn heap(&self) -> &Bytes {
         &self.heap
@@ -97,14 +97,14 @@ impl Elements {
     /// The elements of variable length, one after the other.
     pub fn variable_elements(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let (items, _) = self.items.as_chunks();
-        items.iter().map(|&item| VarSlice::from_item(item).of(&self.heap))
+        items.iter().map(|&item| VarSlice::from_item(item).resolve(&self.heap))
     }
 
-    /// Shows each element of the type they are of: its bytes, of a fixed size or of its own length.
+    /// Calls `visit` with the bytes of each element of this type.
     ///
     /// # Errors
-    /// The first of `visit`.
-    pub fn try_each<E>(
+    /// The first error of `visit`.
+    pub fn try_for_each<E>(
         &self,
         data_type: &DataType,
         visit: impl FnMut(&[u8]) -> Result<(), E>,
@@ -116,7 +116,7 @@ impl Elements {
         }
     }
 
-    /// The same elements with other items, made of theirs.
+    /// The same elements with items that `make` derives from theirs.
     ///
     /// # Errors
     /// Those of `make`.
@@ -130,7 +130,7 @@ impl Elements {
         Self { items: self.items.slice(items), heap: self.heap.clone() }
     }
 
-    /// Elements that hold on to no buffer larger than themselves, given the one that they may be a part of.
+    /// The elements, copied where they are a part of `buffer`, so that they keep no larger buffer in memory.
     #[must_use]
     pub fn detached_from(self, buffer: &std::ops::Range<*const u8>) -> Self {
         let own = |part: Bytes| {
@@ -140,18 +140,18 @@ impl Elements {
     }
 }
 
-/// Why elements cannot be put together.
+/// Why elements cannot be assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssembleError {
-    /// A window or shape that does not fit the buffers: a defect of the caller.
+    /// A window or shape does not fit the buffers: a bug of the caller.
     Geometry,
     /// The elements of variable length have more bytes than the limit.
     HeapTooLarge,
-    /// The machine has no memory for them.
+    /// The system has no memory for them.
     NoMemory,
 }
 
-/// Elements being put together from parts, each place once.
+/// Elements that are assembled from parts, each place once.
 #[derive(Debug)]
 pub struct ElementsMut {
     items: Vec<u8>,
@@ -162,20 +162,20 @@ pub struct ElementsMut {
 }
 
 impl ElementsMut {
-    /// Elements of a fixed size, beginning as these items.
+    /// Elements of a fixed size, with these initial items.
     #[must_use]
     pub fn fixed(items: Vec<u8>, item_bytes: usize) -> Self {
         Self { items, heap: None, heap_limit: 0, item_bytes }
     }
 
-    /// Elements of variable length, beginning as these spans, which must be zeros; with at most so many bytes in all.
+    /// Elements of variable length, with these initial slices, which must be zeros, and at most `heap_limit` bytes in all.
     #[must_use]
     pub fn variable(spans: Vec<u8>, heap_limit: u64) -> Self {
         let heap_limit = usize::try_from(heap_limit.min(u32::MAX.into())).unwrap_or(usize::MAX);
         Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: VAR_SLICE_BYTES }
     }
 
-    /// The same, with every element this one (of variable length: its bytes).
+    /// The same with every element set to this one (for variable length: its bytes).
     ///
     /// # Errors
     /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
@@ -185,7 +185,7 @@ impl ElementsMut {
         Ok(self)
     }
 
-    /// Puts what `window` shows of a chunk of this shape in its place.
+    /// Copies the elements of `window` from a chunk of this shape to their places.
     ///
     /// # Errors
     /// [`AssembleError`].
@@ -205,7 +205,7 @@ impl ElementsMut {
         self.copy(dimensions, window.out_offset(), chunk, from_at)
     }
 
-    /// Fills what `window` shows with one element (of variable length: its bytes).
+    /// Fills the places of `window` with one element (for variable length: its bytes).
     ///
     /// # Errors
     /// [`AssembleError`].
@@ -214,7 +214,7 @@ impl ElementsMut {
         if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
     }
 
-    /// The item of an element; what has variable length goes to the heap.
+    /// The item of an element; the bytes of one of variable length are appended to the heap.
     fn item<'a>(&mut self, element: &'a [u8]) -> Result<Cow<'a, [u8]>, AssembleError> {
         Ok(match &mut self.heap {
             None => Cow::Borrowed(element),
@@ -222,7 +222,7 @@ impl ElementsMut {
         })
     }
 
-    /// Copies a box of elements, given as in [`strided::copy`]; the callers' boxes lie inside both buffers.
+    /// Copies a box of elements, given as in [`strided::copy`]. The box must lie inside both buffers.
     ///
     /// # Errors
     /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
@@ -239,12 +239,12 @@ impl ElementsMut {
         };
         let (items, limit) = (&mut self.items, self.heap_limit);
         let mut outcome = Ok(());
-        strided::each(dimensions, (to_at, from_at), |to, from_at| {
+        strided::for_each_pair(dimensions, (to_at, from_at), |to, from_at| {
             if outcome.is_err() {
                 return;
             }
             let item = from.items.get(from_at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-            match push(heap, VarSlice::from_item(item).of(&from.heap), limit) {
+            match push(heap, VarSlice::from_item(item).resolve(&from.heap), limit) {
                 Ok(span) => {
                     if let Some(place) = items.get_mut(to..).and_then(<[u8]>::first_chunk_mut) {
                         *place = span.to_item();
@@ -266,7 +266,7 @@ impl ElementsMut {
     #[must_use]
     pub fn freeze(self) -> Elements {
         let mut heap = self.heap.unwrap_or_default();
-        // What grew by doubling may be kept for long, and is weighed by its length.
+        // The heap grew by doubling; it may be cached for long, where only its length counts.
         heap.shrink_to_fit();
         Elements { items: self.items.into(), heap: heap.into() }
     }
@@ -304,34 +304,34 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_pasted_and_filled_with_their_bytes() {
+    fn copies_and_fills_texts_with_their_bytes() {
         let chunk = texts(&["a", "", "ccc", "dé"]);
-        let mut answer = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], 100);
-        answer.fill(b"fill", &window(0, 3, 1)).unwrap();
-        answer.copy_from(&chunk, &[4], &window(3, 2, -1)).unwrap();
-        let answer = answer.freeze();
-        assert_eq!(answer.variable_elements().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
+        let mut response = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], 100);
+        response.fill(b"fill", &window(0, 3, 1)).unwrap();
+        response.copy_from(&chunk, &[4], &window(3, 2, -1)).unwrap();
+        let response = response.freeze();
+        assert_eq!(response.variable_elements().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
     }
 
     #[test]
     fn elements_of_a_fixed_size_have_no_heap() {
-        let mut answer = ElementsMut::fixed(vec![0; 4], 2);
+        let mut response = ElementsMut::fixed(vec![0; 4], 2);
         let ranges = [AxisRange { start: 1, count: 2, step: 1, keep: true }];
         let chunk = Elements::fixed(Bytes::from_static(&[1, 2, 3, 4, 5, 6]));
-        answer.copy_from(&chunk, &[3], &CopyRegion::packed(&ranges, 2)).unwrap();
-        assert_eq!(answer.freeze(), Elements::fixed(Bytes::from_static(&[3, 4, 5, 6])));
+        response.copy_from(&chunk, &[3], &CopyRegion::packed(&ranges, 2)).unwrap();
+        assert_eq!(response.freeze(), Elements::fixed(Bytes::from_static(&[3, 4, 5, 6])));
     }
 
     #[test]
-    fn more_text_than_the_limit_is_refused() {
+    fn rejects_more_text_than_the_limit() {
         let chunk = texts(&["aaaa", "bbbb"]);
-        let mut answer = ElementsMut::variable(vec![0; 2 * VAR_SLICE_BYTES], 7);
-        assert_eq!(answer.copy_from(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
-        assert_eq!(answer.fill(b"12345678", &window(0, 1, 1)), Err(AssembleError::HeapTooLarge));
+        let mut response = ElementsMut::variable(vec![0; 2 * VAR_SLICE_BYTES], 7);
+        assert_eq!(response.copy_from(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
+        assert_eq!(response.fill(b"12345678", &window(0, 1, 1)), Err(AssembleError::HeapTooLarge));
     }
 
     #[test]
-    fn a_span_outside_the_heap_is_empty() {
+    fn a_slice_outside_the_heap_is_empty() {
         let spans = [VarSlice { offset: 1, length: 5 }, VarSlice { offset: u32::MAX, length: u32::MAX }];
         let items: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
         let elements = Elements::variable(items.into(), Bytes::from_static(b"abc"));
@@ -339,9 +339,9 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_does_not_fit_is_refused() {
-        let mut answer = ElementsMut::variable(vec![0; VAR_SLICE_BYTES], 100);
-        assert_eq!(answer.copy_from(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
-        assert_eq!(answer.fill(b"a", &window(0, 2, 1)), Err(AssembleError::Geometry));
+    fn rejects_a_window_that_does_not_fit() {
+        let mut response = ElementsMut::variable(vec![0; VAR_SLICE_BYTES], 100);
+        assert_eq!(response.copy_from(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
+        assert_eq!(response.fill(b"a", &window(0, 2, 1)), Err(AssembleError::Geometry));
     }
 }

@@ -1,39 +1,40 @@
-//! The keys of chunk key encodings that are extensions: texts around a key, templates, and `fanout` (Zarr extensions
+//! The keys of chunk key encodings that are extensions: prefixes and suffixes, templates, and `fanout` (Zarr extensions
 //! "prefix", "suffix", "template" and "fanout").
 
 use std::fmt::Write;
 
-use super::key_encoding::{default_coords, put_default, put_v2, v2_coords};
+use super::joined_keys::{default_coords, push_default, push_v2, v2_coords};
 use crate::metadata::{ExtendedKeys, KeyCore, KeyPart, KeyTemplate};
 
 /// Appends the key of a chunk.
-pub(super) fn put(key: &mut String, keys: &ExtendedKeys, coords: &[u64]) {
+pub(super) fn push_key(key: &mut String, keys: &ExtendedKeys, coords: &[u64]) {
     key.push_str(&keys.before);
     match &keys.core {
-        KeyCore::Default(separator) => put_default(key, *separator, coords),
-        KeyCore::V2(separator) => put_v2(key, *separator, coords),
-        KeyCore::Fanout { max_children } => put_fanout(key, *max_children, coords),
-        KeyCore::Template(template) => put_template(key, template, coords),
+        KeyCore::Default(separator) => push_default(key, *separator, coords),
+        KeyCore::V2(separator) => push_v2(key, *separator, coords),
+        KeyCore::Fanout { max_children } => push_fanout(key, *max_children, coords),
+        KeyCore::Template(template) => push_template(key, template, coords),
     }
     key.push_str(&keys.after);
 }
 
-/// The coordinates of a key; `None` if it is no chunk's, or could be those of several.
-pub(super) fn coords(key: &str, keys: &ExtendedKeys, rank: usize) -> Option<Vec<u64>> {
+/// The coordinates of a key; `None` if it is not the key of a chunk, or could be the key of several.
+pub(super) fn key_coords(key: &str, keys: &ExtendedKeys, rank: usize) -> Option<Vec<u64>> {
     let core = key.strip_prefix(&*keys.before)?.strip_suffix(&*keys.after)?;
-    let (coords, mut again) = match &keys.core {
+    let (coords, mut canonical) = match &keys.core {
         KeyCore::Default(separator) => return default_coords(core, *separator, rank),
         KeyCore::V2(separator) => return v2_coords(core, *separator, rank),
         KeyCore::Fanout { max_children } => (fanout_coords(core, *max_children, rank)?, String::new()),
         KeyCore::Template(template) => (template_coords(core, template, rank)?, String::new()),
     };
-    // There is one spelling of each key: what reads as the coordinates must be what they are written as.
-    put(&mut again, keys, &coords);
-    (again == key).then_some(coords)
+    // Each key has one spelling: encoding the coordinates again must give the same key.
+    push_key(&mut canonical, keys, &coords);
+    (canonical == key).then_some(coords)
 }
 
-/// Digits are to a base of one less than a prefix may have children, for `c` and the next `d` are children too.
-fn put_fanout(key: &mut String, max_children: u64, coords: &[u64]) {
+/// The base of the digits is one less than the children that a prefix may have, because `c` and the next `d` are children
+/// too.
+fn push_fanout(key: &mut String, max_children: u64, coords: &[u64]) {
     let base = max_children.saturating_sub(1).max(2);
     for (axis, &coord) in coords.iter().enumerate() {
         // Writing to a String cannot fail.
@@ -68,7 +69,7 @@ fn fanout_coords(core: &str, max_children: u64, rank: usize) -> Option<Vec<u64>>
     (coords.len() == rank).then_some(coords)
 }
 
-fn put_template(key: &mut String, template: &KeyTemplate, coords: &[u64]) {
+fn push_template(key: &mut String, template: &KeyTemplate, coords: &[u64]) {
     for part in template.parts() {
         match part {
             KeyPart::Literal(text) => key.push_str(text),
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_all_encodings_are_met_and_read_back() {
+    fn the_test_vectors_of_all_encodings_encode_and_decode() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dependent/cke_vectors.json");
         let vectors: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(vectors.len(), 52);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn another_spelling_of_a_key_is_no_key() {
+    fn rejects_other_spellings_of_a_key() {
         let template = json!({"name": "template", "configuration": {"format": "{0:02}-{1}"}});
         let suffixed = json!({"name": "zarrs.default_suffix", "configuration": {"suffix": "5"}});
         for (value, rank, good, bad) in [
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_could_be_two_chunks_is_read_as_none() {
+    fn rejects_a_key_that_could_be_two_chunks() {
         let template = json!({"name": "template", "configuration": {"format": "{0}{1}"}});
         let encoding = encoding(&template, 2).unwrap();
         assert_eq!(encoding.encode(&[1, 23]), encoding.encode(&[12, 3]));
@@ -192,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_reads_as_its_chunk(value in encodings(), coords in prop::collection::vec(0_u64.., 2..4)) {
+        fn every_key_decodes_to_its_chunk(value in encodings(), coords in prop::collection::vec(0_u64.., 2..4)) {
             if let Ok(encoding) = encoding(&value, coords.len()) {
                 let key = encoding.encode(&coords);
                 prop_assert_eq!(encoding.decode(&key, coords.len()), Some(coords));
@@ -200,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn any_template_and_any_key_are_read_without_harm(format in "[{}*0-9:/.c-]{0,12}", key in "[0-9c/.d]{0,12}") {
+        fn never_panics_on_any_template_and_key(format in "[{}*0-9:/.c-]{0,12}", key in "[0-9c/.d]{0,12}") {
             let value = json!({"name": "template", "configuration": {"format": format, "separator": "/"}});
             for rank in 0..3 {
                 let Ok(encoding) = encoding(&value, rank) else { continue };

@@ -1,11 +1,11 @@
-//! [`ChunkGrid`]: how an array is divided into chunks (Zarr core 3.1, "Regular grid"; the extension "rectilinear").
+//! [`ChunkGrid`]: the division of an array into chunks (Zarr core 3.1, "Regular grid"; the extension "rectilinear").
 //!
 //! Grids are separable: each dimension is a [`ChunkAxis`] of its own.
 
 use super::{AxisRange, ChunkAxis};
 use crate::metadata::{ChunkEdges, ChunkGridMetadata};
 
-/// The coordinates of a chunk in the grid, one a dimension.
+/// The coordinates of a chunk in its grid, one per dimension.
 pub type ChunkCoords = Vec<u64>;
 
 /// A grid of chunks over an array.
@@ -15,7 +15,7 @@ pub struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// The grid that a document describes, over an array of this shape and the same rank.
+    /// The grid that metadata describes, over an array of this shape and the same rank.
     #[must_use]
     pub fn new(shape: &[u64], metadata: &ChunkGridMetadata) -> Self {
         match metadata {
@@ -23,14 +23,14 @@ impl ChunkGrid {
             ChunkGridMetadata::Rectilinear { edges } => {
                 let axis = |(&length, edges): (&u64, &ChunkEdges)| match edges {
                     ChunkEdges::Regular(edge) => ChunkAxis::new(length, *edge),
-                    ChunkEdges::Runs(runs) => ChunkAxis::varied(length, runs),
+                    ChunkEdges::Runs(runs) => ChunkAxis::from_runs(length, runs),
                 };
                 Self { axes: shape.iter().zip(edges).map(axis).collect() }
             }
         }
     }
 
-    /// A grid of chunks of one shape.
+    /// A grid of chunks that all have one shape.
     #[must_use]
     pub fn regular(shape: &[u64], chunk_shape: &[u64]) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl ChunkGrid {
         self.axes.iter().map(ChunkAxis::edge).collect()
     }
 
-    /// The shape of the first chunk as stored, or of what it would be in an array without elements.
+    /// The shape of the first chunk as stored; in an array without elements, the shape that it would have.
     #[must_use]
     pub fn first_chunk_shape(&self) -> Vec<u64> {
         self.axes.iter().map(|axis| axis.chunk(0).edge).collect()
@@ -62,11 +62,11 @@ impl ChunkGrid {
 
     /// The shape of a chunk of the grid as stored.
     #[must_use]
-    pub fn shape_of(&self, coords: &[u64]) -> Vec<u64> {
+    pub fn chunk_shape_at(&self, coords: &[u64]) -> Vec<u64> {
         coords.iter().zip(&self.axes).map(|(&coord, axis)| axis.chunk(coord).edge).collect()
     }
 
-    /// Chunks along each dimension that have elements of the array.
+    /// The number of chunks along each dimension that have elements of the array.
     #[must_use]
     pub fn grid_shape(&self) -> Vec<u64> {
         self.axes.iter().map(ChunkAxis::chunks).collect()
@@ -79,7 +79,7 @@ impl ChunkGrid {
             && coords.iter().zip(&self.axes).all(|(&coord, axis)| coord < axis.chunks())
     }
 
-    /// The elements of a chunk that lie in the array, as ranges along each dimension; `None` outside the grid.
+    /// The elements of a chunk that lie inside the array, as ranges along each dimension; `None` outside the grid.
     #[must_use]
     pub fn chunk_ranges(&self, coords: &[u64]) -> Option<Vec<AxisRange>> {
         self.contains(coords).then(|| {
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(grid.grid_shape(), [2, 2]);
         assert_eq!(grid.chunk_shape(), None);
         assert_eq!(grid.first_chunk_shape(), [16, 24]);
-        assert_eq!(grid.shape_of(&[1, 1]), [16, 14]);
+        assert_eq!(grid.chunk_shape_at(&[1, 1]), [16, 14]);
         assert_eq!(grid.chunk_ranges(&[1, 1]), Some(vec![range(16, 10, 1), range(24, 14, 1)]));
     }
 

@@ -1,10 +1,9 @@
 //! [`ChunkKeyEncoding`]: a chunk's coordinates as a key (Zarr core 3.1, "Chunk key encoding").
 //!
-//! What extensions make of keys is in `extended_keys`.
-
-use std::fmt::Write;
+//! The encodings of extensions are in `extended_keys`.
 
 use super::extended_keys;
+use super::joined_keys::{default_coords, push_default, push_v2, v2_coords};
 use crate::metadata::{ChunkKeyEncodingMetadata, Separator};
 
 /// How chunk coordinates become keys below the array's prefix, and keys become coordinates.
@@ -23,10 +22,10 @@ impl ChunkKeyEncoding {
     pub fn encode(&self, coords: &[u64]) -> String {
         let mut key = String::with_capacity(2 + coords.len() * 4);
         match &self.0 {
-            ChunkKeyEncodingMetadata::Default(separator) => put_default(&mut key, *separator, coords),
-            ChunkKeyEncodingMetadata::V2(separator) => put_v2(&mut key, *separator, coords),
-            ChunkKeyEncodingMetadata::V2Unspecified => put_v2(&mut key, Separator::Dot, coords),
-            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::put(&mut key, keys, coords),
+            ChunkKeyEncodingMetadata::Default(separator) => push_default(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2(separator) => push_v2(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2Unspecified => push_v2(&mut key, Separator::Dot, coords),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::push_key(&mut key, keys, coords),
         }
         key
     }
@@ -39,7 +38,7 @@ impl ChunkKeyEncoding {
             ChunkKeyEncodingMetadata::Default(separator) => default_coords(key, *separator, rank),
             ChunkKeyEncodingMetadata::V2(separator) => v2_coords(key, *separator, rank),
             ChunkKeyEncodingMetadata::V2Unspecified => v2_coords(key, Separator::Dot, rank),
-            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::coords(key, keys, rank),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::key_coords(key, keys, rank),
         }
     }
 
@@ -50,63 +49,12 @@ impl ChunkKeyEncoding {
     }
 }
 
-/// `c`, then each coordinate after a separator.
-pub(super) fn put_default(key: &mut String, separator: Separator, coords: &[u64]) {
-    key.push('c');
-    for coord in coords {
-        key.push(separator.as_char());
-        // Writing to a String cannot fail.
-        let _ = write!(key, "{coord}");
-    }
-}
-
-/// The coordinates joined by a separator; `0` for rank 0.
-pub(super) fn put_v2(key: &mut String, separator: Separator, coords: &[u64]) {
-    if coords.is_empty() {
-        key.push('0');
-    }
-    for (place, coord) in coords.iter().enumerate() {
-        if place > 0 {
-            key.push(separator.as_char());
-        }
-        // Writing to a String cannot fail.
-        let _ = write!(key, "{coord}");
-    }
-}
-
-/// The opposite of [`put_default`].
-pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
-    match (key.strip_prefix('c')?, rank) {
-        ("", 0) => Some(Vec::new()),
-        (rest, _) => joined_coords(rest.strip_prefix(separator.as_char())?, separator, rank),
-    }
-}
-
-/// The opposite of [`put_v2`].
-pub(super) fn v2_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
-    match (key, rank) {
-        ("0", 0) => Some(Vec::new()),
-        _ => joined_coords(key, separator, rank),
-    }
-}
-
-fn joined_coords(text: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
-    let coords: Vec<u64> = text.split(separator.as_char()).map(parse_canonical).collect::<Option<_>>()?;
-    (coords.len() == rank).then_some(coords)
-}
-
-fn parse_canonical(digits: &str) -> Option<u64> {
-    let canonical = digits == "0" || !digits.starts_with('0');
-    (canonical && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok())?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_spelt_as_the_specification_spells_them() {
+    fn keys_are_those_of_the_specification() {
         use ChunkKeyEncodingMetadata::{Default, V2, V2Unspecified};
         for (metadata, coords, key) in [
             (Default(Separator::Slash), &[1u64, 23, 45][..], "c/1/23/45"),
@@ -124,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_canonical_spelling_of_a_key_is_read_back() {
+    fn decodes_only_the_canonical_spelling_of_a_key() {
         let encoding = ChunkKeyEncoding::canonical();
         for key in [
             "c/00",

@@ -1,8 +1,8 @@
-//! [`KeySet`]: the keys of all chunks of an array, and which of them another array has too.
+//! [`KeySet`]: the keys of all chunks of an array, and their overlap with the keys of another array.
 //!
-//! Most pairs are told apart by what all their keys begin or end with, or by how many segments they have; the rest are
-//! compared key by key, as many as a budget allows. No set of keys is ever held but where an encoding cannot be read
-//! back.
+//! Most pairs are found disjoint by the beginning or the end that all of their keys have, or by the number of their segments.
+//! The rest are compared key by key, within a budget. The keys of a set are held in memory only where both encodings are
+//! ambiguous.
 
 use std::collections::HashMap;
 
@@ -16,43 +16,43 @@ use crate::metadata::{
 pub struct KeySet {
     grid_shape: Vec<u64>,
     keys: ExtendedKeys,
-    /// What every key begins with, up to a digit.
+    /// The beginning of every key, up to a digit.
     lead: Vec<u8>,
-    /// What every key ends with, backwards, up to a digit.
+    /// The end of every key, backwards, up to a digit.
     trail: Vec<u8>,
-    /// The slashes in every key; `None` if their number differs.
+    /// The number of slashes in every key; `None` if it differs.
     slashes: Option<usize>,
 }
 
-/// What two sets of keys have in common.
+/// The overlap of two sets of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Nothing.
+    /// They share no key.
     Disjoint,
-    /// These keys.
+    /// They share keys.
     Shared {
         /// How many.
         count: u64,
         /// One of them.
         example: String,
-        /// Whether each is of the same coordinates in both.
+        /// Whether each shared key has the same coordinates in both.
         same_coords: bool,
     },
-    /// There are too many to compare them.
+    /// There are too many keys to compare.
     Unknown,
 }
 
 impl KeySet {
-    /// The keys of an array.
+    /// The keys of the chunks of an array.
     #[must_use]
     pub fn new(shape: &[u64], grid: &ChunkGridMetadata, encoding: &ChunkKeyEncodingMetadata) -> Self {
-        Self::of(ChunkGrid::new(shape, grid).grid_shape(), encoding.to_extended())
+        Self::from_keys(ChunkGrid::new(shape, grid).grid_shape(), encoding.to_extended())
     }
 
-    fn of(grid_shape: Vec<u64>, mut keys: ExtendedKeys) -> Self {
+    fn from_keys(grid_shape: Vec<u64>, mut keys: ExtendedKeys) -> Self {
         let rank = grid_shape.len();
         match &mut keys.core {
-            // A separator that separates nothing makes no difference.
+            // A separator that separates nothing does not matter.
             KeyCore::Default(separator) if rank == 0 => *separator = Separator::Slash,
             KeyCore::V2(separator) if rank < 2 => *separator = Separator::Slash,
             KeyCore::Default(_) | KeyCore::V2(_) | KeyCore::Fanout { .. } | KeyCore::Template(_) => {}
@@ -63,15 +63,15 @@ impl KeySet {
         Self { grid_shape, keys, lead, trail, slashes }
     }
 
-    /// The keys that the same chunks would have below a prefix (which ends in `/`), in the default encoding.
+    /// The keys of the same chunks in the default encoding below a prefix, which must end in `/`.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
         let core = KeyCore::Default(Separator::Slash);
         let keys = ExtendedKeys { before: prefix.to_owned(), core, after: String::new() };
-        Self::of(self.grid_shape.clone(), keys)
+        Self::from_keys(self.grid_shape.clone(), keys)
     }
 
-    /// How many keys there are, as far as that can be counted.
+    /// The number of keys; saturates.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.grid_shape.iter().fold(1, |product, &chunks| {
@@ -85,7 +85,7 @@ impl KeySet {
         self.grid_shape.contains(&0)
     }
 
-    /// Whether any key has this first segment, the others being those of the first chunk.
+    /// Whether a key has this first segment and the other segments of the first chunk's key.
     #[must_use]
     pub fn has_first_segment(&self, segment: &str) -> bool {
         if self.is_empty() {
@@ -93,16 +93,16 @@ impl KeySet {
         }
         let first = self.key(&vec![0; self.grid_shape.len()]);
         match first.split_once('/') {
-            None => self.holds(segment).is_some(),
+            None => self.coords_of(segment).is_some(),
             Some((first, _)) if first == segment => true,
-            Some((_, rest)) => self.holds(&format!("{segment}/{rest}")).is_some(),
+            Some((_, rest)) => self.coords_of(&format!("{segment}/{rest}")).is_some(),
         }
     }
 
-    /// The keys that both have. What is compared is taken from `budget`.
+    /// The keys that both sets have. The number of compared keys is subtracted from `budget`.
     #[must_use]
     pub fn overlap(&self, other: &Self, budget: &mut u64) -> Overlap {
-        if self.is_empty() || other.is_empty() || self.is_apart(other) {
+        if self.is_empty() || other.is_empty() || self.is_disjoint_by_ends(other) {
             return Overlap::Disjoint;
         }
         let rank = self.grid_shape.len();
@@ -113,8 +113,8 @@ impl KeySet {
         }
         let (small, large) = if self.len() <= other.len() { (self, other) } else { (other, self) };
         match (small.is_unambiguous(), large.is_unambiguous()) {
-            (_, true) => small.compare(budget, |key| large.holds(key)),
-            (true, false) => large.compare(budget, |key| small.holds(key)),
+            (_, true) => small.compare(budget, |key| large.coords_of(key)),
+            (true, false) => large.compare(budget, |key| small.coords_of(key)),
             (false, false) => {
                 if large.len() > *budget {
                     return Overlap::Unknown;
@@ -127,7 +127,7 @@ impl KeySet {
         }
     }
 
-    /// Compares each key with the one of another set that `find` knows.
+    /// Looks up each key in another set by `find`, which returns its coordinates there.
     fn compare(&self, budget: &mut u64, find: impl Fn(&str) -> Option<Vec<u64>>) -> Overlap {
         if self.len() > *budget {
             return Overlap::Unknown;
@@ -149,15 +149,15 @@ impl KeySet {
         }
     }
 
-    /// Whether no key of one can be a key of the other, as far as that shows without any.
-    fn is_apart(&self, other: &Self) -> bool {
+    /// Whether the sets are disjoint by their beginnings, ends or numbers of slashes alone.
+    fn is_disjoint_by_ends(&self, other: &Self) -> bool {
         let slashes = self.slashes.zip(other.slashes).is_some_and(|(one, other)| one != other);
-        // Without dimensions there is one key, and no digit to speak of.
+        // An array without dimensions has one key, without a digit.
         let has_digits = !self.grid_shape.is_empty() && !other.grid_shape.is_empty();
         slashes || has_digits && (differ(&self.lead, &other.lead) || differ(&self.trail, &other.trail))
     }
 
-    /// Whether each key is of one chunk alone.
+    /// Whether each key belongs to exactly one chunk.
     fn is_unambiguous(&self) -> bool {
         match &self.keys.core {
             KeyCore::Default(_) | KeyCore::V2(_) | KeyCore::Fanout { .. } => true,
@@ -167,17 +167,17 @@ impl KeySet {
 
     fn key(&self, coords: &[u64]) -> String {
         let mut key = String::new();
-        extended_keys::put(&mut key, &self.keys, coords);
+        extended_keys::push_key(&mut key, &self.keys, coords);
         key
     }
 
-    /// The coordinates of a key, if it is one of these.
-    fn holds(&self, key: &str) -> Option<Vec<u64>> {
-        let coords = extended_keys::coords(key, &self.keys, self.grid_shape.len())?;
+    /// The coordinates of a key, if it is in the set.
+    fn coords_of(&self, key: &str) -> Option<Vec<u64>> {
+        let coords = extended_keys::key_coords(key, &self.keys, self.grid_shape.len())?;
         coords.iter().zip(&self.grid_shape).all(|(coord, chunks)| coord < chunks).then_some(coords)
     }
 
-    /// The coordinates of all chunks, of which there are some.
+    /// The coordinates of all chunks; there must be at least one.
     fn coords(&self) -> impl Iterator<Item = Vec<u64>> {
         std::iter::successors(Some(vec![0; self.grid_shape.len()]), |coords| {
             let mut next = coords.clone();
@@ -193,7 +193,7 @@ impl KeySet {
     }
 }
 
-/// Whether texts of these beginnings differ, each of which goes on with a digit.
+/// Whether keys with these beginnings always differ. Each beginning is followed by a digit.
 fn differ(one: &[u8], other: &[u8]) -> bool {
     if one.iter().zip(other).any(|(one, other)| one != other) {
         return true;
@@ -202,7 +202,7 @@ fn differ(one: &[u8], other: &[u8]) -> bool {
     long.get(short.len()).is_some_and(|byte| !byte.is_ascii_digit())
 }
 
-/// What every key of a rank above 0 begins with before its first digit of a coordinate, and ends with behind the last.
+/// The beginning of every key before the first digit of a coordinate, and the end after the last one, for ranks above 0.
 fn ends(keys: &ExtendedKeys, rank: usize) -> (String, String) {
     let literal = |part: Option<&KeyPart>| match part {
         Some(KeyPart::Literal(text)) => text.clone(),
@@ -218,7 +218,7 @@ fn ends(keys: &ExtendedKeys, rank: usize) -> (String, String) {
     (format!("{}{lead}", keys.before), format!("{trail}{}", keys.after))
 }
 
-/// The slashes in every key; `None` if their number differs.
+/// The number of slashes in every key; `None` if it differs.
 fn slashes(keys: &ExtendedKeys, rank: usize) -> Option<usize> {
     let count = |text: &str| text.bytes().filter(|&byte| byte == b'/').count();
     let core = match &keys.core {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_of_any_size_are_told_apart_by_what_their_keys_look_like() {
+    fn compares_the_keys_of_grids_of_any_size() {
         let (huge, flat) = ([1_u64 << 40, 1 << 40], [1_u64 << 40]);
         let suffix = json!({"name": "suffix", "configuration": {"suffix": ".x"}});
         for (one, other, grid_shape) in [
@@ -286,12 +286,12 @@ mod tests {
             let (one, other) = (keys(&one, grid_shape).unwrap(), keys(&other, grid_shape).unwrap());
             assert_eq!(one.overlap(&other, &mut 0), Overlap::Disjoint, "{one:?} {other:?}");
         }
-        // Of the same encoding, as many are shared as both have.
+        // With one encoding, the shared keys are those of the smaller grid along each dimension.
         let (one, other) =
             (keys(&json!("default"), &huge).unwrap(), keys(&json!("default"), &[2, 3]).unwrap());
         let shared = Overlap::Shared { count: 6, example: "c/0/0".to_owned(), same_coords: true };
         assert_eq!(one.overlap(&other, &mut 0), shared);
-        // What cannot be told without looking at each key is not looked at without end.
+        // Where every key would have to be compared, the budget ends the comparison.
         let (one, other) = (keys(&prefix("1", &v2(".")), &flat).unwrap(), keys(&v2("."), &flat).unwrap());
         assert_eq!(one.overlap(&other, &mut 1000), Overlap::Unknown);
     }
@@ -316,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shared_is_what_comparing_all_keys_would_find(
+        fn overlap_agrees_with_comparing_all_keys(
             one in encodings(), other in encodings(),
             shapes in prop::collection::vec((0_u64..14, 0_u64..14), 0..3), flat in any::<bool>(),
         ) {

@@ -1,36 +1,36 @@
-//! [`Runs`]: bytes that stand in equal runs at equal distances, as a part of a chunk's items does.
+//! [`Runs`]: equal runs of bytes at equal distances, such as the items of some rows of a chunk.
 //!
-//! What the bytes mean is not this file's business, nor whether they are there.
+//! Runs are offsets alone: they need not lie inside any buffer.
 
 use std::ops::Range;
 
-/// Equal runs of bytes, in the order they stand in and apart from each other.
+/// Equal runs of bytes in ascending order, which do not overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Runs {
-    /// Where the first begins.
+    /// The offset of the first run.
     pub start: usize,
-    /// How many there are.
+    /// The number of runs.
     pub count: usize,
-    /// Bytes of each.
+    /// Bytes of each run.
     pub length: usize,
-    /// Bytes from where one begins to where the next does; no less than the length.
+    /// Bytes from the beginning of one run to that of the next; at least the length.
     pub stride: usize,
 }
 
 impl Runs {
-    /// Bytes of all of them; saturates.
+    /// Bytes of all runs; saturates.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.count.saturating_mul(self.length)
     }
 
-    /// Where the last ends; saturates.
+    /// The end of the last run; saturates.
     #[must_use]
     pub fn end(&self) -> usize {
         self.end_before(usize::MAX)
     }
 
-    /// Where the last that begins before a place ends, if the first does.
+    /// The end of the last run that begins before an offset, given that the first does.
     #[must_use]
     pub fn end_before(&self, place: usize) -> usize {
         let before = place.saturating_sub(self.start).saturating_sub(1) / self.stride.max(1);
@@ -38,7 +38,7 @@ impl Runs {
         self.start.saturating_add(last.saturating_mul(self.stride)).saturating_add(self.length)
     }
 
-    /// Each of them.
+    /// The byte range of each run.
     pub fn each(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let Self { start, count, length, stride } = *self;
         (0..count).map(move |run| {

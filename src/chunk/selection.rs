@@ -1,15 +1,16 @@
-//! [`Selection`]: what a request asks for, in numpy's grammar and with numpy's meaning.
+//! [`Selection`]: the elements that a request selects, in numpy's grammar and with numpy's meaning.
 //!
 //! ```text
 //! slice := dim ("," dim)*          dim := int | [int] ":" [int] [":" [int]] | "..."
 //! ```
-//! One pair of `[]` or `()` around the whole is let pass. Half-open; negatives count from the end; missing trailing
-//! dimensions are whole; stops clamp; an integer drops its dimension; negative steps reverse.
+//! One pair of `[]` or `()` around the whole selection is accepted. Slices are half-open; negative numbers count from the end;
+//! missing trailing dimensions are selected in full; stops are clamped; an integer drops its dimension; negative steps
+//! reverse.
 
 use super::{AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
 
-/// A selection as asked: parsed, not yet resolved against a shape.
+/// A parsed selection, not yet resolved against a shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(Vec<DimSelection>);
 
@@ -20,10 +21,10 @@ enum DimSelection {
     Ellipsis,
 }
 
-/// More dimensions than any array may have are refused while parsing.
+/// The parser rejects selections with more dimensions than any array may have.
 const MAX_DIMENSIONS: usize = 64;
 
-/// Why a selection cannot be understood or does not fit the array.
+/// Why a selection cannot be parsed or does not fit the array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// A dimension is neither an integer nor a slice nor `...`.
@@ -54,34 +55,34 @@ pub enum SelectionError {
         /// The array's rank.
         rank: usize,
     },
-    /// A name that no dimension has.
+    /// No dimension has this name.
     #[error("no dimension of the array is called `{name}`; its dimensions are {known}")]
     UnknownDimension {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The names of the dimensions.
         known: String,
     },
-    /// A name that several dimensions have.
+    /// Several dimensions have this name.
     #[error("several dimensions of the array are called `{name}`; select by position, with `slice=`")]
     AmbiguousDimension {
         /// The name.
         name: String,
     },
-    /// A dimension twice.
+    /// A dimension is selected twice.
     #[error("the dimension `{name}` is selected twice")]
     DimensionTwice {
         /// The name.
         name: String,
     },
-    /// An integer outside the array.
+    /// An integer is outside the array.
     #[error("index {index} is out of range for axis {axis} of length {length}")]
     OutOfRange {
         /// The axis, from 0.
         axis: usize,
         /// Its length.
         length: u64,
-        /// The index as asked.
+        /// The requested index.
         index: i64,
     },
 }
@@ -136,16 +137,16 @@ impl Selection {
         Ok(Self(dims))
     }
 
-    /// A selection by the names of dimensions: an integer or a slice for each name, the others whole.
+    /// A selection by the names of dimensions: an integer or a slice for each name. Other dimensions are selected in full.
     ///
     /// # Errors
     /// [`SelectionError`] with the name or the part that is wrong.
     pub fn by_name(pairs: &[(String, String)], names: &[Option<String>]) -> Result<Self, SelectionError> {
         let mut dims = vec![None; names.len()];
         for (name, text) in pairs {
-            let mut places = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
-            let place = match (places.next(), places.next()) {
-                (Some((_, place)), None) => place,
+            let mut slots = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
+            let slot = match (slots.next(), slots.next()) {
+                (Some((_, slot)), None) => slot,
                 (Some(_), Some(_)) => return Err(SelectionError::AmbiguousDimension { name: name.clone() }),
                 (None, _) => {
                     let known: Vec<&str> =
@@ -161,7 +162,7 @@ impl Selection {
             else {
                 return Err(SelectionError::Syntax { position: 0, part: text.chars().take(40).collect() });
             };
-            if place.replace(dim).is_some() {
+            if slot.replace(dim).is_some() {
                 return Err(SelectionError::DimensionTwice { name: name.clone() });
             }
         }
@@ -169,7 +170,7 @@ impl Selection {
         Ok(Self(dims.into_iter().map(|dim| dim.unwrap_or(whole)).collect()))
     }
 
-    /// The box this selects in an array of this shape.
+    /// The box that this selects in an array of this shape.
     ///
     /// # Errors
     /// [`SelectionError`] if it has too many dimensions or an integer is out of range.
@@ -183,9 +184,7 @@ impl Selection {
             let axis = axes.len();
             match *dim {
                 DimSelection::Ellipsis => {
-                    axes.extend(
-                        shape.iter().skip(axis).take(missing).map(|&length| AxisRange::whole(length)),
-                    );
+                    axes.extend(shape.iter().skip(axis).take(missing).map(|&length| AxisRange::full(length)));
                 }
                 DimSelection::Index(index) => {
                     let length = shape.get(axis).copied().unwrap_or_default();
@@ -200,9 +199,7 @@ impl Selection {
                 }
             }
         }
-        axes.extend(
-            shape.iter().skip(axes.len()).map(|&length| AxisRange::whole(length)).collect::<Vec<_>>(),
-        );
+        axes.extend(shape.iter().skip(axes.len()).map(|&length| AxisRange::full(length)).collect::<Vec<_>>());
         Ok(Subset(axes))
     }
 }
@@ -265,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_mean_what_they_mean_in_numpy() {
+    fn slices_have_the_meaning_of_numpy() {
         for (text, elements) in [
             ("2:5", vec![2, 3, 4]),
             ("-3:", vec![7, 8, 9]),
@@ -293,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ellipsis_stands_for_the_dimensions_left_out() {
+    fn an_ellipsis_stands_for_the_missing_dimensions() {
         let whole = |n| (0..n).collect::<Vec<u64>>();
         for (text, expected) in [
             ("", vec![whole(2), whole(3), whole(4)]),
@@ -316,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_its_place() {
+    fn rejects_what_does_not_fit_with_its_position() {
         use SelectionError as E;
         assert_eq!(select("10", &[10]), Err(E::OutOfRange { axis: 0, length: 10, index: 10 }));
         assert_eq!(select("0,-5", &[1, 4]), Err(E::OutOfRange { axis: 1, length: 4, index: -5 }));

@@ -1,25 +1,25 @@
-//! Copies and fills n-dimensional boxes of elements, whatever their layouts in memory.
+//! Copying and filling of n-dimensional boxes of elements between any two layouts in memory.
 //!
-//! A layout is a stride in bytes along each dimension. Slices, `transpose` and shards are all made of such copies.
-//! Dimensions that lie together in both layouts are merged first, so that what can be copied as one run is. Callers
-//! compute lengths and strides from shapes they were bound to; nothing here depends on stored bytes.
+//! A layout is a stride in bytes along each dimension. Slices, the codec `transpose` and shards all use these copies.
+//! Dimensions that are contiguous in both layouts are merged first, so that they are copied as one run. Callers compute
+//! lengths and strides from bound shapes; nothing here depends on stored bytes.
 
 /// A dimension of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimension {
     /// Elements along it.
     pub length: usize,
-    /// Bytes between two neighbours where they go.
+    /// Bytes between two neighbours in the destination.
     pub to: isize,
-    /// Bytes between two neighbours where they come from.
+    /// Bytes between two neighbours in the source.
     pub from: isize,
 }
 
-/// Edge of the square in which two dimensions are walked together, so that both sides stay in the cache.
+/// The edge of the tiles in which two dimensions are walked together, so that source and destination stay in the cache.
 const TILE: usize = 32;
 
-/// The strides of an array in C order, in bytes. They saturate where there are no elements to be found with them: an
-/// edge of 0 lets the others be anything.
+/// The strides of an array in C order, in bytes. They saturate, which matters only for arrays without elements: with an edge of
+/// 0, the other edges may be any number.
 #[must_use]
 pub fn strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
     let mut stride = item_bytes.cast_signed();
@@ -36,8 +36,8 @@ pub fn strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
     strides
 }
 
-/// Copies the box whose first elements are at `to_at` and `from_at`. `dimensions` are in the order they have in `to`, so
-/// that writing goes forward.
+/// Copies the box whose first elements are at `to_at` and `from_at`. `dimensions` are in the order of `to`, so that writes go
+/// forward.
 pub fn copy(
     dimensions: Vec<Dimension>,
     item_bytes: usize,
@@ -60,7 +60,7 @@ pub fn copy(
     }
 }
 
-/// Fills the box whose first element is at `to_at` with one element; the dimensions' `from` means nothing.
+/// Fills the box whose first element is at `to_at` with one element. The dimensions' `from` is ignored.
 pub fn fill(mut dimensions: Vec<Dimension>, element: &[u8], (to, to_at): (&mut [u8], usize)) {
     for dimension in &mut dimensions {
         dimension.from = 0;
@@ -71,13 +71,13 @@ pub fn fill(mut dimensions: Vec<Dimension>, element: &[u8], (to, to_at): (&mut [
     walk(dimensions, run, (to_at, 0), |t, _| repeat(&mut to[t..t + run], element));
 }
 
-/// Fills a place with one element after the other, of which it has room for a whole number.
+/// Fills a buffer with repeated copies of one element. Its length must be a multiple of the element's.
 pub(super) fn repeat(place: &mut [u8], element: &[u8]) {
     let Some((first, rest)) = element.split_first() else { return };
     if rest.iter().all(|byte| byte == first) {
         return place.fill(*first);
     }
-    // Doubling what is there is as fast as copying gets.
+    // Each copy doubles the filled part, so the number of copies is logarithmic.
     let mut done = element.len().min(place.len());
     place[..done].copy_from_slice(&element[..done]);
     while done < place.len() {
@@ -88,18 +88,18 @@ pub(super) fn repeat(place: &mut [u8], element: &[u8]) {
 }
 
 /// Calls `visit` with the two offsets of each element of the box whose first elements are at `to_at` and `from_at`.
-pub fn each(dimensions: Vec<Dimension>, at: (usize, usize), visit: impl FnMut(usize, usize)) {
+pub fn for_each_pair(dimensions: Vec<Dimension>, at: (usize, usize), visit: impl FnMut(usize, usize)) {
     if dimensions.iter().all(|dimension| dimension.length > 0) {
         walk(dimensions, 0, at, visit);
     }
 }
 
-/// A copy of fixed length, which the compiler makes a load and a store.
+/// A copy of fixed length, which compiles to a load and a store.
 fn copy_unit<const N: usize>(to: &mut [u8], t: usize, from: &[u8], f: usize) {
     to[t..t + N].copy_from_slice(&from[f..f + N]);
 }
 
-/// The dimensions that are left to walk, and the bytes that are one run at each position; `None` for an empty box.
+/// The dimensions to walk, and the bytes of the run at each position; `None` for an empty box.
 fn runs(
     mut dimensions: Vec<Dimension>,
     item_bytes: usize,
@@ -114,7 +114,7 @@ fn runs(
     Some((dimensions, last.map_or(item_bytes, |last| last.length * item_bytes)))
 }
 
-/// Makes one dimension of two neighbours that are walked as one in both layouts.
+/// Merges neighbouring dimensions that are contiguous in both layouts.
 fn merge(dimensions: &mut Vec<Dimension>) {
     let mut merged: Vec<Dimension> = Vec::with_capacity(dimensions.len());
     for &inner in dimensions.iter() {
@@ -157,8 +157,8 @@ fn walk(
     });
 }
 
-/// An offset, moved on by so many strides. Callers stay inside their buffers, and what does not is caught by the bounds
-/// of the slices.
+/// An offset plus this many strides. Callers stay inside their buffers; an offset that does not fails the bounds check of the
+/// slice.
 fn moved(offset: usize, stride: isize, times: usize) -> usize {
     offset.wrapping_add_signed(stride.wrapping_mul(times.cast_signed()))
 }

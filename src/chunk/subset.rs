@@ -1,22 +1,22 @@
-//! [`Subset`]: a resolved box of an array, strided along each dimension.
+//! [`Subset`]: a box of an array, strided along each dimension.
 
 /// Elements along one dimension: `count` of them, `step` apart, from `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AxisRange {
     /// The first element.
     pub start: u64,
-    /// How many elements.
+    /// The number of elements.
     pub count: u64,
     /// The distance from one to the next; not 0, negative for descending.
     pub step: i64,
-    /// Whether the dimension stays in the answer's shape (an integer index drops it).
+    /// Whether the dimension stays in the response's shape (an integer index drops it).
     pub keep: bool,
 }
 
 impl AxisRange {
-    /// The whole of a dimension.
+    /// All elements of a dimension.
     #[must_use]
-    pub fn whole(length: u64) -> Self {
+    pub fn full(length: u64) -> Self {
         Self { start: 0, count: length, step: 1, keep: true }
     }
 
@@ -36,16 +36,16 @@ impl AxisRange {
 
 /// A box of an array, strided along each dimension, in C order.
 ///
-/// Invariant (kept by whoever makes one: [`super::Selection::resolve`], [`Subset::whole`], grids): every element lies
-/// in the array.
+/// Invariant, kept by the code that creates one ([`super::Selection::resolve`], [`Subset::full`], grids): every element lies
+/// inside the array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subset(pub Vec<AxisRange>);
 
 impl Subset {
-    /// The whole of an array.
+    /// All elements of an array.
     #[must_use]
-    pub fn whole(shape: &[u64]) -> Self {
-        Self(shape.iter().map(|&length| AxisRange::whole(length)).collect())
+    pub fn full(shape: &[u64]) -> Self {
+        Self(shape.iter().map(|&length| AxisRange::full(length)).collect())
     }
 
     /// The dimensions.
@@ -54,13 +54,13 @@ impl Subset {
         &self.0
     }
 
-    /// The shape of the answer: the counts, without the dimensions that an integer index drops.
+    /// The shape of the response: the counts, without the dimensions that an integer index drops.
     #[must_use]
     pub fn shape(&self) -> Vec<u64> {
         self.0.iter().filter(|axis| axis.keep).map(|axis| axis.count).collect()
     }
 
-    /// How many elements are selected.
+    /// The number of selected elements.
     #[must_use]
     pub fn elements(&self) -> u128 {
         // At most 32 dimensions of at most 2^63: saturate rather than wrap.

@@ -1,13 +1,13 @@
-//! [`CopyRegion`]: which elements of a chunk go where in an answer.
+//! [`CopyRegion`]: a window on the elements of a chunk, and their places in a response.
 
 use std::ops::Range;
 
 use super::subset::AxisRange;
 use super::{ChunkAxis, Runs};
 
-/// Which elements of a chunk (or of an inner chunk) are wanted, and where in the answer's bytes they go.
+/// A window on the elements of a chunk (or of an inner chunk), and their places in the bytes of a response.
 ///
-/// One entry a dimension of the chunk; permuting the entries is all that a transposed chunk takes.
+/// It has one entry per dimension of the chunk, so a transposed chunk only permutes the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyRegion {
     axes: Vec<CopyAxis>,
@@ -16,25 +16,25 @@ pub struct CopyRegion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CopyAxis {
-    /// In elements of the chunk along this dimension.
+    /// Elements of the chunk along this dimension.
     range: AxisRange,
-    /// Bytes in the answer from one element of the range to the next.
+    /// Bytes in the response from one element of the range to the next.
     out_stride: usize,
 }
 
-/// Some rows of a chunk, or of each the run that is wanted.
+/// Some rows of a chunk, or one run of elements of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowRange {
-    /// Where they stand among the chunk's items.
+    /// The bytes of the rows among the chunk's items.
     pub items: Runs,
-    /// Of what they have, alone.
+    /// The shape of their elements, as an array of their own.
     pub shape: Vec<u64>,
-    /// Where that begins along each dimension.
+    /// The first element of that array along each dimension of the chunk.
     start: Vec<u64>,
 }
 
 impl CopyRegion {
-    /// The whole of an answer in C order, which the ranges select from one box (an array, or a chunk).
+    /// The window of a whole response in C order, which the ranges select from one box (an array, or a chunk).
     #[must_use]
     pub fn packed(ranges: &[AxisRange], item_bytes: usize) -> Self {
         let mut out_stride = item_bytes;
@@ -51,18 +51,18 @@ impl CopyRegion {
         Self { axes, out_offset: 0 }
     }
 
-    /// The ranges, one a dimension.
+    /// The ranges, one per dimension.
     #[must_use]
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = &AxisRange> + DoubleEndedIterator {
         self.axes.iter().map(|axis| &axis.range)
     }
 
-    /// The strides of the answer in bytes, one a dimension.
+    /// The strides of the response in bytes, one per dimension.
     pub(super) fn out_strides(&self) -> impl ExactSizeIterator<Item = usize> + DoubleEndedIterator {
         self.axes.iter().map(|axis| axis.out_stride)
     }
 
-    /// Where in the answer the window's first element goes.
+    /// The offset in the response of the window's first element, in bytes.
     #[must_use]
     pub fn out_offset(&self) -> usize {
         self.out_offset
@@ -75,24 +75,24 @@ impl CopyRegion {
         Self { axes, out_offset: self.out_offset }
     }
 
-    /// The window with other ranges and the answer's strides as they are: for an answer of which only a corner is shown.
+    /// The window with other ranges and the same strides, for a response of which only a corner is copied.
     #[must_use]
-    pub fn part(&self, ranges: &[AxisRange]) -> Self {
+    pub fn with_ranges(&self, ranges: &[AxisRange]) -> Self {
         let axes = self.axes.iter().zip(ranges).map(|(axis, &range)| CopyAxis { range, ..*axis }).collect();
         Self { axes, out_offset: self.out_offset }
     }
 
-    /// Whether the answer has all elements of the chunk of this shape.
+    /// Whether the response has all elements of the chunk of this shape.
     #[must_use]
-    pub fn needs_all(&self, shape: &[u64]) -> bool {
+    pub fn covers(&self, shape: &[u64]) -> bool {
         self.axes.len() == shape.len()
             && self.axes.iter().zip(shape).all(|(axis, &length)| axis.range.count == length)
     }
 
-    /// Whether the answer is the chunk of this shape as it is, and nothing else.
+    /// Whether the response is exactly the chunk of this shape, in its order.
     #[must_use]
-    pub fn is_whole(&self, shape: &[u64], item_bytes: usize) -> bool {
-        let whole: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::whole(length)).collect();
+    pub fn is_identity(&self, shape: &[u64], item_bytes: usize) -> bool {
+        let whole: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::full(length)).collect();
         let packed = Self::packed(&whole, item_bytes);
         let as_packed = self.axes.iter().zip(&packed.axes).all(|(own, packed)| {
             let (from, to) = (own.range, packed.range);
@@ -104,13 +104,13 @@ impl CopyRegion {
         self.out_offset == 0 && self.axes.len() == shape.len() && as_packed
     }
 
-    /// The rows of a chunk of this shape that these windows show something of, and the run within a row that holds it;
-    /// `None` if that is the whole chunk.
+    /// The rows of a chunk of this shape that these windows need, and the run within each row that contains all needed
+    /// elements; `None` if that is the whole chunk.
     ///
-    /// A row is what one place along a dimension has, and the rows are along the first dimension in which the windows show
+    /// A row is all elements at one place along a dimension. The rows are along the first dimension in which the windows need
     /// more than one place.
     #[must_use]
-    pub fn rows<'a>(
+    pub fn row_range<'a>(
         windows: impl Iterator<Item = &'a Self>,
         shape: &[u64],
         item_bytes: usize,
@@ -140,7 +140,7 @@ impl CopyRegion {
             stride = stride.checked_mul(edge)?;
         }
         if length == row {
-            // The rows are whole, and stand one after the other.
+            // Whole rows are contiguous.
             (count, length) = (1, length.checked_mul(count)?);
             row = length;
         }
@@ -153,9 +153,9 @@ impl CopyRegion {
         Some(rows)
     }
 
-    /// The window on these rows of the chunk that it is on.
+    /// The same window on these rows of its chunk, as an array of their own.
     #[must_use]
-    pub fn within(&self, rows: &RowRange) -> Self {
+    pub fn relative_to(&self, rows: &RowRange) -> Self {
         let mut window = self.clone();
         for (axis, start) in window.axes.iter_mut().zip(&rows.start) {
             axis.range.start = axis.range.start.saturating_sub(*start);
@@ -163,8 +163,8 @@ impl CopyRegion {
         window
     }
 
-    /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,
-    /// in C order of the answer. Lazy: the grid may be vast.
+    /// Splits the window along a grid: gives each chunk of the grid that it touches with the part of the window in that chunk,
+    /// in C order of the response. The iterator is lazy, because the grid may be vast.
     pub fn split_by_chunks(
         &self,
         grid: &[ChunkAxis],
@@ -182,7 +182,7 @@ impl CopyRegion {
             for (piece, axis) in pieces.iter().zip(&axes) {
                 let range = AxisRange { start: piece.start_in_chunk, count: piece.count, ..axis.range };
                 window.axes.push(CopyAxis { range, ..*axis });
-                // Within the answer, whose bytes are in memory: no overflow.
+                // The offset lies within the response, whose bytes are in memory: no overflow.
                 window.out_offset +=
                     usize::try_from(piece.first).unwrap_or(usize::MAX).saturating_mul(axis.out_stride);
             }
@@ -204,7 +204,7 @@ impl CopyRegion {
     }
 }
 
-/// The places along each dimension between the first and the last that any of the windows shows of a chunk of this shape.
+/// The bounding box of the windows on a chunk of this shape, as a range of places along each dimension.
 fn shown<'a>(windows: impl Iterator<Item = &'a CopyRegion>, shape: &[u64]) -> Option<Vec<Range<u64>>> {
     let mut shown: Option<Vec<Range<u64>>> = None;
     for window in windows {
@@ -232,7 +232,7 @@ mod tests {
     use crate::chunk::ChunkGrid;
 
     #[test]
-    fn cutting_a_window_covers_every_element_of_the_answer_once() {
+    fn split_windows_cover_every_element_of_the_response_once() {
         let grid = ChunkGrid::regular(&[7, 9], &[3, 4]);
         let ranges = [
             AxisRange { start: 6, count: 4, step: -2, keep: true },
@@ -256,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_0_window_touches_the_one_chunk_there_is() {
+    fn a_rank_0_window_touches_the_only_chunk() {
         let cut: Vec<_> = CopyRegion::packed(&[], 8).split_by_chunks(&[]).collect();
         assert_eq!(cut, [(vec![], CopyRegion { axes: vec![], out_offset: 0 })]);
     }
 
     #[test]
     fn an_empty_window_touches_no_chunk() {
-        let ranges = [AxisRange::whole(5), AxisRange { start: 0, count: 0, step: 1, keep: true }];
+        let ranges = [AxisRange::full(5), AxisRange { start: 0, count: 0, step: 1, keep: true }];
         assert_eq!(
             CopyRegion::packed(&ranges, 1)
                 .split_by_chunks(ChunkGrid::regular(&[5, 5], &[2, 2]).axes())

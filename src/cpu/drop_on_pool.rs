@@ -1,24 +1,25 @@
-//! [`DropOnPool`]: what takes long to drop.
+//! [`DropOnPool`]: a value that is dropped on the pool, because dropping it takes long.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::ComputePool;
+use super::compute_pool::ComputePool;
 
-/// A table of very many things, which is dropped on the pool wherever it is let go: to free each of them takes its time.
+/// A large collection that is dropped on the pool, on whatever thread its owner drops it: freeing millions of allocations
+/// takes long.
 pub struct DropOnPool<T: Default + Send + 'static> {
     value: T,
     cpu: ComputePool,
 }
 
 impl<T: Default + Send + 'static> DropOnPool<T> {
-    /// A table that is dropped on this pool.
+    /// A value that is dropped on this pool.
     #[must_use]
     pub fn new(value: T, cpu: &ComputePool) -> Self {
         Self { value, cpu: cpu.clone() }
     }
 
-    /// The table itself, to be dropped by whoever has it.
+    /// The value itself, which is dropped where its new owner drops it.
     #[must_use]
     pub fn into_inner(mut self) -> T {
         std::mem::take(&mut self.value)
@@ -60,11 +61,11 @@ mod tests {
     use super::*;
     use crate::cpu::ComputePoolOptions;
 
-    /// Tells where it is dropped.
+    /// Sends the id of the thread that drops it.
     #[derive(Default)]
-    struct Tells(Option<Sender<ThreadId>>);
+    struct ReportsThread(Option<Sender<ThreadId>>);
 
-    impl Drop for Tells {
+    impl Drop for ReportsThread {
         fn drop(&mut self) {
             if let Some(sender) = &self.0 {
                 sender.send(current().id()).unwrap();
@@ -73,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn it_is_dropped_on_the_pool_unless_it_is_taken_out() {
+    fn drops_on_the_pool_unless_the_value_is_taken_out() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, dropped) = channel();
-        drop(DropOnPool::new(vec![Tells(Some(sender.clone()))], &cpu));
+        drop(DropOnPool::new(vec![ReportsThread(Some(sender.clone()))], &cpu));
         assert_ne!(dropped.recv().unwrap(), current().id());
-        drop(DropOnPool::new(vec![Tells(Some(sender))], &cpu).into_inner());
+        drop(DropOnPool::new(vec![ReportsThread(Some(sender))], &cpu).into_inner());
         assert_eq!(dropped.recv().unwrap(), current().id());
     }
 }

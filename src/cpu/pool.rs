@@ -1,8 +1,8 @@
-//! [`Pool`]: threads that take work from one queue, first come first served.
+//! [`Pool`]: threads that run tasks from one queue in the order of their arrival.
 //!
-//! A thread without work sleeps at once. What comes is long compared to waking up, and threads that spin for it would
-//! take the cores from those who bring it. Of those that sleep, the last to fall asleep is woken: what it worked with is
-//! still in the caches of its core, and most often the next piece of work goes on with that. Work that panics ends alone.
+//! A thread without a task sleeps at once: tasks are long compared to a wake-up, and threads that spin would take the cores
+//! from the threads that bring tasks. A new task wakes the thread that fell asleep last, because its data is still in the
+//! caches of its core, and the next task most often goes on with that data. A task that panics ends alone.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,57 +12,57 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 thread_local! {
-    static IS_OF_A_POOL: Cell<bool> = const { Cell::new(false) };
+    static ON_POOL_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is a thread of a pool.
+/// Whether the current thread belongs to a pool.
 pub(super) fn on_pool_thread() -> bool {
-    IS_OF_A_POOL.get()
+    ON_POOL_THREAD.get()
 }
 
 /// A piece of work.
-pub(super) type Work = Box<dyn FnOnce() + Send>;
+pub(super) type Task = Box<dyn FnOnce() + Send>;
 
-/// The threads. Dropped, they end once the queue is empty.
-pub(super) struct Pool(Arc<Shared>);
+/// The threads and their queue. When it is dropped, the threads end once the queue is empty.
+pub(super) struct Pool(Arc<PoolState>);
 
-struct Shared {
+struct PoolState {
     queue: Mutex<Queue>,
-    /// Of each thread, that it is to look at the queue.
-    awake: Box<[Condvar]>,
+    /// One per thread, to wake it.
+    wake_ups: Box<[Condvar]>,
 }
 
 struct Queue {
-    works: VecDeque<Work>,
-    /// The threads that sleep, the last to fall asleep last.
+    tasks: VecDeque<Task>,
+    /// The threads that sleep, in the order in which they fell asleep.
     asleep: Vec<usize>,
     is_closed: bool,
 }
 
 impl Pool {
-    /// Starts so many threads.
+    /// Starts this many threads.
     ///
     /// # Errors
-    /// The system's, if it refuses one.
+    /// The system's error, if it cannot start one.
     pub(super) fn start(threads: usize) -> io::Result<Self> {
-        let queue = Queue { works: VecDeque::new(), asleep: Vec::with_capacity(threads), is_closed: false };
-        let awake = (0..threads).map(|_| Condvar::new()).collect();
-        let pool = Self(Arc::new(Shared { queue: Mutex::new(queue), awake }));
+        let queue = Queue { tasks: VecDeque::new(), asleep: Vec::with_capacity(threads), is_closed: false };
+        let wake_ups = (0..threads).map(|_| Condvar::new()).collect();
+        let pool = Self(Arc::new(PoolState { queue: Mutex::new(queue), wake_ups }));
         for number in 0..threads {
             let shared = Arc::clone(&pool.0);
-            thread::Builder::new().name(format!("cpu-{number}")).spawn(move || shared.work(number))?;
+            thread::Builder::new().name(format!("cpu-{number}")).spawn(move || shared.run_tasks(number))?;
         }
         Ok(pool)
     }
 
-    /// Queues a piece of work.
-    pub(super) fn push(&self, work: Work) {
+    /// Queues a task, and wakes a thread if one sleeps.
+    pub(super) fn push(&self, task: Task) {
         let mut queue = self.0.lock();
-        queue.works.push_back(work);
+        queue.tasks.push_back(task);
         let woken = queue.asleep.pop();
         drop(queue);
         if let Some(number) = woken {
-            self.0.awake[number].notify_one();
+            self.0.wake_ups[number].notify_one();
         }
     }
 }
@@ -70,38 +70,38 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
-        self.0.awake.iter().for_each(Condvar::notify_one);
+        self.0.wake_ups.iter().for_each(Condvar::notify_one);
     }
 }
 
-impl Shared {
-    /// What a thread does.
-    fn work(&self, number: usize) {
-        IS_OF_A_POOL.set(true);
-        while let Some(work) = self.next(number) {
-            // Whoever waits for it is told by its being dropped.
-            let _ = catch_unwind(AssertUnwindSafe(work));
+impl PoolState {
+    /// Runs tasks until the pool is dropped and its queue is empty.
+    fn run_tasks(&self, number: usize) {
+        ON_POOL_THREAD.set(true);
+        while let Some(task) = self.next(number) {
+            // A task that panics drops its channel, which its caller notices.
+            let _ = catch_unwind(AssertUnwindSafe(task));
         }
     }
 
-    /// Waits for a piece of work; `None` once there will be none.
-    fn next(&self, number: usize) -> Option<Work> {
+    /// Waits for a task; `None` once there will be no more.
+    fn next(&self, number: usize) -> Option<Task> {
         let mut queue = self.lock();
         loop {
-            if let Some(work) = queue.works.pop_front() {
-                return Some(work);
+            if let Some(task) = queue.tasks.pop_front() {
+                return Some(task);
             }
             if queue.is_closed {
                 return None;
             }
             queue.asleep.push(number);
             let is_asleep = |queue: &mut Queue| queue.asleep.contains(&number) && !queue.is_closed;
-            let woken = self.awake[number].wait_while(queue, is_asleep);
+            let woken = self.wake_ups[number].wait_while(queue, is_asleep);
             queue = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// No code panics while it holds the lock; were it to, the queue would still be whole.
+    /// No code panics while it holds the lock; even then the queue would be consistent.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ pub(crate) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache"
 
 /// What the request cost so far: at the moment the head is sent.
 pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
-    let work = trace.work();
+    let work = trace.stats();
     put_timing(headers, &work);
     let cache = match (work.hits, work.misses) {
         // Nothing was asked of a cache: HEAD, or fill values alone.

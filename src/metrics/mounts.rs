@@ -109,7 +109,7 @@ fn name_of(remembered_as: &str) -> &str {
 }
 
 impl ReadObserver for Reads {
-    fn ended(&self, mount: &str, work: &ReadStats) {
+    fn reads_ended(&self, mount: &str, work: &ReadStats) {
         // What did not take place took no time, and would only hide how long it takes where it does.
         for (histogram, time) in [
             (&self.plan, work.plan),

@@ -183,7 +183,7 @@ impl Writer for CsvWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
         self.write_header(out);
         let data_type = self.data_type.clone();
-        elements.try_each(&data_type, |element| self.write_one(element, out))
+        elements.try_for_each(&data_type, |element| self.write_one(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn the_first_line_says_what_the_columns_are() {
         let numbers = [fixed(&[&[1, 2, 3, 4, 5, 6]])];
-        let whole = AxisRange::whole(3);
+        let whole = AxisRange::full(3);
         assert_eq!(
             headed(&DataType::UInt8, &[6], whole, &numbers),
             "\"t\"\"2\"\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n"
@@ -304,12 +304,12 @@ mod tests {
             "109,107,105\r\n1,2,3\r\n4,5,6\r\n"
         );
         assert_eq!(headed(&DataType::UInt8, &[0, 3], whole, &[]), "0,1,2\r\n");
-        assert_eq!(headed(&DataType::UInt8, &[3, 0], AxisRange::whole(0), &[]), "");
+        assert_eq!(headed(&DataType::UInt8, &[3, 0], AxisRange::full(0), &[]), "");
     }
 
     #[test]
     fn a_first_line_that_may_be_too_long_is_refused_before_it_is_written() {
-        let heading = Some(Heading { name: String::new(), columns: AxisRange::whole(1 << 40) });
+        let heading = Some(Heading { name: String::new(), columns: AxisRange::full(1 << 40) });
         let contents = ResultSchema { heading, ..contents(&DataType::UInt8, &[0, 1 << 40]) };
         let result = CsvWriter::new(&contents, NanMode::String, 1 << 20).map(drop);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })));
@@ -373,7 +373,7 @@ mod tests {
             structure(&[("a", DataType::UInt8), ("p", point), ("q", subarray(DataType::UInt8, &[2]))]);
         let (header, row) = ("a,p.x,\"p.y,z\",q\r\n", "1,-1,2,\"[3,4]\"\r\n");
         assert_eq!(column(&data_type, &[&[1, 0xff, 2, 3, 4]]), row);
-        let whole = AxisRange::whole(1);
+        let whole = AxisRange::full(1);
         let elements = [fixed(&[&[1, 0xff, 2, 3, 4]])];
         assert_eq!(headed(&data_type, &[1], whole, &elements), format!("{header}{row}"));
         assert_eq!(headed(&data_type, &[], whole, &elements), format!("{header}{row}"));

@@ -250,15 +250,15 @@ impl AppState {
 
     /// Forgets about half of all that is remembered.
     pub fn evict_half(&self) {
-        self.0.answers.forget_half();
-        self.caches().forget_half();
+        self.0.answers.evict_half();
+        self.caches().evict_half();
     }
 
     /// Forgets what is remembered of stores that another state has, and this one has not.
     pub fn purge_removed_mounts(&self, other: &Self) {
         let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.remembered_as == *name);
         for mount in other.mounts().filter(|mount| !is_served(&mount.remembered_as)) {
-            let _ = self.caches().forget(&mount.remembered_as, &StorePrefix::root());
+            let _ = self.caches().purge(&mount.remembered_as, &StorePrefix::root());
         }
     }
 

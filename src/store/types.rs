@@ -12,7 +12,7 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::cpu::expects_pool;
+use crate::cpu::expect_pool_for;
 use crate::key::{StoreKey, StorePrefix};
 
 /// Since when a store has told nothing of what it watches.
@@ -114,7 +114,7 @@ impl Version {
     /// called on the pool.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
-        expects_pool(text.len());
+        expect_pool_for(text.len());
         Self::of_own_text(text)
     }
 

@@ -194,7 +194,7 @@ impl VectorContext {
         rows: Range<u64>,
     ) -> Result<CellData, ArrayError> {
         let shape = &array.metadata().shape;
-        let mut axes: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        let mut axes: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::full(length)).collect();
         if let Some(first) = axes.first_mut() {
             let end = rows.end.min(first.count);
             *first = first.part(rows.start.min(end), end.saturating_sub(rows.start));

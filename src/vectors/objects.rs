@@ -395,7 +395,7 @@ pub(super) async fn read_integers(
     array: &Arc<Array>,
     most: u64,
 ) -> Result<Vec<i64>, VectorError> {
-    let subset = Subset::whole(&array.metadata().shape);
+    let subset = Subset::full(&array.metadata().shape);
     let count = u64::try_from(subset.elements()).unwrap_or(u64::MAX);
     if count > most {
         return Err(VectorError::TooMany { what: "numbers", estimate: count, limit: most });

@@ -61,7 +61,7 @@ impl Geometry {
         }
         let outermost = shards.first()?;
         let first_dims = outermost.1.iter().zip(outermost.0.inner_shape());
-        let mut first_dims = first_dims.map(|(&dim, &edge)| Some(grid.axes().get(dim)?.is_filled_by(edge)));
+        let mut first_dims = first_dims.map(|(&dim, &edge)| Some(grid.axes().get(dim)?.is_tiled_by(edge)));
         // Of shards of another shape than the first one's, it is not known yet.
         if !first_dims.all(|is_filled| is_filled == Some(true)) {
             return None;
@@ -106,7 +106,7 @@ impl Geometry {
     fn within(&self, dim: usize, shown: u64) -> Option<Within> {
         let edge = (*self.inner_shape.as_ref()?.get(dim)?).max(1);
         let axis = self.stored.get(dim)?;
-        let chunk = axis.chunk_of(shown.saturating_mul(edge));
+        let chunk = axis.chunk_containing(shown.saturating_mul(edge));
         let at = shown.saturating_sub(chunk.start / edge);
         Some(Within { stored: chunk.coord, at, of: ratio(chunk.edge, edge) })
     }

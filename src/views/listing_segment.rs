@@ -312,7 +312,7 @@ async fn entry(
     }
     let shown = walk.shown();
     let stored: StoredKey = shown.array().stored_key(&place.stored).map_err(failed)?;
-    let mut value = stored.at(info.clone());
+    let mut value = stored.at_version(info.clone());
     for _ in 1..TRIES {
         match shown.part(view.source(), &value, None, place, trace).await {
             Ok(None) => return Ok(None),

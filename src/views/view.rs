@@ -251,7 +251,7 @@ impl ViewStore {
         });
         let versions = vec![Some(info.version.clone())];
         let form = self.changes.kind.name();
-        let made = self.nodes.opener().text(&path, form, versions, making).await.map_err(failed)?;
+        let made = self.nodes.opener().rendered_text(&path, form, versions, making).await.map_err(failed)?;
         Ok(match (made, stored) {
             (Some((text, version)), _) => {
                 let info = ValueInfo { size: text.len() as u64, version, ..info };
@@ -285,7 +285,7 @@ impl ViewStore {
             Ok(Some((text.await?.into(), made_of)))
         });
         let form = format!("{} declared", self.changes.kind.name());
-        let made = self.nodes.opener().text(&path, &form, versions, making).await.map_err(failed)?;
+        let made = self.nodes.opener().rendered_text(&path, &form, versions, making).await.map_err(failed)?;
         Ok(made.map_or(ViewEntry::Nothing, |(text, version)| {
             let info = ValueInfo { size: text.len() as u64, version, modified: None };
             ViewEntry::Bytes(text, info)
@@ -308,12 +308,12 @@ impl ViewStore {
         for _ in 0..TRIES {
             let part = async {
                 let chain = shown.chain(&place.stored)?;
-                let ChunkLookup { value, part } =
+                let ChunkLookup { value, data: part } =
                     self.source.fetch_or_lookup(&stored, &chain, &trace).await?;
                 let Some(value) = value else { return Ok(ViewEntry::Nothing) };
                 let index = match part {
                     ChunkData::Index(index) => Some(index),
-                    ChunkData::Nothing | ChunkData::Elements(_) => None,
+                    ChunkData::NotRead | ChunkData::Elements(_) => None,
                 };
                 let part = shown.part(&*self.source, &value, index, place, &trace).await?;
                 Ok::<_, ArrayError>(part.map_or(ViewEntry::Nothing, |part| ViewEntry::Part(value, part)))

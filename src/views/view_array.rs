@@ -223,7 +223,7 @@ impl ViewArray {
 
     /// The codecs of a stored chunk.
     pub(crate) fn chain(&self, stored: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
-        self.array.chain_of(stored, &self.array.grid().shape_of(stored))
+        self.array.chain_for(stored, &self.array.grid().chunk_shape_at(stored))
     }
 
     /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which

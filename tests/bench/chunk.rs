@@ -50,8 +50,11 @@ fn boxed(bencher: Bencher, item_bytes: usize) {
 fn into_a_plane(bencher: Bencher, item_bytes: usize) {
     let chunk = vec![7; bytes(SHAPE.into_iter(), item_bytes)];
     let plane = [range(0, 1, 1), range(0, 64, 1), range(0, 1024, 1)];
-    let window =
-        CopyRegion::packed(&plane, item_bytes).part(&[range(5, 1, 1), range(0, 64, 1), range(0, 64, 1)]);
+    let window = CopyRegion::packed(&plane, item_bytes).with_ranges(&[
+        range(5, 1, 1),
+        range(0, 64, 1),
+        range(0, 64, 1),
+    ]);
     let mut out = vec![0; bytes([64, 1024].into_iter(), item_bytes)];
     bencher.counter(BytesCount::new(64 * 64 * item_bytes)).bench_local(|| {
         assert!(copy_box(black_box(&chunk), &SHAPE, &window, item_bytes, black_box(&mut out)));
@@ -97,7 +100,7 @@ fn transposed(bencher: Bencher, item_bytes: usize) {
 #[divan::bench(args = [2, 4, 8])]
 fn filled(bencher: Bencher, item_bytes: usize) {
     let element: Vec<u8> = (1..).take(item_bytes).collect();
-    let window = CopyRegion::packed(&SHAPE.map(AxisRange::whole), item_bytes);
+    let window = CopyRegion::packed(&SHAPE.map(AxisRange::full), item_bytes);
     let mut out = vec![0; bytes(SHAPE.into_iter(), item_bytes)];
     bencher.counter(BytesCount::new(out.len())).bench_local(|| {
         assert!(fill_box(black_box(&element), &window, black_box(&mut out)));

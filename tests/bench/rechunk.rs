@@ -137,7 +137,7 @@ fn make(folder: &Path, sharded: &CodecChain, target: &CodecChain, coords: [u64; 
     };
     let index = sharding.index_range(size).expect("it has one");
     let index = sharding.decode_index(&read(index), size).expect("it has one");
-    let ranges = coords.map(|at| AxisRange { start: at % per_shard * CHUNK, ..AxisRange::whole(CHUNK) });
+    let ranges = coords.map(|at| AxisRange { start: at % per_shard * CHUNK, ..AxisRange::full(CHUNK) });
     let length = usize::try_from(CHUNK.pow(3)).expect("it is small") * ITEM;
     let mut elements = ElementsMut::fixed(vec![0; length], ITEM);
     let grid = [0; 3].map(|_| ChunkAxis::new(SHARD, INNER));

@@ -103,7 +103,7 @@ async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
     sharded().store(&local, "a").await;
     let counting = Counting::new(local);
     let values = ValueCache::new(16 << 20);
-    let store = values.over("m", Arc::clone(&counting) as SharedStore, CachePolicy::Immutable);
+    let store = values.wrap("m", Arc::clone(&counting) as SharedStore, CachePolicy::Immutable);
     let mut builder = Server::build(Mount::read_only("m", store));
     builder.values = Some(values);
     let (server, admin) = builder.finish_with_admin();

@@ -40,7 +40,7 @@ async fn served(freshness: CachePolicy, sharded: bool) -> (TempDir, Server, Arc<
     let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
     array(1, sharded).store(&local, "a").await;
     let counting = Counting::new(local);
-    let store = ValueCache::new(16 << 20).over("m", Arc::clone(&counting) as SharedStore, freshness);
+    let store = ValueCache::new(16 << 20).wrap("m", Arc::clone(&counting) as SharedStore, freshness);
     let mount = Mount { writable: true, ..Mount::read_only("m", store) };
     (directory, Server::build(mount).finish(), counting)
 }

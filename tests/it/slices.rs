@@ -98,7 +98,7 @@ fn fully_decoded(array: &Array, model: &Model, data_type: &TypeCase) -> Model {
     let mut elements = data_type.fill.repeat(model.shape.iter().product());
     for coords in array.grid().filter(|coords| array.has_other_than_fill(model, coords)) {
         let chunk: Vec<u64> = coords.iter().map(|&coord| coord.try_into().unwrap()).collect();
-        let shape = grid.shape_of(&chunk);
+        let shape = grid.chunk_shape_at(&chunk);
         let start = grid.chunk_ranges(&chunk).unwrap().iter().map(|range| range.start).collect();
         let (start, chain) = (lengths(start), bound(&metadata, &shape));
         let decoded = chain.decode(array.chunk(model, &coords).into()).unwrap();

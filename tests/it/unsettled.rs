@@ -48,7 +48,7 @@ async fn served() -> Vec<(TempDir, Server)> {
         plain.store(&local, "a").await;
         plain.codecs([Shards::of(&[1, 4], &[Codec::Bytes { big: false }]).codec()]).store(&local, "s").await;
         let freshness = if believes_times { CachePolicy::Always } else { CachePolicy::Uncached };
-        let store = ValueCache::new(16 << 20).over("m", local, freshness);
+        let store = ValueCache::new(16 << 20).wrap("m", local, freshness);
         let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish();
         if believes_times {
             unsettle(directory.path());

@@ -102,8 +102,8 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let cpu = state.cpu().clone();
     // Everything is looked at once: that is work for a thread of its own.
     let purged = cpu.run(move || {
-        let forgotten = state.caches().forget(&mount.remembered_as, path.prefix());
-        Purged { forgotten, answers: state.answers().forget() }
+        let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
+        Purged { forgotten, answers: state.answers().purge() }
     });
     Ok(Json(purged.await?))
 }

@@ -159,8 +159,11 @@ impl Prefetch<'_> {
         let mut room = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
         let mut met_bound = false;
         let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
-            let elements =
-                array.grid().shape_of(&coords).iter().fold(1, |all: u64, edge| all.saturating_mul(*edge));
+            let elements = array
+                .grid()
+                .chunk_shape_at(&coords)
+                .iter()
+                .fold(1, |all: u64, edge| all.saturating_mul(*edge));
             if takes_room {
                 let Some(left) = room.checked_sub(elements.saturating_mul(item_bytes)) else {
                     met_bound = true;
@@ -188,8 +191,8 @@ impl Prefetch<'_> {
 
     /// Reads the index of a shard.
     async fn index(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
-        let chain = array.chain_of(&coords, &array.grid().shape_of(&coords))?;
-        let trace = state.reader().trace(array.mount());
+        let chain = array.chain_for(&coords, &array.grid().chunk_shape_at(&coords))?;
+        let trace = state.reader().read_context(array.mount());
         let found =
             state.reader().source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;
         Ok(Loaded { indexes: u64::from(found.value.is_some()), ..Loaded::default() })
@@ -202,7 +205,7 @@ impl Prefetch<'_> {
         let (response_bytes, decoded_bytes, chunks) = (u64::MAX, u64::MAX, u64::MAX);
         let limits = ReadLimits { response_bytes, decoded_bytes, chunks, ..*state.read_limits() };
         let plan = Plan::new(&array, Subset(ranges), &limits)?;
-        let trace = state.reader().trace(array.mount());
+        let trace = state.reader().read_context(array.mount());
         let snapshot = state.reader().snapshot(&plan, &trace).await?;
         if snapshot.versions().all(|version| version.is_none()) {
             return Ok(Loaded::default());

@@ -229,7 +229,7 @@ impl ElementsRequest {
         plan: &Plan,
     ) -> Result<ElementsResponse, ElementsError> {
         let limit = state.options().whole_bytes;
-        let trace = state.reader().trace(self.array.mount());
+        let trace = state.reader().read_context(self.array.mount());
         // What has to be read in any case is read at once. Whatever may need no element looks first.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
@@ -238,9 +238,9 @@ impl ElementsRequest {
         } else {
             (state.reader().lookup_versions(plan, &trace).await?, self.started.elapsed())
         };
-        trace.planned_in(planned);
+        trace.set_plan_time(planned);
         let version = self.version(&snapshot);
-        let chunks = snapshot.chunks_read();
+        let chunks = snapshot.chunk_versions();
         let mut whole = None;
         let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
             Verdict::Failed => {
@@ -395,7 +395,7 @@ impl ElementsRequest {
                 async move {
                     let begun = Instant::now();
                     let part = cpu.run(move || conversion.convert(part)).await?;
-                    trace.encoded_since(begun);
+                    trace.add_encode_time(begun);
                     let within =
                         |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                     let length = part.len();
@@ -425,7 +425,7 @@ impl ElementsRequest {
                 writer.write(&part, &mut text).map(|()| (writer, text))
             });
             (writer, text) = written.await.map_err(ArrayError::from)??;
-            trace.encoded_since(begun);
+            trace.add_encode_time(begun);
             check_length(&text, limit)?;
         }
         let begun = Instant::now();
@@ -436,7 +436,7 @@ impl ElementsRequest {
             Ok::<_, RenderError>(text)
         });
         let text = finished.await.map_err(ArrayError::from)??;
-        trace.encoded_since(begun);
+        trace.add_encode_time(begun);
         check_length(&text, limit)?;
         let length = HeaderValue::from(text.len());
         let whole = (*method == Method::GET).then(|| Bytes::from(text));
@@ -487,9 +487,9 @@ fn contents_of(
     let heading = (rendering.header && rendering.style.format == Format::Csv).then(|| {
         let name = rendering.fields.as_deref().unwrap_or_else(|| array.path().name());
         let name = if name.is_empty() { array.mount() } else { name }.to_owned();
-        let whole = |length: &u64| AxisRange::whole(*length);
+        let whole = |length: &u64| AxisRange::full(*length);
         let columns = inner.last().map(whole).or_else(|| kept().next_back().copied());
-        Heading { name, columns: columns.unwrap_or(AxisRange::whole(1)) }
+        Heading { name, columns: columns.unwrap_or(AxisRange::full(1)) }
     });
     let shape = [&subset.shape(), inner].concat();
     ResultSchema { data_type: conversion.data_type().clone(), shape, dimension_names, heading }

@@ -21,7 +21,7 @@ impl Broken {
     pub(crate) fn of(state: &AppState, error: &ElementsError) -> Option<Self> {
         let whole_bytes = state.options().whole_bytes;
         Some(match error {
-            ElementsError::Array(ArrayError::TooLarge { what, asked, limit }) => {
+            ElementsError::Array(ArrayError::TooLarge { what, requested: asked, limit }) => {
                 let setting = match *what {
                     "decoded chunks" => "read.chunks",
                     "decoded bytes" => "read.decoded_bytes",

@@ -180,7 +180,7 @@ async fn metadata(
         };
         Ok(Some(cpu.run_document(bytes, make).await?))
     });
-    let made = target.opener.text(&target.path, &form, versions, making).await?;
+    let made = target.opener.rendered_text(&target.path, &form, versions, making).await?;
     made.ok_or_else(|| Problem::from_class(ErrorClass::NotFound))
 }
 

@@ -111,7 +111,7 @@ pub(crate) async fn post_vectors(
 fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
     let mount = target.mount.name.as_str().into();
     VectorContext {
-        read_context: state.reader().trace(&mount),
+        read_context: state.reader().read_context(&mount),
         mount,
         opener: target.opener.clone(),
         reader: state.reader().clone(),

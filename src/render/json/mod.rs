@@ -101,7 +101,7 @@ impl JsonWriter {
 impl Writer for JsonWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let data_type = self.data_type.clone();
-        elements.try_each(&data_type, |element| self.write_one(element, out))
+        elements.try_for_each(&data_type, |element| self.write_one(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {

@@ -196,7 +196,7 @@ impl CellArray {
         if metadata.data_type != DataType::UInt8 || metadata.shape.len() != 1 {
             return Err(wrong_node(&self.path, "a chunk is not a one-dimensional array of bytes"));
         }
-        let whole = Subset::whole(&metadata.shape);
+        let whole = Subset::full(&metadata.shape);
         let payload = context.read_elements(&array, whole).await?.into_bytes();
         Ok(Some(payload).filter(|payload| !payload.is_empty()))
     }
@@ -222,7 +222,7 @@ impl CellArray {
     fn dense_ranges(&self, array: &Array, cell: &[u64]) -> Vec<AxisRange> {
         let shape = &array.metadata().shape;
         let one = cell.iter().map(|&start| AxisRange { start, count: 1, step: 1, keep: true });
-        let rest = shape.iter().skip(self.dims).map(|&length| AxisRange::whole(length));
+        let rest = shape.iter().skip(self.dims).map(|&length| AxisRange::full(length));
         one.chain(rest).collect()
     }
 

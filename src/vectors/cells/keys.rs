@@ -90,7 +90,7 @@ impl CellArray {
         let key = array.stored_key(&chunk_coords(array, &cell))?;
         let (source, chain) = (context.reader.source(), array.first_chain());
         let found = source.fetch_or_lookup(&key, chain, &context.read_context).await?;
-        let index = match (found.value, found.part) {
+        let index = match (found.value, found.data) {
             (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;

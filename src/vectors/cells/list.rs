@@ -157,7 +157,7 @@ impl CellArray {
         let chain = array.first_chain();
         let key = array.stored_key(shard)?;
         let found = context.reader.source().fetch_or_lookup(&key, chain, &context.read_context).await?;
-        let index = match (found.value, found.part) {
+        let index = match (found.value, found.data) {
             (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;

@@ -63,7 +63,7 @@ impl Chunk {
     /// Failures of the store.
     pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let reader = shared.reader();
-        let snapshot = reader.lookup_versions(&self.plan, &reader.trace(&self.name.mount)).await?;
+        let snapshot = reader.lookup_versions(&self.plan, &reader.read_context(&self.name.mount)).await?;
         Ok(self.version(&snapshot).map(|version| info(0, version)))
     }
 
@@ -85,7 +85,7 @@ impl Chunk {
     }
 
     async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<EncodedChunk, ArrayError> {
-        let trace = shared.reader().trace(&self.name.mount);
+        let trace = shared.reader().read_context(&self.name.mount);
         let look = || -> BoxFuture<'_, _> {
             Box::pin(async { Ok(self.version(&shared.reader().lookup_versions(&self.plan, &trace).await?)) })
         };
@@ -110,7 +110,7 @@ impl Chunk {
         let _turn = shared.room().encoder(self.rechunked.working_bytes()).await;
         let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
         let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
-        trace.encoded_since(start);
+        trace.add_encode_time(start);
         let failed = |source| ArrayError::ChunkCodecs {
             path: self.named.path.clone(),
             coords: self.named.coords.clone(),

@@ -155,7 +155,7 @@ impl Rechunked {
             ElementsMut::fixed(items, item_bytes)
         };
         let mut whole = whole.filled_with(fill_value.as_bytes()).map_err(failed)?;
-        let ranges: Vec<AxisRange> = self.chunk_shape.iter().map(|&edge| AxisRange::whole(edge)).collect();
+        let ranges: Vec<AxisRange> = self.chunk_shape.iter().map(|&edge| AxisRange::full(edge)).collect();
         let first: Vec<ChunkAxis> =
             self.chunk_shape.iter().zip(shape).map(|(&edge, &count)| ChunkAxis::new(edge, count)).collect();
         if let Some((_, window)) = CopyRegion::packed(&ranges, item_bytes).split_by_chunks(&first).next() {

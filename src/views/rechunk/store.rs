@@ -252,7 +252,7 @@ impl RechunkStore {
             };
             Ok(cpu.run_document(bytes, make).await?)
         });
-        let made = self.opener().text(&path, &form, versions, making).await.map_err(failed)?;
+        let made = self.opener().rendered_text(&path, &form, versions, making).await.map_err(failed)?;
         Ok(made.map_or(RechunkEntry::Nothing, |(text, version)| RechunkEntry::made(text, version)))
     }
 

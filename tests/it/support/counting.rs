@@ -294,7 +294,7 @@ impl ChunkSource for CountingSource {
         trace: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
         let found = self.inner.fetch_or_lookup(key, chain, trace).await?;
-        if matches!(found.part, ChunkData::Elements(_)) {
+        if matches!(found.data, ChunkData::Elements(_)) {
             *self.decodes.lock().unwrap().entry((key.key.to_string(), 0)).or_default() += 1;
         }
         Ok(found)

@@ -254,7 +254,7 @@ impl ServerBuilder {
             reader: Reader::new(Arc::new(source), cpu.clone()),
             cpu,
             memo: Arc::new(nodes),
-            answers_bytes: self.cache.answers_bytes(),
+            answers_bytes: self.cache.response_bytes(),
             encoded,
             caches,
             read: self.read,
