@@ -21,8 +21,9 @@
 use std::io::Write as _;
 
 use super::json::{longest_text, write_element};
+use super::size::check_bytes;
 use super::value::Value;
-use super::{NanMode, RenderError, ResultSchema, Writer, check_bytes};
+use super::{NanMode, RenderError, ResultSchema, Writer};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 

@@ -1,7 +1,8 @@
 //! Dates as text (ISO 8601, "Date and time representations"), exact for every `numpy.datetime64` there is.
 //!
 //! The calendar is the proleptic Gregorian one and a day has 86 400 seconds, as numpy has it; there are no time
-//! zones. All arithmetic is in 128 bits, which hold every product of an `int64`, a scale factor and a unit.
+//! zones. All arithmetic is in 128 bits, which hold every product of an `int64`, a scale factor and a unit. The crate
+//! `jiff` is not used because its years end at -9999 and 9999, and numpy's do not.
 
 use std::fmt::{self, Write as _};
 

@@ -4,7 +4,8 @@
 //! end of an element for filling: an element that ends in one is refused rather than shortened. Arrays of any length
 //! would be pickled objects, which are never written.
 
-use super::{RenderError, ResultSchema, Writer, check_bytes, npy};
+use super::size::check_bytes;
+use super::{RenderError, ResultSchema, Writer, npy};
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
 

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use super::kind::ViewKind;
 use super::nodes::{Nodes, StoredArray};
-use super::view::ViewKind;
 use super::view_array::{Scope, ViewArray};
 use crate::array::{Declared, DeclaredArrays};
 use crate::chunk::ChunkCoords;

@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
+use super::kind::ViewKind;
 use super::placeholder::placeholder_metadata;
 use super::plain;
-use super::view::ViewKind;
 use super::view_array::Shape;
 use crate::chunk::ChunkGrid;
 use crate::codec::{CodecChain, CodecLimits};

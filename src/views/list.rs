@@ -7,17 +7,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::stream::{self, BoxStream, Peekable, Stream, StreamExt, TryStreamExt};
+use futures::stream::{self, Peekable, Stream, StreamExt, TryStreamExt};
 
 use super::dependent_set::DependentSet;
-use super::listing_segment::{ListingSegment, Sorter};
+use super::listing_segment::{Entries, ListingSegment, Sorter};
 use super::order::Wanted;
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};
-
-/// Listed keys, in their order.
-pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 /// The keys and prefixes directly under a prefix, after a text.
 pub(super) fn list_dir(view: ViewStore, prefix: StorePrefix, after: String) -> DirEntries {

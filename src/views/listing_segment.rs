@@ -9,12 +9,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use futures::stream::TryStreamExt;
+use futures::stream::{BoxStream, TryStreamExt};
 
 use super::dependent_set::DependentSet;
 use super::error::{ViewError, failed};
 use super::geometry::Place;
-use super::list::{Entries, list_prefix};
 use super::order::{StoredChunks, Walk, Wanted};
 use super::view::{TRIES, ViewStore, part_info};
 use super::view_array::ViewArray;
@@ -22,7 +21,10 @@ use crate::array::{ArrayError, ReadContext, StoredKey};
 use crate::chunk::ChunkCoords;
 use crate::cpu::DropOnPool;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ListEntry, Reservation, StoreError, ValueInfo};
+use crate::store::{ListEntry, Reservation, Store, StoreError, ValueInfo};
+
+/// Listed keys, in their order.
+pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 /// Stored chunks of one family that are listed at most.
 const MOST_STORED: usize = 4 << 20;
@@ -123,7 +125,7 @@ impl Sorter {
         for node in nodes.into_iter().filter(|node| self.wanted.has_below(node)) {
             // What keys have been found below is a prefix.
             let Ok(prefix) = StorePrefix::parse(node) else { continue };
-            let entries = list_prefix(view.clone(), prefix, None);
+            let entries = view.list_prefix(&prefix, None);
             sources.push(Source { from: node.to_owned(), what: What::Nested(entries) });
         }
         let (view, trace, walks) = (view.clone(), view.trace(), DropOnPool::new(walks, view.cpu()));

@@ -14,6 +14,7 @@ mod dependent_set;
 mod document;
 mod error;
 mod geometry;
+mod kind;
 mod list;
 mod listing_segment;
 mod nodes;
@@ -22,9 +23,13 @@ mod placeholder;
 mod plain;
 pub mod rechunk;
 mod spelling;
+mod store;
+#[cfg(test)]
+mod test_arrays;
 mod unshard;
 mod view;
 mod view_array;
 
 pub use error::ViewError;
-pub use view::{ViewKind, ViewStore};
+pub use kind::ViewKind;
+pub use view::ViewStore;

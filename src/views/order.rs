@@ -171,7 +171,7 @@ impl Walk {
 mod tests {
     use super::*;
     use crate::store::Version;
-    use crate::views::view_array::tests::shown;
+    use crate::views::test_arrays::shown;
 
     fn stored<const N: usize>(chunks: &[[u64; N]]) -> StoredChunks {
         let info = ValueInfo { size: 1, version: Version::strong("v"), modified: None };

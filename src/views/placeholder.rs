@@ -31,7 +31,7 @@ fn unknown_codecs(
         && codecs.iter().all(|(name, _)| name == TRANSPOSE)
         && let Some(Value::Array(inner)) = configuration.get("codecs")
     {
-        let inner = crate::views::placeholder::unknown_codecs(inner.iter().map(named).collect(), data_type);
+        let inner = unknown_codecs(inner.iter().map(named).collect(), data_type);
         let document = inner
             .into_iter()
             .map(|(name, configuration)| json!({ "name": name, "configuration": configuration }));

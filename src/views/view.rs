@@ -5,18 +5,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 
 use super::dependent_set::{DependentSet, KeyMatch};
 use super::document::Changes;
 use super::error::failed;
 use super::geometry::Place;
-use super::list;
+use super::kind::ViewKind;
 use super::nodes::{Nodes, StoredArray};
 use super::view_array::ViewArray;
 use crate::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, NodeOpener, ReadContext, StoredValue};
@@ -25,8 +22,8 @@ use crate::cpu::ComputePool;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueBody, ValueInfo, Version,
+    ByteRange, ListEntry, MemoryBudget, Reservation, SharedStore, StoreError, Value, ValueBody, ValueInfo,
+    Version,
 };
 
 /// A shard that changes while it is read is read anew this often.
@@ -40,26 +37,6 @@ const SHORT_BYTES: u64 = 256 << 10;
 
 /// The documents of v3.
 const ZARR_JSON: &str = "zarr.json";
-
-/// What a view changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewKind {
-    /// What clients in use cannot open is shown as what they can.
-    Plain,
-    /// The same, and sharded arrays are shown as arrays of their inner chunks.
-    Unshard,
-}
-
-impl ViewKind {
-    /// The kind as a stable word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Unshard => "unshard",
-        }
-    }
-}
 
 /// A view of the store of one mount. Clones share what they remember.
 #[derive(Clone, Debug)]
@@ -75,7 +52,7 @@ pub struct ViewStore {
 }
 
 /// What a key of a view is.
-enum ViewEntry {
+pub(super) enum ViewEntry {
     /// Nothing.
     Nothing,
     /// What was made or read here, whole.
@@ -108,6 +85,11 @@ impl ViewStore {
             gate,
             room: None,
         }
+    }
+
+    /// The same view for one request, with the request's room.
+    pub(super) fn with_room(&self, room: &Arc<dyn MemoryBudget>) -> Self {
+        Self { room: Some(Arc::clone(room)), ..self.clone() }
     }
 
     /// The store below.
@@ -186,7 +168,7 @@ impl ViewStore {
     }
 
     /// What a key is.
-    async fn shows(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
+    pub(super) async fn shows(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
         match key.name() {
             ZARR_JSON => return self.document(key).await,
             ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(ViewEntry::Stored(key.clone())),
@@ -318,7 +300,7 @@ impl ViewStore {
     }
 
     /// A range of a part of a stored value.
-    async fn read_part(
+    pub(super) async fn read_part(
         value: &StoredValue,
         part: &Range<u64>,
         range: ByteRange,
@@ -365,87 +347,4 @@ pub(super) fn resolve(
         return Err(StoreError::VersionChanged);
     }
     range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { size: info.size })
-}
-
-#[async_trait]
-impl Store for ViewStore {
-    fn kind(&self) -> StoreKind {
-        self.below().kind()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
-    }
-
-    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        Ok(match self.shows(key).await? {
-            ViewEntry::Nothing => None,
-            ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => Some(info),
-            ViewEntry::Stored(key) => self.below().head(&key).await?,
-            ViewEntry::Part(value, part) => Some(part_info(&value.info, &part)),
-        })
-    }
-
-    async fn get(
-        &self,
-        key: &StoreKey,
-        range: ByteRange,
-        if_match: Option<&Version>,
-    ) -> Result<Option<Value>, StoreError> {
-        for _ in 0..TRIES {
-            let (value, part) = match self.shows(key).await? {
-                ViewEntry::Nothing => return Ok(None),
-                ViewEntry::Unchanged(info) => {
-                    if if_match.is_some_and(|version| *version != info.version) {
-                        return Err(StoreError::VersionChanged);
-                    }
-                    let found = self.below().get(key, range, info.version.pin()).await;
-                    match found {
-                        Ok(Some(value)) if value.info.version == info.version => return Ok(Some(value)),
-                        // It may be shown otherwise by now, or be no longer there.
-                        Ok(_) | Err(StoreError::VersionChanged) => {}
-                        Err(error) => return Err(error),
-                    }
-                    if if_match.is_some() {
-                        return Err(StoreError::VersionChanged);
-                    }
-                    continue;
-                }
-                ViewEntry::Stored(key) => return self.below().get(&key, range, if_match).await,
-                ViewEntry::Bytes(bytes, info) => {
-                    let range = resolve(&info, range, if_match)?;
-                    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-                    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
-                    return Ok(Some(Value { info, range, body }));
-                }
-                ViewEntry::Part(value, part) => (value, part),
-            };
-            match Self::read_part(&value, &part, range, if_match).await {
-                // Between index and data; what is asked for may still be there, or no longer.
-                Err(StoreError::VersionChanged) if if_match.is_none() => {}
-                read => return read.map(Some),
-            }
-        }
-        Err(StoreError::VersionChanged)
-    }
-
-    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
-    }
-
-    fn list_prefix(
-        &self,
-        prefix: &StorePrefix,
-        after: Option<&StoreKey>,
-    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
-    }
-
-    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.below().check().await
-    }
 }

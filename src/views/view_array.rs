@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::geometry::{Geometry, Place};
-use super::view::ViewKind;
+use super::kind::ViewKind;
 use super::{plain, unshard};
 use crate::array::{Array, ArrayError, ChunkSource, ReadContext, StoredValue};
 use crate::chunk::{ChunkCoords, ChunkGrid, ChunkKeyEncoding};
@@ -256,55 +256,11 @@ impl ViewArray {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::codec::CodecLimits;
-    use crate::cpu::{ComputePool, ComputePoolOptions};
-    use crate::metadata::v3::V3Node;
-    use crate::metadata::{MetadataLimits, v3};
-    use crate::store::{StoreOptions, open};
-
-    /// An array of bytes at `a`, whose chunks are shown as the view without shards does, with keys of `default` whatever
-    /// they are stored under, if that is asked for.
-    pub(in crate::views) fn shown(
-        shape: &[u64],
-        chunk_shape: &[u64],
-        inner_shape: Option<&[u64]>,
-        encoding: (&str, &str),
-        is_rebased: bool,
-    ) -> ViewArray {
-        let sharding = json!([{"name": "sharding_indexed", "configuration": {
-            "chunk_shape": inner_shape, "codecs": ["bytes"],
-            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        }}]);
-        let document = json!({
-            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
-            "chunk_key_encoding": {"name": encoding.0, "configuration": {"separator": encoding.1}},
-            "codecs": if inner_shape.is_some() { sharding } else { json!(["bytes"]) },
-        });
-        let Ok(V3Node::Array(metadata)) =
-            v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())
-        else {
-            panic!("{document}")
-        };
-        let options = StoreOptions::default();
-        let store =
-            open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
-        let path = NodePath::parse("a").unwrap();
-        let limits = CodecLimits::default();
-        let array = Array::bind("m".into(), store, path.clone(), Arc::new(metadata), &limits).unwrap();
-        let geometry = Geometry::unsharded(array.grid(), array.first_chain());
-        let geometry = geometry.unwrap_or_else(|| Geometry::whole(array.grid()));
-        let shape = if is_rebased {
-            Shape::rebased(geometry)
-        } else {
-            Shape::with_keys(&array.metadata().chunk_key_encoding, geometry)
-        };
-        ViewArray { path, array: Arc::new(array), shape: Arc::new(shape) }
-    }
+    use crate::views::test_arrays::shown;
 
     #[test]
     fn rebased_keys_are_those_of_the_default_encoding() {

@@ -19,9 +19,10 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{DataType as ArrowType, TimeUnit as ArrowUnit};
 use half::{bf16, f16};
 
-use super::super::RenderError;
 use super::types;
 use crate::metadata::{DataType, StructType, TimeStep, utf32_text, without_padding};
+use crate::render::RenderError;
+use crate::render::size::check_bytes;
 
 /// The most bytes of the texts of one batch: places among them have 32 bits.
 const MOST_TEXT_BYTES: usize = i32::MAX as usize;
@@ -145,7 +146,7 @@ fn structs(structure: &StructType, items: &[u8]) -> Result<ArrayRef, RenderError
 }
 
 fn check_text_bytes(bytes: usize) -> Result<(), RenderError> {
-    super::check_bytes(bytes as u64, MOST_TEXT_BYTES as u64)
+    check_bytes(bytes as u64, MOST_TEXT_BYTES as u64)
 }
 
 fn numbers<T: ArrowPrimitiveType, const N: usize>(

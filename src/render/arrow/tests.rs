@@ -1,15 +1,19 @@
 //! What the format's own reader reads of a stream.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Float32Type, Int16Type, Int64Type, TimestampMillisecondType, UInt8Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{DataType as ArrowType, TimeUnit as ArrowUnit};
+use arrow_schema::{DataType as ArrowType, SchemaRef, TimeUnit as ArrowUnit};
 
 use super::*;
-use crate::metadata::{SmallFloat, TimeUnit};
+use crate::chunk::Elements;
+use crate::metadata::{DataType, SmallFloat, TimeUnit};
+use crate::render::RenderError;
 use crate::render::test_elements::{contents, fixed, step, structure, subarray, variable, written};
 
 fn batches(data_type: &DataType, shape: &[u64], parts: &[Elements]) -> (SchemaRef, Vec<RecordBatch>) {

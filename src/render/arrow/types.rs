@@ -26,8 +26,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType as ArrowType, Field, Fields, TimeUnit as ArrowUnit};
 use serde_json::json;
 
-use super::super::{RenderError, ResultSchema};
 use crate::metadata::{DataType, StructType, TimeStep, TimeUnit};
+use crate::render::size::product;
+use crate::render::{RenderError, ResultSchema};
 
 /// The name of what a list holds, as other implementations call it.
 const ITEM: &str = "item";
@@ -91,7 +92,7 @@ pub(super) fn column(
     if let (Some(names), Some(tensor)) = (names, tensor.as_object_mut()) {
         tensor.insert("dim_names".to_owned(), json!(names));
     }
-    let list = Field::new(name, list_of(item, super::product(inner))?, false);
+    let list = Field::new(name, list_of(item, product(inner))?, false);
     Ok(list.with_metadata(extension("arrow.fixed_shape_tensor", tensor.to_string())))
 }
 

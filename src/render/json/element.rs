@@ -16,11 +16,10 @@
 
 use std::io::Write as _;
 
-use super::NanMode;
 use crate::metadata::{DataType, Field, StructType};
-use crate::render::RenderError;
 use crate::render::date::Date;
 use crate::render::value::{Float, Value};
+use crate::render::{NanMode, RenderError};
 
 /// The longest text of one element.
 pub(in crate::render) fn longest_text(data_type: &DataType) -> u64 {

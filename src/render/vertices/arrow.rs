@@ -13,9 +13,9 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef};
 use serde_json::json;
 
-use super::super::RenderError;
-use super::super::arrow::fixed;
-use super::codes;
+use super::codes::codes;
+use crate::render::RenderError;
+use crate::render::arrow::fixed;
 use crate::vectors::{Batch, Column, Schema};
 
 /// The name of what a list holds, as other implementations call it.

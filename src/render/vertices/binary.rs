@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::name_of;
 use crate::vectors::{Batch, Schema};
 
 /// What columns begin at a multiple of.
@@ -117,7 +116,7 @@ impl BinaryVertices {
     fn parts(self) -> Vec<Part> {
         let Schema { columns, kind, axes, coordinates, attributes, .. } = &*self.schema;
         let own = [
-            (columns.position, "position", name_of(kind), axes.len(), self.positions),
+            (columns.position, "position", kind.name(), axes.len(), self.positions),
             (columns.chunk, "chunk", "int64".to_owned(), *coordinates, self.chunks),
             (columns.row, "row", "uint32".to_owned(), 1, self.numbers),
             (columns.fragment, "fragment", "uint32".to_owned(), 1, self.fragments),
@@ -134,7 +133,7 @@ impl BinaryVertices {
             });
         let values = attributes.iter().zip(self.attributes).map(|(column, bytes)| Part {
             name: column.name.clone(),
-            kind: name_of(&column.kind),
+            kind: column.kind.name(),
             width: column.width,
             bytes,
             categories: column.categories.clone(),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::json::write_element;
-use super::super::{NanMode, RenderError};
-use super::codes;
+use super::codes::codes;
 use crate::metadata::DataType;
+use crate::render::json::write_element;
+use crate::render::{NanMode, RenderError};
 use crate::vectors::{Batch, Column, Schema};
 
 /// Gathers the members, to be written whole.

@@ -6,23 +6,11 @@
 
 mod arrow;
 mod binary;
+mod codes;
+mod format;
 mod json;
 
 pub use arrow::ArrowVertices;
 pub use binary::BinaryVertices;
+pub use format::VertexFormat;
 pub use json::JsonVertices;
-
-use crate::metadata::DataType;
-use crate::vectors::Column;
-
-/// The category that each code stands for, of codes of any integer type; `None` for a code that stands for none.
-fn codes(column: &Column, values: &[u8]) -> Vec<Option<usize>> {
-    let known = column.categories.as_ref().map_or(0, |categories| categories.len());
-    let numbers = crate::vectors::payload::integers(values, &column.kind);
-    numbers.iter().map(|&code| usize::try_from(code).ok().filter(|&code| code < known)).collect()
-}
-
-/// A type's name.
-fn name_of(kind: &DataType) -> String {
-    kind.name()
-}

@@ -14,12 +14,12 @@ use sha2::{Digest, Sha256};
 
 use super::named::NamedChunk;
 use super::rechunked::Rechunked;
-use super::store::{RechunkStore, Rechunker};
+use super::rechunker::Rechunker;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
-use crate::store::{StoreError, ValueInfo, Version};
-use crate::views::error::{ViewError, failed};
+use crate::store::{ValueInfo, Version};
+use crate::views::error::ViewError;
 use crate::views::view::TRIES;
 
 /// What is made, and by which rules: another release may make other bytes.
@@ -33,30 +33,32 @@ pub(super) struct Chunk {
     named: NamedChunk,
 }
 
-impl RechunkStore {
-    /// The chunk that a key names, if it is in the array.
+impl Chunk {
+    /// The chunk that a key names in a rechunked array; `None` if it is not in the array.
     ///
     /// # Errors
-    /// What it takes is over the limits, or no chunks are made of this array.
-    pub(super) fn chunk(&self, named: NamedChunk) -> Result<Option<Chunk>, StoreError> {
-        let rechunked = self.rechunked(&named.path, &named.opened)?;
+    /// [`ArrayError`] if what it takes is over the limits.
+    pub(super) fn new(
+        shared: &Rechunker,
+        recipe: Arc<str>,
+        rechunked: Rechunked,
+        named: NamedChunk,
+    ) -> Result<Option<Self>, ArrayError> {
         let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
-        let limits = self.shared().limits();
+        let limits = shared.limits();
         // All of it is needed at once.
         let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
-        let plan = Plan::new(rechunked.array(), subset, &read).map_err(failed)?;
+        let plan = Plan::new(rechunked.array(), subset, &read)?;
         let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
         let name = EncodedKey {
-            mount: Arc::clone(self.shared().mount()),
+            mount: Arc::clone(shared.mount()),
             path: named.path.clone(),
-            recipe: Arc::clone(self.recipe_text()),
+            recipe,
             coords: named.coords.clone(),
         };
-        Ok(Some(Chunk { name, rechunked: Arc::new(rechunked), plan, named }))
+        Ok(Some(Self { name, rechunked: Arc::new(rechunked), plan, named }))
     }
-}
 
-impl Chunk {
     /// The version of the chunk, and no size; `None` if nothing is stored of it.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures::future::ready;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
-use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
+use super::view::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
 use crate::array::ArrayError;
 use crate::chunk::ChunkAxis;
 use crate::cpu::DropOnPool;

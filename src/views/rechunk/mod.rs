@@ -14,9 +14,12 @@ mod document_v3;
 mod list;
 mod named;
 mod rechunked;
+mod rechunker;
 mod spec;
 mod store;
+mod view;
 
 pub use budget::RechunkBudget;
+pub use rechunker::{RechunkLimits, Rechunker};
 pub use spec::{RechunkSpec, RechunkSpecError};
-pub use store::{RechunkLimits, RechunkStore, Rechunker};
+pub use view::RechunkStore;
