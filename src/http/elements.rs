@@ -53,23 +53,21 @@ const COSTLY: u64 = 16;
 const RENDERING: &[u8] = b"zarrd elements 2";
 
 /// The formats elements are answered in; the first is the default.
-pub(super) const OFFERS: &[Offer] = &[
-    Offer { name: "bytes", media_type: "application/octet-stream" },
-    Offer { name: "npy", media_type: "application/x-npy" },
-    Offer { name: "json", media_type: "application/json" },
-    Offer { name: "csv", media_type: "text/csv" },
-    Offer { name: "arrow", media_type: "application/vnd.apache.arrow.stream" },
-];
-
-/// The format that an offer is.
-pub(super) fn format_from_offer(offer: Offer) -> Format {
-    match offer.name {
-        "npy" => Format::Npy,
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        "arrow" => Format::Arrow,
-        _ => Format::Bytes,
+pub(super) const OFFERS: &[Offer] = &{
+    let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
+    let mut at = 0;
+    while at < offers.len() {
+        let format = Format::ALL[at];
+        offers[at] = Offer { name: format.name(), media_type: format.media_type() };
+        at += 1;
     }
+    offers
+};
+
+/// The format that an offer names.
+pub(super) fn format_from_offer(offer: Offer) -> Format {
+    // Every offer is one of `Format::ALL`, whose first is the default.
+    Format::from_name(offer.name).unwrap_or(Format::ALL[0])
 }
 
 /// How elements are written.
