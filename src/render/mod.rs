@@ -11,10 +11,10 @@ mod date;
 mod error;
 mod format;
 mod json;
+mod length_prefixed;
 pub mod npy;
 mod npy_text;
 mod output;
-mod packed;
 mod schema;
 mod size;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::arrow::{self, ArrowWriter};
 use super::csv::{self, CsvWriter};
 use super::json::{JsonWriter, json_bytes_estimate};
+use super::length_prefixed::PackedWriter;
 use super::npy_text::NpyTextWriter;
-use super::packed::PackedWriter;
 use super::{Format, FormatOptions, RenderError, ResultSchema, Writer};
 
 impl ResultSchema {

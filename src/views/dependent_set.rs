@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::kind::ViewKind;
-use super::nodes::{Nodes, StoredArray};
+use super::node_finder::{Nodes, StoredArray};
 use super::view_array::{Scope, ViewArray};
 use crate::array::{Declared, DeclaredArrays};
 use crate::chunk::ChunkCoords;

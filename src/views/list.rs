@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, Peekable, Stream, StreamExt, TryStreamExt};
 
+use super::chunk_walk::Wanted;
 use super::dependent_set::DependentSet;
 use super::listing_segment::{Entries, ListingSegment, Sorter};
-use super::order::Wanted;
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use futures::stream::{BoxStream, TryStreamExt};
 
+use super::chunk_walk::{StoredChunks, Walk, Wanted};
 use super::dependent_set::DependentSet;
 use super::error::{ViewError, failed};
 use super::geometry::Place;
-use super::order::{StoredChunks, Walk, Wanted};
 use super::view::{TRIES, ViewStore, part_info};
 use super::view_array::ViewArray;
 use crate::array::{ArrayError, ReadContext, StoredKey};

@@ -10,6 +10,8 @@
 //! indexes, and nothing encoded: chunks are the stored bytes. Only [`rechunk`] decodes and encodes. Routes are not this
 //! room's business.
 
+mod chunk_walk;
+mod client_names;
 mod dependent_set;
 mod document;
 mod error;
@@ -17,12 +19,10 @@ mod geometry;
 mod kind;
 mod list;
 mod listing_segment;
-mod nodes;
-mod order;
+mod node_finder;
 mod placeholder;
 mod plain;
 pub mod rechunk;
-mod spelling;
 mod store;
 #[cfg(test)]
 mod test_arrays;

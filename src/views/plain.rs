@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::spelling::spell_elements;
+use super::client_names::spell_elements;
 use crate::metadata::dependents::is_declaration;
 use crate::metadata::{ChunkKeyEncodingMetadata, DataType, spell_out_codecs};
 

@@ -14,7 +14,7 @@ use super::document::Changes;
 use super::error::failed;
 use super::geometry::Place;
 use super::kind::ViewKind;
-use super::nodes::{Nodes, StoredArray};
+use super::node_finder::{Nodes, StoredArray};
 use super::view_array::ViewArray;
 use crate::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, NodeOpener, ReadContext, StoredValue};
 use crate::codec::CodecLimits;

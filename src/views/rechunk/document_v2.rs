@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::rechunked::{ARRAY_DIMENSIONS, Rechunked, filter};
+use super::rechunked_array::{ARRAY_DIMENSIONS, Rechunked, filter};
 use crate::metadata::{ArrayMetadata, Attributes};
 
 /// The `.zarray`; `None` if v2 has no word for the elements' type.

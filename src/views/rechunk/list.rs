@@ -22,7 +22,7 @@ use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, Reservation, Store, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
-use crate::views::nodes::StoredArray;
+use crate::views::node_finder::StoredArray;
 
 /// Chunks that are made side by side for a listing.
 const TOGETHER: usize = 4;
@@ -248,7 +248,7 @@ impl Chunks {
 
     /// The chunks of the array at a path.
     async fn of(store: &RechunkStore, path: NodePath) -> Result<Self, StoreError> {
-        let Some(opened) = super::named::node(store.opener(), &path).await.map_err(failed)? else {
+        let Some(opened) = super::resolve_key::node(store.opener(), &path).await.map_err(failed)? else {
             return Ok(Self::none(store, path));
         };
         let rechunked = match store.rechunked(&path, &opened) {
@@ -409,5 +409,5 @@ fn overlap(coord: u64, stored: &ChunkAxis, shown: &ChunkAxis) -> Option<RangeInc
 /// The numbers of a prefix such as `0/12/`.
 fn numbers(below: &str) -> Option<Vec<u64>> {
     let Some(numbers) = below.strip_suffix('/') else { return below.is_empty().then(Vec::new) };
-    numbers.split('/').map(super::named::number).collect()
+    numbers.split('/').map(super::resolve_key::number).collect()
 }

@@ -7,14 +7,14 @@
 //! asked for by name.
 
 mod budget;
-mod chunk;
 mod chunk_shape;
+mod derived_chunk;
 mod document_v2;
 mod document_v3;
 mod list;
-mod named;
-mod rechunked;
+mod rechunked_array;
 mod rechunker;
+mod resolve_key;
 mod spec;
 mod store;
 mod view;

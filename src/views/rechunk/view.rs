@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::chunk::Chunk;
-use super::named::NamedChunk;
-use super::rechunked::Rechunked;
+use super::derived_chunk::Chunk;
+use super::rechunked_array::Rechunked;
 use super::rechunker::Rechunker;
+use super::resolve_key::NamedChunk;
 use super::spec::RechunkSpec;
-use super::{document_v2, document_v3, named};
+use super::{document_v2, document_v3, resolve_key};
 use crate::array::{ArrayError, NodeOpener, OpenNode};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
@@ -23,7 +23,7 @@ use crate::store::{
     ValueInfo, Version,
 };
 use crate::views::error::{ViewError, failed};
-use crate::views::nodes::{Nodes, StoredArray};
+use crate::views::node_finder::{Nodes, StoredArray};
 use crate::views::view::resolve;
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
@@ -133,7 +133,7 @@ impl RechunkStore {
         if matches!(key.name(), ZARR_JSON | ZARRAY | ZGROUP | ZATTRS | ZMETADATA) {
             return self.document(key).await;
         }
-        if let Some(named) = named::chunk(self.opener(), key).await.map_err(failed)? {
+        if let Some(named) = resolve_key::chunk(self.opener(), key).await.map_err(failed)? {
             let chunk = self.chunk(named)?;
             return Ok(chunk.map_or(RechunkEntry::Nothing, |chunk| RechunkEntry::Chunk(Arc::new(chunk))));
         }
@@ -156,7 +156,7 @@ impl RechunkStore {
     /// A document of a node.
     async fn document(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
         let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(RechunkEntry::Nothing) };
-        let opened = named::node(self.opener(), &path).await.map_err(failed)?;
+        let opened = resolve_key::node(self.opener(), &path).await.map_err(failed)?;
         let Some(opened) = opened else { return Ok(RechunkEntry::Nothing) };
         match (&opened.node, key.name()) {
             (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => {

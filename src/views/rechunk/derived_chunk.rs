@@ -12,9 +12,9 @@ use futures::future::BoxFuture;
 use futures::stream::TryStreamExt;
 use sha2::{Digest, Sha256};
 
-use super::named::NamedChunk;
-use super::rechunked::Rechunked;
+use super::rechunked_array::Rechunked;
 use super::rechunker::Rechunker;
+use super::resolve_key::NamedChunk;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
