@@ -324,7 +324,7 @@ impl ElementsRequest {
             Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
             _ => Bytes::new(),
         };
-        let elements = self.conversion.bytes_of(snapshot.plan().response_bytes());
+        let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
         // HEAD has no ranges (RFC 9110, section 14.2).
         let asked = if *method == Method::GET && range::if_range_holds(headers, version) {
@@ -398,8 +398,8 @@ impl ElementsRequest {
         wanted: Range<u64>,
         trace: &Arc<ReadContext>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
-        let source = self.conversion.source_of(&wanted);
-        let mut at = self.conversion.bytes_of(source.start);
+        let source = self.conversion.source_range(&wanted);
+        let mut at = self.conversion.converted_bytes(source.start);
         let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
         let timed = Arc::clone(trace);
         state
@@ -409,7 +409,7 @@ impl ElementsRequest {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
                 let trace = Arc::clone(&timed);
                 let start = at;
-                at += conversion.bytes_of(part.len() as u64);
+                at += conversion.converted_bytes(part.len() as u64);
                 let wanted = wanted.clone();
                 async move {
                     let begun = Instant::now();

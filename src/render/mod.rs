@@ -1,8 +1,9 @@
-//! Decoded elements → answers: npy, nested JSON, CSV, Arrow, the other byte order, some fields of a struct.
+//! Rendering: decoded elements become bytes in either byte order, npy, nested JSON, CSV or Arrow, whole or by fields of
+//! a struct.
 //!
-//! Pure: what comes in is elements in canonical form (C order, little-endian, packed; see
-//! [`DataType`]) and their shape, what goes out is bytes. Which form an answer has is
-//! `http`'s to decide; nothing is read or waited for here.
+//! Rendering is pure: it reads nothing and waits for nothing. Its input is the shape of an array and its elements in
+//! canonical form (C order, little-endian, packed; see [`DataType`](crate::metadata::DataType)), its output is bytes.
+//! `http` chooses the format of a response.
 
 mod arrow;
 mod conversion;
@@ -26,7 +27,6 @@ mod write;
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use format::{Delivery, Format, FormatOptions, NanMode};
-pub use json::json_bytes_estimate;
 pub use output::writer;
 pub use schema::{Heading, ResultSchema};
 pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices, VertexFormat};

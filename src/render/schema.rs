@@ -28,7 +28,7 @@ pub struct Heading {
 
 impl ResultSchema {
     /// The number of elements (saturated).
-    pub(super) fn elements(&self) -> u64 {
+    pub(super) fn element_count(&self) -> u64 {
         product(&self.shape)
     }
 }

@@ -3,19 +3,20 @@
 use super::RenderError;
 use crate::chunk::Elements;
 
-/// Writes the elements of one array, piece by piece, in a format whose length depends on the elements.
+/// Writes the elements of one array, piece by piece, in a buffered format.
 pub trait Writer: std::fmt::Debug + Send {
-    /// Appends the next elements: whole ones, in C order and canonical form, of any number. What cannot be written yet is
-    /// kept.
+    /// Appends the next elements, in C order and canonical form. Any number of complete elements is allowed. The writer
+    /// buffers elements that it cannot write yet.
     ///
     /// # Errors
-    /// [`RenderError::ElementCount`] if they are more than the shape has, or the last is not whole; otherwise where one of
-    /// them has no form: [`RenderError::NotText`], [`RenderError::TrailingZero`], [`RenderError::DateRange`].
+    /// [`RenderError::ElementCount`] if there are more elements than the shape has, or the last is incomplete;
+    /// [`RenderError::NotText`], [`RenderError::NotUtf8`], [`RenderError::TrailingZero`] or [`RenderError::DateRange`]
+    /// if the format cannot represent an element.
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError>;
 
-    /// Appends what stands behind the last element, and whatever was kept.
+    /// Appends buffered elements and the end of the output.
     ///
     /// # Errors
-    /// [`RenderError::ElementCount`] if elements are missing, [`RenderError::TooLarge`].
+    /// [`RenderError::ElementCount`] if elements are missing; [`RenderError::TooLarge`].
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError>;
 }

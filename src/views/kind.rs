@@ -1,16 +1,16 @@
-//! [`ViewKind`]: which views there are.
+//! [`ViewKind`]: the kinds of views.
 
-/// What a view changes.
+/// A kind of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewKind {
-    /// What clients in use cannot open is shown as what they can.
+    /// Rewrites documents that common clients cannot open.
     Plain,
-    /// The same, and sharded arrays are shown as arrays of their inner chunks.
+    /// As `Plain`, and shows sharded arrays as arrays of their inner chunks.
     Unshard,
 }
 
 impl ViewKind {
-    /// The kind as a stable word.
+    /// A stable identifier of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! [`ViewStore`] as a read-only store (Zarr core 3.1, "Abstract store interface").
 //!
-//! Index and data of a shard are read at one version: a change between them starts anew, a few times. Writes are
-//! refused.
+//! The index and the data of a shard are read at one version. A change between them restarts the read, up to
+//! [`MAX_ATTEMPTS`] times. Writes are rejected.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use super::list;
-use super::view::{TRIES, ViewEntry, ViewStore, part_info, resolve};
+use super::view::{MAX_ATTEMPTS, ViewEntry, ViewStore, part_info, resolve_range};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, DirEntries, ListEntry, MemoryBudget, SharedStore, Store, StoreError, StoreKind, Value,
@@ -20,18 +20,18 @@ use crate::store::{
 #[async_trait]
 impl Store for ViewStore {
     fn kind(&self) -> StoreKind {
-        self.below().kind()
+        self.base_store().kind()
     }
 
     fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
+        self.base_store().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        Ok(match self.shows(key).await? {
-            ViewEntry::Nothing => None,
+        Ok(match self.lookup(key).await? {
+            ViewEntry::Absent => None,
             ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => Some(info),
-            ViewEntry::Stored(key) => self.below().head(&key).await?,
+            ViewEntry::Stored(key) => self.base_store().head(&key).await?,
             ViewEntry::Part(value, part) => Some(part_info(&value.info, &part)),
         })
     }
@@ -42,17 +42,17 @@ impl Store for ViewStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        for _ in 0..TRIES {
-            let (value, part) = match self.shows(key).await? {
-                ViewEntry::Nothing => return Ok(None),
+        for _ in 0..MAX_ATTEMPTS {
+            let (value, part) = match self.lookup(key).await? {
+                ViewEntry::Absent => return Ok(None),
                 ViewEntry::Unchanged(info) => {
                     if if_match.is_some_and(|version| *version != info.version) {
                         return Err(StoreError::VersionChanged);
                     }
-                    let found = self.below().get(key, range, info.version.pin()).await;
+                    let found = self.base_store().get(key, range, info.version.pin()).await;
                     match found {
                         Ok(Some(value)) if value.info.version == info.version => return Ok(Some(value)),
-                        // It may be shown otherwise by now, or be no longer there.
+                        // It may be shown differently now, or be absent.
                         Ok(_) | Err(StoreError::VersionChanged) => {}
                         Err(error) => return Err(error),
                     }
@@ -61,17 +61,17 @@ impl Store for ViewStore {
                     }
                     continue;
                 }
-                ViewEntry::Stored(key) => return self.below().get(&key, range, if_match).await,
+                ViewEntry::Stored(key) => return self.base_store().get(&key, range, if_match).await,
                 ViewEntry::Bytes(bytes, info) => {
-                    let range = resolve(&info, range, if_match)?;
-                    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-                    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
+                    let range = resolve_range(&info, range, if_match)?;
+                    let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                    let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
                     return Ok(Some(Value { info, range, body }));
                 }
                 ViewEntry::Part(value, part) => (value, part),
             };
             match Self::read_part(&value, &part, range, if_match).await {
-                // Between index and data; what is asked for may still be there, or no longer.
+                // It changed between index and data; the value may still exist, or not.
                 Err(StoreError::VersionChanged) if if_match.is_none() => {}
                 read => return read.map(Some),
             }
@@ -91,11 +91,11 @@ impl Store for ViewStore {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
     }
 
-    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(self.with_room(room)))
+    fn with_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
+        Some(Arc::new(self.with_request_budget(budget)))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.below().check().await
+        self.base_store().check().await
     }
 }

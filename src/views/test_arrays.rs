@@ -1,4 +1,4 @@
-//! Arrays as views show them, for the tests of this module.
+//! Arrays of views, for the tests of this module.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::metadata::v3::V3Node;
 use crate::metadata::{MetadataLimits, v3};
 use crate::store::{StoreOptions, open};
 
-/// An array of bytes at `a`, whose chunks are shown as the view without shards does, with keys of `default` whatever
-/// they are stored under, if that is asked for.
-pub(super) fn shown(
+/// An array of bytes at `a` in the view without shards. With `is_rebased`, its keys have the default encoding whatever
+/// the stored one is.
+pub(super) fn view_array(
     shape: &[u64],
     chunk_shape: &[u64],
     inner_shape: Option<&[u64]>,
@@ -45,7 +45,7 @@ pub(super) fn shown(
     let array = Array::bind("m".into(), store, path.clone(), Arc::new(metadata), &limits).unwrap();
     let array = Arc::new(array);
     if is_rebased {
-        return ViewArray::of_declared(ViewKind::Unshard, path, &array);
+        return ViewArray::for_declared(ViewKind::Unshard, path, &array);
     }
     ViewArray::for_node(ViewKind::Unshard, path.clone(), &array)
         .unwrap_or_else(|| ViewArray::unchanged(path, &array))

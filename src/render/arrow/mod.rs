@@ -1,10 +1,10 @@
 //! Elements as a stream of Arrow record batches (Arrow columnar format, "IPC Streaming Format").
 //!
-//! The outermost dimension is the rows; a row's elements are nested lists of fixed size, or, of numbers, one such list
-//! that is a tensor (Arrow canonical extension types, "Fixed shape tensor"). Rank 0 is one row. The one column is called
-//! `values`; structs of rank 0 and 1 have a column for each field instead. Rows without elements are rows of empty lists.
-//! What rows and columns do not tell stands in the schema's metadata as JSON: `zarr.shape`, `zarr.dimension_names`,
-//! `zarr.data_type`. Which type becomes which is the business of `types`.
+//! The outermost dimension becomes the rows; rank 0 is one row. The elements of a row are nested lists of fixed size. A
+//! row of numbers is one such list, marked as a tensor (Arrow canonical extension types, "Fixed shape tensor"). The
+//! only column is called `values`; structs of rank 0 and 1 have a column for each field instead. Rows without elements
+//! are rows of empty lists. The schema's metadata holds the rest as JSON: `zarr.shape`, `zarr.dimension_names`,
+//! `zarr.data_type`. The module `types` maps data types to Arrow types.
 
 mod columns;
 #[cfg(test)]
@@ -12,6 +12,6 @@ mod tests;
 mod types;
 mod writer;
 
-pub(super) use columns::fixed;
-pub(super) use types::bytes_estimate;
+pub(super) use columns::fixed_size_column;
+pub(super) use types::max_bytes;
 pub(super) use writer::ArrowWriter;

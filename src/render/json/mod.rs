@@ -1,8 +1,7 @@
-//! JSON (RFC 8259): one element in `element`, nested lists of them in `writer`.
+//! JSON (RFC 8259): `element` writes one element, `writer` nested lists of them.
 
 mod element;
 mod writer;
 
-pub(super) use element::{longest_text, write_element};
-pub(super) use writer::JsonWriter;
-pub use writer::json_bytes_estimate;
+pub(super) use element::{max_text_bytes, write_element};
+pub(super) use writer::{JsonWriter, max_bytes};

@@ -1,20 +1,18 @@
-//! Elements as nested JSON lists, written piece by piece (RFC 8259).
+//! [`JsonWriter`]: writes elements as nested JSON lists, piece by piece (RFC 8259).
 //!
-//! How one element is spelled is the business of `element`. Names, shapes and whatever else surrounds the lists is
-//! not written here.
+//! The module `element` writes one element. Names and shapes are not part of this text.
 
-use super::element::{longest_text, write_element};
+use super::element::{max_text_bytes, write_element};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 use crate::render::size::{check_bytes, product};
 use crate::render::{NanMode, RenderError, Writer};
 
-/// The most bytes that the lists of an array of this shape may take (saturated).
+/// An upper bound of the bytes of an array of this type and shape as nested lists (saturated).
 ///
-/// Known from type and shape alone, and never less than what is written: brackets count even where there are no
-/// elements, as in a shape of `[1 << 40, 0]`.
-#[must_use]
-pub fn json_bytes_estimate(data_type: &DataType, shape: &[u64]) -> u64 {
+/// The bound counts brackets even where there are no elements, as in a shape of `[1 << 40, 0]`. It counts elements of
+/// variable length as empty.
+pub(in crate::render) fn max_bytes(data_type: &DataType, shape: &[u64]) -> u64 {
     let mut lists: u64 = 1;
     let mut brackets: u64 = 0;
     for &length in shape {
@@ -24,7 +22,7 @@ pub fn json_bytes_estimate(data_type: &DataType, shape: &[u64]) -> u64 {
             break;
         }
     }
-    lists.saturating_mul(longest_text(data_type).saturating_add(1)).saturating_add(brackets)
+    lists.saturating_mul(max_text_bytes(data_type).saturating_add(1)).saturating_add(brackets)
 }
 
 /// Writes the elements of one array as nested lists; rank 0 is the bare element.
@@ -43,30 +41,30 @@ impl JsonWriter {
     /// A writer for an array of this type and shape.
     ///
     /// # Errors
-    /// [`RenderError::TooLarge`] if [`json_bytes_estimate`] is above `limit_bytes`.
+    /// [`RenderError::TooLarge`] if [`max_bytes`] is above `limit_bytes`.
     pub(in crate::render) fn new(
         data_type: &DataType,
         shape: &[u64],
         nan: NanMode,
         limit_bytes: u64,
     ) -> Result<Self, RenderError> {
-        check_bytes(json_bytes_estimate(data_type, shape), limit_bytes)?;
+        check_bytes(max_bytes(data_type, shape), limit_bytes)?;
         let total = product(shape);
         Ok(Self { data_type: data_type.clone(), nan, shape: shape.to_vec(), written: 0, total })
     }
 
-    fn write_one(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+    fn write_next(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
         if self.written == self.total {
             return Err(RenderError::ElementCount);
         }
-        self.separate(out);
+        self.write_separator(out);
         write_element(&self.data_type, self.nan, element, out)?;
         self.written += 1;
         Ok(())
     }
 
-    /// What stands before the next element: the brackets of the lists that end and begin there.
-    fn separate(&self, out: &mut Vec<u8>) {
+    /// Writes the separator before the next element: a comma, and the brackets of the lists that end and begin there.
+    fn write_separator(&self, out: &mut Vec<u8>) {
         if self.written == 0 {
             out.extend(std::iter::repeat_n(b'[', self.shape.len()));
             return;
@@ -90,7 +88,7 @@ impl JsonWriter {
 impl Writer for JsonWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let data_type = self.data_type.clone();
-        elements.try_each(&data_type, |element| self.write_one(element, out))
+        elements.try_each(&data_type, |element| self.write_next(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
@@ -130,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::metadata::{FillValue, SmallFloat, TimeUnit};
-    use crate::render::test_elements::{fixed, step, structure, subarray, variable, written};
+    use crate::render::test_elements::{fixed, step, structure, subarray, variable, write_all};
 
     fn rendered(
         data_type: &DataType,
@@ -139,10 +137,10 @@ mod tests {
         nan: NanMode,
     ) -> Result<String, RenderError> {
         let writer = JsonWriter::new(data_type, shape, nan, 1 << 20)?;
-        Ok(String::from_utf8(written(writer, &[fixed(&[elements])])?).unwrap())
+        Ok(String::from_utf8(write_all(writer, &[fixed(&[elements])])?).unwrap())
     }
 
-    /// The text of elements in one list.
+    /// The text of a list of elements.
     fn list(data_type: &DataType, elements: &[&[u8]]) -> String {
         let count = u64::try_from(elements.len()).unwrap();
         rendered(data_type, &[count], &elements.concat(), NanMode::String).unwrap()
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_nested_as_the_shape_is() {
+    fn nests_lists_as_the_shape_says() {
         assert_eq!(bytes(&[]).unwrap(), "0");
         assert_eq!(bytes(&[1]).unwrap(), "[0]");
         assert_eq!(bytes(&[3]).unwrap(), "[0,1,2]");
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_without_elements_is_empty_lists() {
+    fn writes_an_array_without_elements_as_empty_lists() {
         assert_eq!(bytes(&[0]).unwrap(), "[]");
         assert_eq!(bytes(&[0, 5]).unwrap(), "[]");
         assert_eq!(bytes(&[2, 0]).unwrap(), "[[],[]]");
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_exact() {
+    fn writes_exact_integers() {
         assert_eq!(list(&DataType::Int8, &[&[0x80], &[0x7f]]), "[-128,127]");
         assert_eq!(list(&DataType::UInt8, &[&[255]]), "[255]");
         assert_eq!(list(&DataType::Int16, &[&i16::MIN.to_le_bytes()]), "[-32768]");
@@ -186,12 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bool_is_true_or_false() {
+    fn writes_bools_as_true_and_false() {
         assert_eq!(list(&DataType::Bool, &[&[0], &[1]]), "[false,true]");
     }
 
     #[test]
-    fn a_float_is_the_shortest_text_for_its_own_type() {
+    fn writes_the_shortest_text_of_a_float_for_its_own_type() {
         assert_eq!(list(&DataType::Float16, &[&[0x66, 0x2e], &[1, 0], &[0, 0x3c]]), "[0.1,6e-8,1.0]");
         let singles = [0.1_f32, -0.0, 1e20, f32::MIN_POSITIVE].map(f32::to_le_bytes);
         let singles: Vec<&[u8]> = singles.iter().map(<[u8; 4]>::as_slice).collect();
@@ -202,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_are_numbers() {
+    fn writes_types_below_a_byte_and_bfloat16_as_numbers() {
         assert_eq!(list(&DataType::Int2, &[&[0xfe], &[1]]), "[-2,1]");
         assert_eq!(list(&DataType::Int4, &[&[0xf8], &[7]]), "[-8,7]");
         assert_eq!(list(&DataType::UInt2, &[&[3]]), "[3]");
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_has_no_number_for_is_a_string_or_null() {
+    fn writes_nan_and_infinities_as_strings_or_null() {
         let singles = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
         let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(f64::to_le_bytes).concat();
         let halves = [0x01_u8, 0xfe, 0x00, 0x7c, 0x00, 0xfc];
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complex_number_is_a_pair() {
+    fn writes_a_complex_number_as_a_pair() {
         let element = [1.5_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
         assert_eq!(rendered(&DataType::Complex64, &[], &element, NanMode::String).unwrap(), "[1.5,\"NaN\"]");
         let element = [1.5_f64.to_le_bytes(), (-2.0_f64).to_le_bytes()].concat();
@@ -237,19 +235,19 @@ mod tests {
     }
 
     #[test]
-    fn raw_bits_are_a_list_of_bytes() {
+    fn writes_raw_bits_as_a_list_of_bytes() {
         assert_eq!(list(&DataType::RawBits { bytes: 2 }, &[&[0, 255], &[1, 2]]), "[[0,255],[1,2]]");
     }
 
-    /// The text of elements of variable length in one list.
+    /// The text of a list of elements of variable length.
     fn variable_list(data_type: &DataType, elements: &[&[u8]]) -> String {
         let shape = [elements.len() as u64];
         let writer = JsonWriter::new(data_type, &shape, NanMode::String, 1 << 20).unwrap();
-        String::from_utf8(written(writer, &[variable(elements)]).unwrap()).unwrap()
+        String::from_utf8(write_all(writer, &[variable(elements)]).unwrap()).unwrap()
     }
 
     #[test]
-    fn a_struct_is_an_object_with_lists_and_objects_in_it() {
+    fn writes_a_struct_as_an_object_with_nested_lists_and_objects() {
         let point = structure(&[("x", DataType::Int16), ("y\"", DataType::Float32)]);
         let data_type = structure(&[
             ("p", point),
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_any_length_are_strings_lists_and_values() {
+    fn writes_elements_of_variable_length_as_strings_lists_and_values() {
         let texts: [&[u8]; 4] = [b"", "d\u{e9} \"\\\n".as_bytes(), b"\0", "\u{1f600}".as_bytes()];
         let text = "[\"\",\"d\u{e9} \\\"\\\\\\u000a\",\"\\u0000\",\"\u{1f600}\"]";
         assert_eq!(variable_list(&DataType::String, &texts), text);
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn small_floats_are_the_shortest_text_and_their_nan_is_one() {
+    fn writes_the_shortest_text_of_small_floats_and_nan_as_a_string() {
         let float = |name: &str| DataType::SmallFloat(SmallFloat::from_name(name).unwrap());
         assert_eq!(
             list(&float("float8_e4m3fn"), &[&[0x38], &[0x7f], &[0xff], &[0xb9]]),
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn complex_numbers_of_small_floats_are_pairs() {
+    fn writes_complex_numbers_of_small_floats_as_pairs() {
         assert_eq!(list(&DataType::ComplexFloat16, &[&[0x66, 0x2e, 0, 0xfc]]), r#"[[0.1,"-Infinity"]]"#);
         assert_eq!(list(&DataType::ComplexBFloat16, &[&[0xcd, 0x3d, 0xc0, 0x7f]]), r#"[[0.1,"NaN"]]"#);
         let small = DataType::ComplexSmallFloat(SmallFloat::from_name("float8_e4m3fn").unwrap());
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_a_string_and_a_time_span_a_number() {
+    fn writes_a_date_as_a_string_and_a_time_span_as_a_number() {
         let elements = [1_709_210_096_i64, -1, i64::MIN].map(i64::to_le_bytes).concat();
         let rendered = |data_type, nan| rendered(&data_type, &[3], &elements, nan).unwrap();
         let date = DataType::DateTime64(step(TimeUnit::Second));
@@ -309,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_a_string_without_the_zeros_behind_it() {
+    fn writes_text_as_a_string_without_padding_zeros() {
         let bytes = DataType::NullTerminatedBytes { bytes: 4 };
         let elements: [&[u8]; 4] = [b"ab\0\0", b"\0\0\0\0", b"a\0b\n", "é\"\\".as_bytes()];
         assert_eq!(list(&bytes, &elements), r#"["ab","","a\u0000b\u000a","é\"\\\\"]"#);
@@ -321,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn text_of_bytes_in_another_encoding_is_a_string_that_no_other_text_has() {
+    fn writes_different_text_for_different_bytes_in_other_encodings() {
         let bytes = DataType::NullTerminatedBytes { bytes: 4 };
         let elements: [&[u8]; 4] = [b"\xe9t\0\0", b"\0\xff\0\0", b"ete\0", b"\\xe9"];
         assert_eq!(list(&bytes, &elements), r#"["\\xe9t","\u0000\\xff","ete","\\\\xe9"]"#);
     }
 
     #[test]
-    fn text_with_what_is_no_character_is_an_error() {
+    fn rejects_text_with_numbers_that_are_no_unicode_scalar_values() {
         let text = DataType::FixedLengthUtf32 { code_points: 1 };
         for number in [0xd800_u32, 0xdfff, 0x11_0000, u32::MAX] {
             let result = rendered(&text, &[1], &number.to_le_bytes(), NanMode::String);
@@ -337,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_or_too_many_elements_are_an_error() {
+    fn rejects_too_few_and_too_many_elements() {
         for (shape, elements) in [
             (&[2_u64] as &[u64], &[0_u8, 0] as &[u8]),
             (&[2], &[0; 6]),
@@ -361,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_may_be_too_large_is_refused_before_it_is_written() {
+    fn rejects_a_response_that_may_be_too_large_before_writing() {
         for shape in [&[1_u64 << 40, 0] as &[u64], &[1 << 62, 1 << 62], &[u64::MAX, u64::MAX, 0], &[1 << 20]]
         {
             let result = JsonWriter::new(&DataType::UInt8, shape, NanMode::String, 1 << 20);
@@ -429,7 +427,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_estimate_is_never_too_small_and_pieces_make_no_difference(
+        fn output_stays_within_the_bound_and_is_the_same_in_pieces(
             data_type in any_fixed_type(),
             shape in prop::collection::vec(0_u64..4, 0..4),
             random in prop::collection::vec(any::<u8>(), 27 * 40),
@@ -438,7 +436,7 @@ mod tests {
             let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
             let elements = &random[..count * data_type.item_bytes()];
             let whole = rendered(&data_type, &shape, elements, NanMode::String).unwrap();
-            prop_assert!(u64::try_from(whole.len()).unwrap() <= json_bytes_estimate(&data_type, &shape), "{}", whole);
+            prop_assert!(u64::try_from(whole.len()).unwrap() <= max_bytes(&data_type, &shape), "{}", whole);
             let mut out = Vec::new();
             let mut writer = JsonWriter::new(&data_type, &shape, NanMode::String, 1 << 20).unwrap();
             for part in elements.chunks(piece * data_type.item_bytes()) {
@@ -449,13 +447,13 @@ mod tests {
         }
 
         #[test]
-        fn an_element_reads_back_as_what_it_was(
+        fn an_element_reads_back_unchanged(
             data_type in any_data_type(), random in prop::array::uniform16(any::<u8>()),
         ) {
             let element = FillValue::from_bytes(&random[..data_type.item_bytes()]);
             let text = rendered(&data_type, &[], element.as_bytes(), NanMode::String).unwrap();
-            // Of a NaN the payload is lost, of a bool which of the true bytes it was; dates and text are spelled in
-            // another way than fill values.
+            // A NaN loses its payload, and `true` the byte that it was; dates and text are spelled differently in fill
+            // values.
             prop_assume!(!text.contains("NaN") && data_type != DataType::Bool);
             let spelled_otherwise = matches!(data_type, DataType::NullTerminatedBytes { .. } | DataType::DateTime64(_));
             prop_assume!(!spelled_otherwise);

@@ -9,7 +9,7 @@ pub enum VertexFormat {
     Json,
     /// A stream of Arrow record batches.
     Arrow,
-    /// One binary frame: a header in JSON, and the columns.
+    /// One binary frame: a header in JSON, then the columns.
     Binary,
 }
 

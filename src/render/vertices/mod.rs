@@ -1,8 +1,8 @@
-//! Vertices of a vector store in three forms: an Arrow stream, one binary frame, JSON.
+//! Vertices of a vector store in three formats: an Arrow stream, one binary frame, JSON.
 //!
-//! Rows come as batches of one chunk each ([`crate::vectors::Batch`]). An Arrow stream is written batch by batch; the other
-//! two put what is before the rows at their beginning, and so are written whole. Statistics beside the rows are the
-//! caller's.
+//! Rows arrive in batches of one chunk each ([`crate::vectors::Batch`]). An Arrow stream is written batch by batch. The
+//! other two begin with data that is known only at the end, so they are written all at once. The caller adds
+//! statistics.
 
 mod arrow;
 mod binary;

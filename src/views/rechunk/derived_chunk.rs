@@ -1,8 +1,9 @@
-//! A chunk in the making: the versions of what it is made of, and its bytes.
+//! [`DerivedChunk`]: a chunk that is encoded on request, and its version.
 //!
-//! The version of a chunk names the recipe, the array's documents and each stored chunk that it touches, so it is known
-//! without a read. Where none of these is stored, there is no chunk either. What was made is remembered; else all that
-//! it takes is read at once. Of what was decoded for that, only chunks that others are made of too are remembered.
+//! The version is a digest of the recipe, of the array's documents and of each stored chunk that the chunk overlaps, so
+//! it is known without reading a chunk. If none of these chunks is stored, the derived one does not exist either.
+//! Encoded chunks are cached. Otherwise all stored chunks are read at once; of their decoded elements only those that
+//! other derived chunks need too are cached.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::TryStreamExt;
 use sha2::{Digest, Sha256};
 
-use super::rechunked_array::Rechunked;
+use super::rechunked_array::RechunkedArray;
 use super::rechunker::Rechunker;
 use super::resolve_key::NamedChunk;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
@@ -20,28 +21,28 @@ use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
 use crate::store::{ValueInfo, Version};
 use crate::views::error::ViewError;
-use crate::views::view::TRIES;
+use crate::views::view::MAX_ATTEMPTS;
 
-/// What is made, and by which rules: another release may make other bytes.
-const MADE_BY: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
+/// Identifies the encoder in versions: another release may encode other bytes.
+const ENCODER_VERSION: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
 
-/// A chunk that is to be made.
-pub(super) struct Chunk {
-    name: EncodedKey,
-    rechunked: Arc<Rechunked>,
+/// A chunk that is encoded on request.
+pub(super) struct DerivedChunk {
+    key: EncodedKey,
+    rechunked: Arc<RechunkedArray>,
     plan: Plan,
-    named: NamedChunk,
+    target: NamedChunk,
 }
 
-impl Chunk {
-    /// The chunk that a key names in a rechunked array; `None` if it is not in the array.
+impl DerivedChunk {
+    /// The chunk that a key names in a rechunked array; `None` if it is outside the array.
     ///
     /// # Errors
-    /// [`ArrayError`] if what it takes is over the limits.
+    /// [`ArrayError`] if reading its elements is over the limits.
     pub(super) fn new(
         shared: &Rechunker,
         recipe: Arc<str>,
-        rechunked: Rechunked,
+        rechunked: RechunkedArray,
         named: NamedChunk,
     ) -> Result<Option<Self>, ArrayError> {
         let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
@@ -56,88 +57,92 @@ impl Chunk {
             recipe,
             coords: named.coords.clone(),
         };
-        Ok(Some(Self { name, rechunked: Arc::new(rechunked), plan, named }))
+        Ok(Some(Self { key: name, rechunked: Arc::new(rechunked), plan, target: named }))
     }
 
-    /// The version of the chunk, and no size; `None` if nothing is stored of it.
+    /// The version of the chunk, with a size of 0; `None` if none of its stored chunks exists.
     ///
     /// # Errors
     /// Failures of the store.
-    pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
+    pub(super) async fn lookup(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let reader = shared.reader();
-        let snapshot = reader.lookup_versions(&self.plan, &reader.trace(&self.name.mount)).await?;
-        Ok(self.version(&snapshot).map(|version| info(0, version)))
+        let snapshot = reader.lookup_versions(&self.plan, &reader.trace(&self.key.mount)).await?;
+        Ok(self.version(&snapshot).map(|version| chunk_info(0, version)))
     }
 
-    /// The chunk; `None` if nothing is stored of it.
+    /// The encoded chunk; `None` if none of its stored chunks exists.
     ///
     /// # Errors
-    /// Failures of the store; stored chunks that do not decode; elements that cannot be cast.
-    pub(super) async fn make(
+    /// Failures of the store; stored chunks that cannot be decoded; elements that cannot be cast.
+    pub(super) async fn get_or_encode(
         self: &Arc<Self>,
         shared: &Rechunker,
     ) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
         let mut tries = 1;
         loop {
             match self.attempt(shared).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                made => return Ok(made?.map(|(version, chunk)| (chunk.clone(), info(chunk.len(), version)))),
+                Err(error) if error.is_changed() && tries < MAX_ATTEMPTS => tries += 1,
+                encoded => {
+                    return Ok(
+                        encoded?.map(|(version, chunk)| (chunk.clone(), chunk_info(chunk.len(), version)))
+                    );
+                }
             }
         }
     }
 
     async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<EncodedChunk, ArrayError> {
-        let trace = shared.reader().trace(&self.name.mount);
-        let look = || -> BoxFuture<'_, _> {
+        let trace = shared.reader().trace(&self.key.mount);
+        let lookup = || -> BoxFuture<'_, _> {
             Box::pin(async { Ok(self.version(&shared.reader().lookup_versions(&self.plan, &trace).await?)) })
         };
-        let (chunk, making) = (Arc::clone(self), shared.clone());
-        let (name, traced) = (&self.name, Arc::clone(&trace));
-        let make = Box::pin(async move {
-            let _room = making.room().take(chunk.rechunked.working_bytes()).await;
-            let cpu = making.cpu().clone();
-            cpu.spawn_future(async move { chunk.made(&making, &traced).await }).await?
+        let (chunk, rechunker) = (Arc::clone(self), shared.clone());
+        let (name, traced) = (&self.key, Arc::clone(&trace));
+        let encode = Box::pin(async move {
+            let _memory = rechunker.budget().acquire(chunk.rechunked.working_bytes()).await;
+            let cpu = rechunker.cpu().clone();
+            cpu.spawn_future(async move { chunk.encode(&rechunker, &traced).await }).await?
         });
-        shared.encoded().get(name, look, make).await
+        shared.encoded().get(name, lookup, encode).await
     }
 
-    /// Reads what it is made of, and encodes that.
-    async fn made(&self, shared: &Rechunker, trace: &Arc<ReadContext>) -> Result<EncodedChunk, ArrayError> {
-        // What was made of a stored chunk is remembered, so that one that is needed for nothing else need not be.
+    /// Reads the elements and encodes them.
+    async fn encode(&self, shared: &Rechunker, trace: &Arc<ReadContext>) -> Result<EncodedChunk, ArrayError> {
+        // The encoded chunk is cached, so a stored chunk that no other derived chunk needs is not.
         let reader = shared.reader().clone().without_caching();
         let snapshot = reader.snapshot(&self.plan, trace).await?;
         let Some(version) = self.version(&snapshot) else { return Ok(None) };
         let shape = snapshot.plan().subset().shape();
-        let elements = elements(&reader, snapshot, trace).await?;
-        let _turn = shared.room().encoder(self.rechunked.working_bytes()).await;
+        let elements = read_elements(&reader, snapshot, trace).await?;
+        let _encoder = shared.budget().acquire_encoder(self.rechunked.working_bytes()).await;
         let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
         let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
         trace.encoded_since(start);
         let failed = |source| ArrayError::ChunkCodecs {
-            path: self.named.path.clone(),
-            coords: self.named.coords.clone(),
+            path: self.target.path.clone(),
+            coords: self.target.coords.clone(),
             shape: self.rechunked.chunk_shape.clone(),
             source,
         };
-        Ok(Some((version, packed(encoded.map_err(failed)?))))
+        Ok(Some((version, shrink_to_fit(encoded.map_err(failed)?))))
     }
 
-    /// The version; `None` if no stored chunk is there.
+    /// The version; `None` if no stored chunk exists.
     fn version(&self, snapshot: &Snapshot) -> Option<Version> {
         if snapshot.versions().all(|version| version.is_none()) {
             return None;
         }
         let mut strong = true;
         let mut digest = Sha256::new();
-        // No part has a zero in it: tags are visible ASCII.
+        // The parts contain no zero byte: tags are visible ASCII.
         let mut add = |part: &[u8]| {
             digest.update(part);
             digest.update([0]);
         };
-        add(MADE_BY.as_bytes());
-        add(self.name.recipe.as_bytes());
-        add(format!("{:?}", self.name.coords).as_bytes());
-        for version in self.named.opened.located.versions().chain(snapshot.versions()) {
+        add(ENCODER_VERSION.as_bytes());
+        add(self.key.recipe.as_bytes());
+        add(format!("{:?}", self.key.coords).as_bytes());
+        for version in self.target.opened.located.versions().chain(snapshot.versions()) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }
@@ -146,8 +151,8 @@ impl Chunk {
     }
 }
 
-/// The same bytes with no more room than they need, which counts as long as they are remembered.
-fn packed(encoded: Bytes) -> Bytes {
+/// The same bytes without spare capacity, which would count as long as they are cached.
+fn shrink_to_fit(encoded: Bytes) -> Bytes {
     match encoded.try_into_mut() {
         Ok(own) if own.capacity() == own.len() => own.freeze(),
         Ok(own) => Bytes::copy_from_slice(&own),
@@ -155,13 +160,13 @@ fn packed(encoded: Bytes) -> Bytes {
     }
 }
 
-/// What is known of a chunk. It is as old as nothing that it is made of: one of these may have been erased since.
-fn info(size: usize, version: Version) -> ValueInfo {
+/// Size and version of a chunk. It has no modification time, since any of its sources may have been erased since.
+fn chunk_info(size: usize, version: Version) -> ValueInfo {
     ValueInfo { size: size as u64, version, modified: None }
 }
 
 /// All elements of a snapshot, which fit in one band.
-async fn elements(
+async fn read_elements(
     reader: &Reader,
     snapshot: Snapshot,
     trace: &Arc<ReadContext>,
@@ -175,7 +180,7 @@ async fn elements(
     }
 }
 
-/// The front of a digest: 128 bits in hexadecimal.
+/// The first 128 bits of a digest in hexadecimal.
 fn hex(digest: &[u8]) -> String {
     let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()

@@ -1,4 +1,4 @@
-//! [`Rechunker`]: what every rechunked view of one mount shares.
+//! [`Rechunker`]: the services and limits that all rechunked views of one mount share.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
 use crate::metadata::MetadataLimits;
 
-/// What may be asked of it.
+/// The limits of rechunked views.
 #[derive(Clone, Copy, Debug)]
 pub struct RechunkLimits {
-    /// What the elements of one chunk may cost.
+    /// The cost of reading the elements of one chunk.
     pub read: ReadLimits,
-    /// What documents may be.
+    /// The size of documents.
     pub metadata: MetadataLimits,
-    /// What codecs may be asked to make.
+    /// The output of codecs.
     pub codec: CodecLimits,
 }
 
 impl RechunkLimits {
-    /// What codecs may be asked to make of chunks that are answers.
+    /// The limits of codecs for chunks that are responses.
     pub(super) fn codec(&self) -> CodecLimits {
         CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.response_bytes), ..self.codec }
     }
 }
 
-/// Rechunks the hierarchy of one mount by any recipe. Clones share what they remember.
+/// Rechunks the hierarchy of one mount by any recipe. Clones share their caches.
 #[derive(Clone, Debug)]
 pub struct Rechunker {
     mount: Arc<str>,
@@ -36,11 +36,11 @@ pub struct Rechunker {
     cpu: ComputePool,
     encoded: EncodedCache,
     limits: RechunkLimits,
-    room: RechunkBudget,
+    budget: RechunkBudget,
 }
 
 impl Rechunker {
-    /// Rechunks what `opener` opens and `reader` reads; what is made is remembered in `encoded`.
+    /// Rechunks the arrays that `opener` opens and `reader` reads. Encoded chunks are cached in `encoded`.
     #[must_use]
     pub fn new(
         mount: Arc<str>,
@@ -49,12 +49,12 @@ impl Rechunker {
         cpu: ComputePool,
         encoded: EncodedCache,
         limits: RechunkLimits,
-        room: RechunkBudget,
+        budget: RechunkBudget,
     ) -> Self {
-        Self { mount, opener, reader, cpu, encoded, limits, room }
+        Self { mount, opener, reader, cpu, encoded, limits, budget }
     }
 
-    /// What opens the stored nodes.
+    /// The opener of the stored nodes.
     pub(super) fn opener(&self) -> &NodeOpener {
         &self.opener
     }
@@ -64,17 +64,17 @@ impl Rechunker {
         &self.mount
     }
 
-    /// What reads elements.
+    /// The reader of elements.
     pub(super) fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Where chunks are encoded.
+    /// The pool that encodes chunks.
     pub(super) fn cpu(&self) -> &ComputePool {
         &self.cpu
     }
 
-    /// What was made.
+    /// The cache of encoded chunks.
     pub(super) fn encoded(&self) -> &EncodedCache {
         &self.encoded
     }
@@ -84,8 +84,8 @@ impl Rechunker {
         &self.limits
     }
 
-    /// What chunks in the making take.
-    pub(super) fn room(&self) -> &RechunkBudget {
-        &self.room
+    /// The budget of chunks in progress.
+    pub(super) fn budget(&self) -> &RechunkBudget {
+        &self.budget
     }
 }

@@ -1,8 +1,7 @@
 //! [`RechunkStore`] as a read-only store (Zarr core 3.1, "Abstract store interface").
 //!
-//! Documents of both format versions and chunks by the keys of both are there at once; the listing has those of v3 alone,
-//! but for arrays whose type has no word there. Consolidated metadata is made where the stored hierarchy has some.
-//! Writes are refused.
+//! Documents and chunk keys of both format versions can be read. Listings contain those of v3 only, except for arrays
+//! whose data type has no name in v3. Writes are rejected.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,34 +11,36 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use super::list;
-use super::view::{RechunkEntry, RechunkStore, info_of, part};
+use super::view::{RechunkEntry, RechunkStore, document_info, slice_document};
 use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, DirEntries, ListEntry, MemoryBudget, SharedStore, Store, StoreError, StoreKind, Value,
     ValueBody, ValueInfo, Version,
 };
-use crate::views::error::failed;
+use crate::views::error::to_store_error;
 
 #[async_trait]
 impl Store for RechunkStore {
     fn kind(&self) -> StoreKind {
-        self.below().kind()
+        self.base_store().kind()
     }
 
     fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
+        self.base_store().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        match self.shows(key).await? {
-            RechunkEntry::Nothing => Ok(None),
-            RechunkEntry::Made(_, info) => Ok(Some(info)),
-            RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
-            RechunkEntry::Stored => self.below().head(key).await,
+        match self.lookup(key).await? {
+            RechunkEntry::Absent => Ok(None),
+            RechunkEntry::Document(_, info) => Ok(Some(info)),
+            RechunkEntry::Consolidated(generated) => {
+                Ok(Some(document_info(&generated.text, generated.version)))
+            }
+            RechunkEntry::Stored => self.base_store().head(key).await,
             RechunkEntry::Chunk(chunk) => {
-                let made = chunk.make(self.shared()).await.map_err(failed)?;
-                Ok(made.map(|(_, info)| info))
+                let generated = chunk.get_or_encode(self.shared()).await.map_err(to_store_error)?;
+                Ok(generated.map(|(_, info)| info))
             }
         }
     }
@@ -49,12 +50,14 @@ impl Store for RechunkStore {
         key: &'a StoreKey,
     ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
         Some(Box::pin(async move {
-            match self.shows(key).await? {
-                RechunkEntry::Nothing => Ok(None),
-                RechunkEntry::Made(_, info) => Ok(Some(info)),
-                RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
-                RechunkEntry::Stored => self.below().head(key).await,
-                RechunkEntry::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
+            match self.lookup(key).await? {
+                RechunkEntry::Absent => Ok(None),
+                RechunkEntry::Document(_, info) => Ok(Some(info)),
+                RechunkEntry::Consolidated(generated) => {
+                    Ok(Some(document_info(&generated.text, generated.version)))
+                }
+                RechunkEntry::Stored => self.base_store().head(key).await,
+                RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
             }
         }))
     }
@@ -65,28 +68,28 @@ impl Store for RechunkStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        match self.shows(key).await? {
-            RechunkEntry::Nothing => Ok(None),
-            RechunkEntry::Made(text, info) => part(&text, info, range, if_match).map(Some),
+        match self.lookup(key).await? {
+            RechunkEntry::Absent => Ok(None),
+            RechunkEntry::Document(text, info) => slice_document(&text, info, range, if_match).map(Some),
             RechunkEntry::Consolidated(Consolidated { text, version }) => {
-                let info = info_of(&text, version);
-                let Value { info, range, body } = part(&text, info, range, if_match)?;
-                // A stream, as it is counted already what is held of it.
-                let body = if self.has_room() { ValueBody::Stream(body.into_stream()) } else { body };
+                let info = document_info(&text, version);
+                let Value { info, range, body } = slice_document(&text, info, range, if_match)?;
+                // A stream, because the budget of the request already counts the text.
+                let body = if self.has_budget() { ValueBody::Stream(body.into_stream()) } else { body };
                 Ok(Some(Value { info, range, body }))
             }
-            RechunkEntry::Stored => self.below().get(key, range, if_match).await,
+            RechunkEntry::Stored => self.base_store().get(key, range, if_match).await,
             RechunkEntry::Chunk(chunk) => {
-                // What is of another version need not be made.
+                // A chunk of another version need not be encoded.
                 if let Some(version) = if_match
-                    && let Some(info) = chunk.look(self.shared()).await.map_err(failed)?
+                    && let Some(info) = chunk.lookup(self.shared()).await.map_err(to_store_error)?
                     && info.version != *version
                 {
                     return Err(StoreError::VersionChanged);
                 }
-                match chunk.make(self.shared()).await.map_err(failed)? {
+                match chunk.get_or_encode(self.shared()).await.map_err(to_store_error)? {
                     None => Ok(None),
-                    Some((bytes, info)) => part(&bytes, info, range, if_match).map(Some),
+                    Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
                 }
             }
         }
@@ -104,11 +107,11 @@ impl Store for RechunkStore {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
     }
 
-    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(self.with_room(room)))
+    fn with_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
+        Some(Arc::new(self.with_request_budget(budget)))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.below().check().await
+        self.base_store().check().await
     }
 }

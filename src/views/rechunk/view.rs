@@ -1,14 +1,14 @@
-//! [`RechunkStore`]: what each key of a rechunked hierarchy shows.
+//! [`RechunkStore`]: a rechunked hierarchy, and what each of its keys refers to.
 //!
-//! Documents of both format versions and chunks by the keys of both are there at once. Consolidated metadata is made where
-//! the stored hierarchy has some.
+//! Documents and chunk keys of both format versions exist at once. Consolidated metadata is generated where the stored
+//! hierarchy has some.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::derived_chunk::Chunk;
-use super::rechunked_array::Rechunked;
+use super::derived_chunk::DerivedChunk;
+use super::rechunked_array::RechunkedArray;
 use super::rechunker::Rechunker;
 use super::resolve_key::NamedChunk;
 use super::spec::RechunkSpec;
@@ -22,9 +22,9 @@ use crate::store::{
     BudgetExceeded, ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, Value, ValueBody,
     ValueInfo, Version,
 };
-use crate::views::error::{ViewError, failed};
-use crate::views::node_finder::{Nodes, StoredArray};
-use crate::views::view::resolve;
+use crate::views::error::{ViewError, to_store_error};
+use crate::views::node_finder::{NodeFinder, StoredArray};
+use crate::views::view::resolve_range;
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
 pub(super) const ZARRAY: &str = ".zarray";
@@ -32,13 +32,14 @@ pub(super) const ZGROUP: &str = ".zgroup";
 pub(super) const ZATTRS: &str = ".zattrs";
 pub(super) const ZMETADATA: &str = ".zmetadata";
 
-/// A rechunked hierarchy, and whether its groups have consolidated metadata where those that are stored do.
+/// A rechunked hierarchy. Its groups have consolidated metadata where the stored ones do, unless it lists nodes for
+/// that metadata itself.
 #[derive(Clone, Debug)]
 pub struct RechunkStore {
     inner: Arc<Inner>,
     consolidates: bool,
-    /// The room of the request that it is for.
-    room: Option<Arc<dyn MemoryBudget>>,
+    /// The memory budget of the current request.
+    budget: Option<Arc<dyn MemoryBudget>>,
 }
 
 #[derive(Debug)]
@@ -48,128 +49,132 @@ struct Inner {
     text: Arc<str>,
 }
 
-/// What a key is.
+/// What a key refers to.
 pub(super) enum RechunkEntry {
-    /// Nothing.
-    Nothing,
-    /// A document that is made.
-    Made(Bytes, ValueInfo),
-    /// Consolidated metadata that was made, which takes of the request's room as long as it is held.
+    /// No value.
+    Absent,
+    /// A generated document.
+    Document(Bytes, ValueInfo),
+    /// Generated consolidated metadata, which stays on the memory budget of the request as long as it is held.
     Consolidated(Consolidated),
-    /// What is stored under the key.
+    /// The stored value of the key.
     Stored,
-    /// A chunk that is to be made.
-    Chunk(Arc<Chunk>),
+    /// A chunk that is encoded on request.
+    Chunk(Arc<DerivedChunk>),
 }
 
 impl RechunkEntry {
-    fn made(text: Bytes, version: Version) -> Self {
-        let info = info_of(&text, version);
-        Self::Made(text, info)
+    fn document(text: Bytes, version: Version) -> Self {
+        let info = document_info(&text, version);
+        Self::Document(text, info)
     }
 }
 
 impl Rechunker {
-    /// The hierarchy by a recipe.
+    /// The hierarchy under a recipe.
     #[must_use]
     pub fn store(&self, recipe: RechunkSpec) -> RechunkStore {
         let text = recipe.to_string().into();
         let inner = Arc::new(Inner { shared: self.clone(), recipe, text });
-        RechunkStore { inner, consolidates: true, room: None }
+        RechunkStore { inner, consolidates: true, budget: None }
     }
 }
 
 impl RechunkStore {
-    /// What is the same for every recipe.
+    /// The services that all recipes share.
     pub(super) fn shared(&self) -> &Rechunker {
         &self.inner.shared
     }
 
-    /// The recipe as a text.
+    /// The recipe as text.
     pub(super) fn recipe_text(&self) -> &Arc<str> {
         &self.inner.text
     }
 
-    /// The nodes of the rechunked hierarchy, for making consolidated metadata of them.
+    /// The nodes of the rechunked hierarchy, as input for consolidated metadata.
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
-        let alone = Self { inner: Arc::clone(&self.inner), consolidates: false, room: None };
+        let alone = Self { inner: Arc::clone(&self.inner), consolidates: false, budget: None };
         self.opener().hierarchy().over(Arc::new(alone), self.recipe_text())
     }
 
-    /// What opens the stored nodes.
+    /// The opener of the stored nodes.
     pub(super) fn opener(&self) -> &NodeOpener {
         self.shared().opener()
     }
 
-    /// The same hierarchy for one request, with the request's room.
-    pub(super) fn with_room(&self, room: &Arc<dyn MemoryBudget>) -> Self {
-        Self { room: Some(Arc::clone(room)), ..self.clone() }
+    /// The same hierarchy for one request, with its memory budget.
+    pub(super) fn with_request_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Self {
+        Self { budget: Some(Arc::clone(budget)), ..self.clone() }
     }
 
-    /// Whether it is for one request, whose room counts what is held.
-    pub(super) fn has_room(&self) -> bool {
-        self.room.is_some()
+    /// Whether it has the memory budget of a request, which counts the bytes it holds.
+    pub(super) fn has_budget(&self) -> bool {
+        self.budget.is_some()
     }
 
-    /// The store below.
-    pub(super) fn below(&self) -> &SharedStore {
+    /// The underlying store.
+    pub(super) fn base_store(&self) -> &SharedStore {
         self.opener().hierarchy().store()
     }
 
-    /// The stored array that is nearest to a prefix, at it or above.
-    pub(super) async fn above(&self, prefix: &StorePrefix) -> Result<Option<StoredArray>, StoreError> {
-        Nodes::new(self.opener().clone()).above(prefix).await
+    /// The nearest stored array at a prefix or above.
+    pub(super) async fn nearest_array(
+        &self,
+        prefix: &StorePrefix,
+    ) -> Result<Option<StoredArray>, StoreError> {
+        NodeFinder::new(self.opener().clone()).nearest_array(prefix).await
     }
 
-    /// What the recipe makes of an array.
-    pub(super) fn rechunked(&self, path: &NodePath, opened: &OpenNode) -> Result<Rechunked, StoreError> {
-        let array = opened.array().map_err(failed)?;
-        let made = Rechunked::of(array, &self.inner.recipe, &self.shared().limits().codec());
-        made.map_err(|source| failed(ViewError::Rechunk { path: path.clone(), source }))
+    /// Applies the recipe to an array.
+    pub(super) fn rechunked(&self, path: &NodePath, opened: &OpenNode) -> Result<RechunkedArray, StoreError> {
+        let array = opened.array().map_err(to_store_error)?;
+        let generated = RechunkedArray::new(array, &self.inner.recipe, &self.shared().limits().codec());
+        generated.map_err(|source| to_store_error(ViewError::Rechunk { path: path.clone(), source }))
     }
 
-    pub(super) async fn shows(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
+    pub(super) async fn lookup(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
         if matches!(key.name(), ZARR_JSON | ZARRAY | ZGROUP | ZATTRS | ZMETADATA) {
             return self.document(key).await;
         }
-        if let Some(named) = resolve_key::chunk(self.opener(), key).await.map_err(failed)? {
+        if let Some(named) = resolve_key::find_chunk(self.opener(), key).await.map_err(to_store_error)? {
             let chunk = self.chunk(named)?;
-            return Ok(chunk.map_or(RechunkEntry::Nothing, |chunk| RechunkEntry::Chunk(Arc::new(chunk))));
+            return Ok(chunk.map_or(RechunkEntry::Absent, |chunk| RechunkEntry::Chunk(Arc::new(chunk))));
         }
-        Ok(match self.above(&key.parent()).await? {
+        Ok(match self.nearest_array(&key.parent()).await? {
             None => RechunkEntry::Stored,
-            // A stored chunk, or what belongs to one.
-            Some(_) => RechunkEntry::Nothing,
+            // The key of a stored chunk, or another key inside an array.
+            Some(_) => RechunkEntry::Absent,
         })
     }
 
-    /// The chunk that a key names, if it is in the array.
+    /// The chunk that a key names, if it is inside the array.
     ///
     /// # Errors
-    /// What it takes is over the limits, or no chunks are made of this array.
-    fn chunk(&self, named: NamedChunk) -> Result<Option<Chunk>, StoreError> {
+    /// Reading its elements is over the limits, or the recipe does not apply to the array.
+    fn chunk(&self, named: NamedChunk) -> Result<Option<DerivedChunk>, StoreError> {
         let rechunked = self.rechunked(&named.path, &named.opened)?;
-        Chunk::new(self.shared(), Arc::clone(self.recipe_text()), rechunked, named).map_err(failed)
+        DerivedChunk::new(self.shared(), Arc::clone(self.recipe_text()), rechunked, named)
+            .map_err(to_store_error)
     }
 
-    /// A document of a node.
+    /// What the key of a document refers to.
     async fn document(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
-        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(RechunkEntry::Nothing) };
-        let opened = resolve_key::node(self.opener(), &path).await.map_err(failed)?;
-        let Some(opened) = opened else { return Ok(RechunkEntry::Nothing) };
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(RechunkEntry::Absent) };
+        let opened = resolve_key::find_node(self.opener(), &path).await.map_err(to_store_error)?;
+        let Some(opened) = opened else { return Ok(RechunkEntry::Absent) };
         match (&opened.node, key.name()) {
             (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => {
-                return Ok(RechunkEntry::Nothing);
+                return Ok(RechunkEntry::Absent);
             }
             (Node::Group(group), ZMETADATA) => {
-                let is_made = self.is_consolidated(&path, group).await?;
-                let made = if is_made { self.zmetadata(&path).await? } else { None };
-                return Ok(made.map_or(RechunkEntry::Nothing, RechunkEntry::Consolidated));
+                let has_stored = self.is_consolidated(&path, group).await?;
+                let generated = if has_stored { self.zmetadata(&path).await? } else { None };
+                return Ok(generated.map_or(RechunkEntry::Absent, RechunkEntry::Consolidated));
             }
             (Node::Group(group), ZARR_JSON) if self.is_consolidated(&path, group).await? => {
-                if let Some(made) = self.inline(&path).await? {
-                    return Ok(RechunkEntry::Consolidated(made));
+                if let Some(generated) = self.inline_consolidated(&path).await? {
+                    return Ok(RechunkEntry::Consolidated(generated));
                 }
             }
             _ => {}
@@ -181,51 +186,50 @@ impl RechunkStore {
         let (cpu, name) = (self.shared().cpu().clone(), key.name().to_owned());
         let form = format!("{} {name}", self.recipe_text());
         let versions = opened.located.versions().map(Option::<&Version>::cloned).collect();
-        let making = Box::pin(async move {
+        let document = Box::pin(async move {
             let bytes = opened.located.document_bytes();
             let make = move || {
-                let text = text_of(&opened.node, rechunked.as_ref(), &name)?;
+                let text = document_text(&opened.node, rechunked.as_ref(), &name)?;
                 let version = Version::of_text(text.as_bytes());
                 Some((text.into(), version))
             };
             Ok(cpu.run_document(bytes, make).await?)
         });
-        let made = self.opener().text(&path, &form, versions, making).await.map_err(failed)?;
-        Ok(made.map_or(RechunkEntry::Nothing, |(text, version)| RechunkEntry::made(text, version)))
+        let generated = self.opener().text(&path, &form, versions, document).await.map_err(to_store_error)?;
+        Ok(generated.map_or(RechunkEntry::Absent, |(text, version)| RechunkEntry::document(text, version)))
     }
 
-    /// What something takes of the request's room: nothing yet.
-    pub(super) fn lot(&self) -> Reservation {
-        Reservation::of(self.room.as_ref())
+    /// An empty reservation on the memory budget of the request.
+    pub(super) fn reservation(&self) -> Reservation {
+        Reservation::of(self.budget.as_ref())
     }
 
-    fn room(&self) -> Arc<dyn MemoryBudget> {
-        self.room.clone().unwrap_or_else(|| Arc::new(Unbounded))
+    fn budget(&self) -> Arc<dyn MemoryBudget> {
+        self.budget.clone().unwrap_or_else(|| Arc::new(UnlimitedBudget))
     }
 
     /// A group's `zarr.json` with consolidated metadata.
-    async fn inline(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_inline(path, true, false, self.room()).await)
+    async fn inline_consolidated(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
+        absent_if_unsupported(self.hierarchy().make_inline(path, true, false, self.budget()).await)
     }
 
     /// A group's `.zmetadata`.
     async fn zmetadata(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_zmetadata(path, self.room()).await)
+        absent_if_unsupported(self.hierarchy().make_zmetadata(path, self.budget()).await)
     }
 
-    /// Whether consolidated metadata is stored of a group.
+    /// Whether a group has stored consolidated metadata.
     async fn is_consolidated(&self, path: &NodePath, group: &GroupMetadata) -> Result<bool, StoreError> {
         if !self.consolidates || group.is_consolidated || group.zarr_format != ZarrFormat::V2 {
             return Ok(self.consolidates && group.is_consolidated);
         }
         let Ok(key) = path.prefix().key(ZMETADATA) else { return Ok(false) };
-        Ok(self.below().head(&key).await?.is_some())
+        Ok(self.base_store().head(&key).await?.is_some())
     }
 }
 
-/// The text of a document of this name of a node, and of what the recipe makes of it if it is an array; `None` if there is
-/// none.
-fn text_of(node: &Node, rechunked: Option<&Rechunked>, name: &str) -> Option<String> {
+/// The text of the document of this name of a node; `None` if the node has none. `rechunked` is given for arrays.
+fn document_text(node: &Node, rechunked: Option<&RechunkedArray>, name: &str) -> Option<String> {
     match (node, rechunked) {
         (Node::Group(group), _) => Some(match name {
             ZARR_JSON => group.to_text(),
@@ -234,18 +238,18 @@ fn text_of(node: &Node, rechunked: Option<&Rechunked>, name: &str) -> Option<Str
         }),
         (Node::Array(_), None) => None,
         (Node::Array(array), Some(rechunked)) => match name {
-            ZARR_JSON => rechunked.is_in_v3().then(|| document_v3::zarr_json(rechunked)),
+            ZARR_JSON => rechunked.has_v3_type().then(|| document_v3::zarr_json(rechunked)),
             ZARRAY => document_v2::zarray(rechunked).map(|zarray| zarray.to_string()),
-            _ => rechunked.dtype().map(|_| document_v2::zattrs(array).text().to_owned()),
+            _ => rechunked.v2_dtype().map(|_| document_v2::zattrs(array).text().to_owned()),
         },
     }
 }
 
-/// Room that nobody counts.
+/// A memory budget without a limit.
 #[derive(Debug)]
-struct Unbounded;
+struct UnlimitedBudget;
 
-impl MemoryBudget for Unbounded {
+impl MemoryBudget for UnlimitedBudget {
     fn reserve(&self, _bytes: u64) -> Result<(), BudgetExceeded> {
         Ok(())
     }
@@ -257,37 +261,39 @@ impl MemoryBudget for Unbounded {
     }
 }
 
-/// Consolidated metadata that was made; `None` if it cannot be, because of what the hierarchy is: its nodes can be opened
-/// one by one.
-fn made(made: Result<Option<Consolidated>, HierarchyError>) -> Result<Option<Consolidated>, StoreError> {
-    match made {
+/// Generated consolidated metadata; `None` if the hierarchy does not allow it. Its nodes can still be opened one by
+/// one.
+fn absent_if_unsupported(
+    generated: Result<Option<Consolidated>, HierarchyError>,
+) -> Result<Option<Consolidated>, StoreError> {
+    match generated {
         Err(error)
             if matches!(
                 error.class(),
                 ErrorClass::TooLarge | ErrorClass::Unsupported | ErrorClass::InvalidMetadata
             ) =>
         {
-            tracing::debug!(%error, "consolidated metadata of a rechunked group cannot be made");
+            tracing::debug!(%error, "consolidated metadata of a rechunked group cannot be generated");
             Ok(None)
         }
         Err(HierarchyError::Store { source, .. }) => Err(source),
-        Err(error) => Err(failed(ArrayError::from(error))),
-        Ok(made) => Ok(made),
+        Err(error) => Err(to_store_error(ArrayError::from(error))),
+        Ok(generated) => Ok(generated),
     }
 }
 
-pub(super) fn info_of(text: &Bytes, version: Version) -> ValueInfo {
+pub(super) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
     ValueInfo { size: text.len() as u64, version, modified: None }
 }
 
-/// A range of what was made.
-pub(super) fn part(
+/// A range of a generated value.
+pub(super) fn slice_document(
     bytes: &Bytes,
     info: ValueInfo,
     range: ByteRange,
     if_match: Option<&Version>,
 ) -> Result<Value, StoreError> {
-    let range = resolve(&info, range, if_match)?;
+    let range = resolve_range(&info, range, if_match)?;
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
     Ok(Value { info, range, body })
