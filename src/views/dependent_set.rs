@@ -1,7 +1,7 @@
 //! [`DependentSet`]: a stored array and the arrays that it declares (the convention "dependent-arrays"), as a view
 //! shows them.
 //!
-//! The stored array is the primary, and each array has chunks below its own path. A stored key below the primary is a
+//! The stored array is the primary. The view shows each array below its own path. A stored key below the primary is a
 //! chunk of one or several of these arrays, or another value, which stays unchanged. A declared array does not exist
 //! where a node is stored at its path: the search for the nearest stored node finds that node instead, and listings
 //! omit the declared one.
