@@ -101,7 +101,7 @@ impl NodeFinder {
     }
 
     /// The stored array that contains everything below a prefix. A node that is stored at the prefix itself counts
-    /// first, also if its name looks like part of a chunk key.
+    /// first, even if its name has the form of a part of a chunk key.
     pub(super) async fn enclosing_array(
         &self,
         prefix: &StorePrefix,
