@@ -43,7 +43,7 @@ impl DependentSet {
         let StoredArray { path, array, declared } = stored;
         let primary = array.and_then(|array| match ViewArray::for_node(kind, path.clone(), &array) {
             None if !declared.arrays.is_empty() => Some(ViewArray::unchanged(path.clone(), &array)),
-            shown => shown,
+            array => array,
         });
         if primary.is_none() && declared.arrays.is_empty() {
             return None;
@@ -60,9 +60,9 @@ impl DependentSet {
     pub(crate) fn match_key(&self, key: &str) -> KeyMatch {
         let near =
             self.declared.arrays.iter().filter(|declared| key.starts_with(declared.path.prefix().as_str()));
-        for shown in near.filter_map(|declared| self.view_array(declared)).chain(self.primary.clone()) {
-            if let Some(coords) = shown.decode_key(key) {
-                return KeyMatch::Chunk(shown, coords);
+        for array in near.filter_map(|declared| self.view_array(declared)).chain(self.primary.clone()) {
+            if let Some(coords) = array.decode_key(key) {
+                return KeyMatch::Chunk(array, coords);
             }
         }
         if self.is_stored_chunk(key) { KeyMatch::Hidden } else { KeyMatch::Other }
@@ -100,15 +100,15 @@ impl DependentSet {
             path.starts_with(prefix_text) || prefix_text.starts_with(path)
         };
         let declared = self.declared.arrays.iter().filter(|declared| is_near(&declared.path));
-        let shown =
+        let arrays =
             self.primary.iter().cloned().chain(declared.filter_map(|declared| self.view_array(declared)));
-        let listed = shown.filter_map(|shown| {
-            if shown.path().prefix().as_str().starts_with(prefix_text) {
-                let stored = shown.stored_prefix();
-                return Some((shown, stored));
+        let listed = arrays.filter_map(|array| {
+            if array.path().prefix().as_str().starts_with(prefix_text) {
+                let stored = array.stored_prefix();
+                return Some((array, stored));
             }
-            match shown.listing_scope(prefix) {
-                ListingScope::Chunks(stored) => Some((shown, stored)),
+            match array.listing_scope(prefix) {
+                ListingScope::Chunks(stored) => Some((array, stored)),
                 ListingScope::Others => None,
             }
         });

@@ -53,7 +53,7 @@ impl SegmentBuilder {
         filter: KeyFilter,
         view: &ViewStore,
     ) -> Self {
-        let arrays = arrays.into_iter().map(|shown| (shown, StoredChunks::new())).collect();
+        let arrays = arrays.into_iter().map(|array| (array, StoredChunks::new())).collect();
         let (arrays, others) =
             (DropOnPool::new(arrays, view.cpu()), DropOnPool::new(VecDeque::new(), view.cpu()));
         Self {
@@ -80,8 +80,8 @@ impl SegmentBuilder {
             self.nodes.insert(entry.key.parent().to_string());
         }
         let mut is_chunk = false;
-        for (shown, chunks) in &mut *self.arrays {
-            if let Some(coords) = shown.decode_stored(key) {
+        for (array, chunks) in &mut *self.arrays {
+            if let Some(coords) = array.decode_stored(key) {
                 is_chunk = true;
                 let length = size_of_val(coords.as_slice()) + entry.info.version.tag().len();
                 self.reservation.grow(entry_bytes::<(ChunkCoords, ValueInfo)>(length))?;
@@ -116,12 +116,12 @@ impl SegmentBuilder {
         };
         self.others.retain(|other| !is_nested(other.key.as_str()));
         let (mut sources, mut walks) = (BinaryHeap::new(), Vec::new());
-        for (shown, chunks) in self.arrays.into_inner() {
-            let prefix = shown.path().prefix();
+        for (array, chunks) in self.arrays.into_inner() {
+            let prefix = array.path().prefix();
             if is_nested(prefix.as_str()) {
                 continue;
             }
-            if self.dependents.declared(shown.path()).is_some()
+            if self.dependents.declared(array.path()).is_some()
                 && let Ok(key) = prefix.key("zarr.json")
                 && self.filter.matches(key.as_str())
             {
@@ -132,7 +132,7 @@ impl SegmentBuilder {
                 lower_bound: prefix.to_string(),
                 source: EntrySource::Walk(walks.len()),
             });
-            walks.push(ChunkWalk::new(shown, chunks, self.filter.clone()));
+            walks.push(ChunkWalk::new(array, chunks, self.filter.clone()));
         }
         for node in nodes.into_iter().filter(|node| self.filter.may_match_below(node)) {
             // A prefix of existing keys is always valid.
@@ -241,13 +241,13 @@ impl ListingSegment {
                         return Ok(Some(entry));
                     }
                 }
-                EntrySource::Walk(place) => {
-                    if let Some(entry) = self.next_chunk(place).await? {
-                        self.enqueue(entry.key.to_string(), EntrySource::Chunk(place, entry));
+                EntrySource::Walk(index) => {
+                    if let Some(entry) = self.next_chunk(index).await? {
+                        self.enqueue(entry.key.to_string(), EntrySource::Chunk(index, entry));
                     }
                 }
-                EntrySource::Chunk(place, entry) => {
-                    self.enqueue(entry.key.to_string(), EntrySource::Walk(place));
+                EntrySource::Chunk(index, entry) => {
+                    self.enqueue(entry.key.to_string(), EntrySource::Walk(index));
                     return Ok(Some(entry));
                 }
                 EntrySource::Nested(entries) => self.enqueue_nested(entries).await?,
@@ -285,11 +285,11 @@ impl ListingSegment {
         self.filter.lower_bound.clone_from(&lower_bound);
         while self.sources.peek().is_some_and(|source| source.lower_bound < lower_bound) {
             match self.sources.pop().map(|source| source.source) {
-                Some(EntrySource::Walk(place) | EntrySource::Chunk(place, _)) => {
-                    if let Some(walk) = self.walks.get_mut(place) {
+                Some(EntrySource::Walk(index) | EntrySource::Chunk(index, _)) => {
+                    if let Some(walk) = self.walks.get_mut(index) {
                         walk.skip_to(lower_bound.clone());
                     }
-                    self.enqueue(lower_bound.clone(), EntrySource::Walk(place));
+                    self.enqueue(lower_bound.clone(), EntrySource::Walk(index));
                 }
                 // The source may have keys after the prefix; its next key decides.
                 Some(EntrySource::Nested(entries)) => {
@@ -304,14 +304,15 @@ impl ListingSegment {
     }
 
     /// The next existing view chunk of an array.
-    async fn next_chunk(&mut self, place: usize) -> Result<Option<ListEntry>, StoreError> {
-        let Some(walk) = self.walks.get_mut(place) else { return Ok(None) };
+    async fn next_chunk(&mut self, index: usize) -> Result<Option<ListEntry>, StoreError> {
+        let Some(walk) = self.walks.get_mut(index) else { return Ok(None) };
         while let Some((coords, key)) = walk.next() {
             // The walk stays within the array. A key that is too long for a store is skipped.
-            let (Some(at), Ok(key)) = (walk.array().geometry().locate(&coords), StoreKey::parse(&key)) else {
+            let (Some(location), Ok(key)) = (walk.array().geometry().locate(&coords), StoreKey::parse(&key))
+            else {
                 continue;
             };
-            if let Some(entry) = chunk_entry(&self.view, &self.trace, walk, key, &at).await? {
+            if let Some(entry) = chunk_entry(&self.view, &self.trace, walk, key, &location).await? {
                 return Ok(Some(entry));
             }
         }
@@ -325,17 +326,17 @@ async fn chunk_entry(
     trace: &Arc<ReadContext>,
     walk: &ChunkWalk,
     key: StoreKey,
-    place: &StoredLocation,
+    location: &StoredLocation,
 ) -> Result<Option<ListEntry>, StoreError> {
-    let Some(info) = walk.stored_info(&place.stored) else { return Ok(None) };
-    if place.index_positions.is_empty() {
+    let Some(info) = walk.stored_info(&location.stored) else { return Ok(None) };
+    if location.index_positions.is_empty() {
         return Ok(Some(ListEntry { key, info: info.clone() }));
     }
-    let shown = walk.array();
-    let stored: StoredKey = shown.array().stored_key(&place.stored).map_err(to_store_error)?;
+    let view_array = walk.array();
+    let stored: StoredKey = view_array.array().stored_key(&location.stored).map_err(to_store_error)?;
     let mut value = stored.at(info.clone());
     for _ in 1..MAX_ATTEMPTS {
-        match shown.byte_range(view.source(), &value, None, place, trace).await {
+        match view_array.byte_range(view.source(), &value, None, location, trace).await {
             Ok(None) => return Ok(None),
             Ok(Some(part)) => return Ok(Some(ListEntry { key, info: part_info(&value.info, &part) })),
             // It changed since it was listed, or the listing gave a weaker version than a lookup does.

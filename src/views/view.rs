@@ -175,8 +175,8 @@ impl ViewStore {
             return Ok(ViewEntry::Stored(key.clone()));
         };
         match dependents.match_key(key.as_str()) {
-            KeyMatch::Chunk(shown, coords) => match shown.geometry().locate(&coords) {
-                Some(place) => self.chunk(&shown, &place).await,
+            KeyMatch::Chunk(array, coords) => match array.geometry().locate(&coords) {
+                Some(location) => self.chunk(&array, &location).await,
                 None => Ok(ViewEntry::Absent),
             },
             // The key of a stored chunk has no value unless it is also that of a view chunk.
@@ -199,7 +199,8 @@ impl ViewStore {
         let path = NodePath::parse(key.parent().as_str()).ok().filter(|_| value.len() <= max_bytes);
         let Some(path) = path else { return Ok(ViewEntry::Stored(key.clone())) };
         let info = value.info.clone();
-        let (rewriter, cpu, gate) = (self.rewriter, self.cpu.clone(), Arc::clone(&self.long_documents));
+        let (rewriter, cpu, long_documents) =
+            (self.rewriter, self.cpu.clone(), Arc::clone(&self.long_documents));
         let key = key.clone();
         let derived = self.derived_version(&info.version);
         // A long document is read only if it must be rewritten.
@@ -213,7 +214,7 @@ impl ViewStore {
         let rewritten = Box::pin(async move {
             let is_long = value.len() > rewriter.metadata.document_bytes as u64;
             // The semaphore is never closed.
-            let _permit = if is_long { gate.acquire().await.ok() } else { None };
+            let _permit = if is_long { long_documents.acquire().await.ok() } else { None };
             let document =
                 value.bytes(max_bytes).await.map_err(|source| ArrayError::Store { key, source })?;
             let bytes = document.len() as u64;
@@ -249,12 +250,12 @@ impl ViewStore {
             None => self.node_finder.rebased_document(&path).await?,
         };
         let Some(rebased) = rebased else { return Ok(ViewEntry::Absent) };
-        let shape = dependents.view_array(declared).map(|shown| shown.mapping().clone());
+        let mapping = dependents.view_array(declared).map(|array| array.mapping().clone());
         let (rewriter, cpu, length) = (self.rewriter, self.cpu.clone(), rebased.len() as u64);
         let (versions, derived) = (vec![Some(version.clone())], self.derived_version(version));
         let rewritten = Box::pin(async move {
             let text =
-                cpu.run_document(length, move || rewriter.rewrite_declared(&rebased, shape.as_deref()));
+                cpu.run_document(length, move || rewriter.rewrite_declared(&rebased, mapping.as_deref()));
             Ok(Some((text.await?.into(), derived)))
         });
         let form = format!("{} declared", self.rewriter.kind.name());
@@ -277,15 +278,15 @@ impl ViewStore {
     }
 
     /// What the key of a view chunk refers to.
-    async fn chunk(&self, shown: &ViewArray, place: &StoredLocation) -> Result<ViewEntry, StoreError> {
-        let stored = shown.array().stored_key(&place.stored).map_err(to_store_error)?;
-        if place.index_positions.is_empty() {
+    async fn chunk(&self, array: &ViewArray, location: &StoredLocation) -> Result<ViewEntry, StoreError> {
+        let stored = array.array().stored_key(&location.stored).map_err(to_store_error)?;
+        if location.index_positions.is_empty() {
             return Ok(ViewEntry::Stored(stored.key));
         }
         let trace = self.read_context();
         for _ in 0..MAX_ATTEMPTS {
             let part = async {
-                let chain = shown.chain(&place.stored)?;
+                let chain = array.chain(&location.stored)?;
                 let ChunkLookup { value, part } =
                     self.source.fetch_or_lookup(&stored, &chain, &trace).await?;
                 let Some(value) = value else { return Ok(ViewEntry::Absent) };
@@ -293,7 +294,7 @@ impl ViewStore {
                     ChunkData::Index(index) => Some(index),
                     ChunkData::Nothing | ChunkData::Elements(_) => None,
                 };
-                let part = shown.byte_range(&*self.source, &value, index, place, &trace).await?;
+                let part = array.byte_range(&*self.source, &value, index, location, &trace).await?;
                 Ok::<_, ArrayError>(part.map_or(ViewEntry::Absent, |part| ViewEntry::Part(value, part)))
             };
             match part.await {

@@ -212,16 +212,16 @@ impl ViewArray {
             | ChunkKeyEncodingMetadata::Extended(_) => return ListingScope::Others,
         };
         let rank = self.geometry().rank();
-        let shown: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
+        let coords: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
         // With as many coordinates as the rank it is the key of a chunk, and nothing is below.
         let start = ChunkKeyEncoding::new(ChunkKeyEncodingMetadata::V2(Separator::Slash));
-        let Some(shown) = start.decode(numbers, shown.len()).filter(|shown| shown.len() < rank) else {
+        let Some(coords) = start.decode(numbers, coords.len()).filter(|coords| coords.len() < rank) else {
             return if numbers.is_empty() && rank > 0 { all_chunks() } else { ListingScope::Others };
         };
         if self.mapping.is_rebased {
             return all_chunks();
         }
-        let stored: Vec<u64> = shown
+        let stored: Vec<u64> = coords
             .iter()
             .enumerate()
             .map(|(dim, &number)| self.geometry().stored_coord(dim, number))
@@ -241,12 +241,12 @@ impl ViewArray {
         source: &dyn ChunkSource,
         value: &Arc<StoredValue>,
         index: Option<Arc<ShardIndex>>,
-        place: &StoredLocation,
+        location: &StoredLocation,
         trace: &Arc<ReadContext>,
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let (mut range, mut index) = (0..value.info.size, index);
-        let mut chain = self.chain(&place.stored)?;
-        for &number in &place.index_positions {
+        let mut chain = self.chain(&location.stored)?;
+        for &number in &location.index_positions {
             let found = match index.take() {
                 Some(index) => index,
                 None => source.shard_index(value, &chain, range.clone(), trace).await?,
@@ -271,14 +271,14 @@ mod tests {
 
     #[test]
     fn rebased_keys_have_the_default_encoding() {
-        let shown = view_array(&[8, 8], &[4, 4], None, ("v2", "."), true);
-        assert_eq!(shown.key(&[1, 0]), "a/c/1/0");
-        assert_eq!((shown.decode_key("a/c/1/0"), shown.decode_key("a/1.0")), (Some(vec![1, 0]), None));
-        assert_eq!(shown.decode_stored("a/1.0"), Some(vec![1, 0]));
-        let place = shown.geometry().locate(&[1, 0]).unwrap();
-        assert_eq!(shown.array().stored_key(&place.stored).unwrap().key.as_str(), "a/1.0");
+        let array = view_array(&[8, 8], &[4, 4], None, ("v2", "."), true);
+        assert_eq!(array.key(&[1, 0]), "a/c/1/0");
+        assert_eq!((array.decode_key("a/c/1/0"), array.decode_key("a/1.0")), (Some(vec![1, 0]), None));
+        assert_eq!(array.decode_stored("a/1.0"), Some(vec![1, 0]));
+        let location = array.geometry().locate(&[1, 0]).unwrap();
+        assert_eq!(array.array().stored_key(&location.stored).unwrap().key.as_str(), "a/1.0");
         let mut document = serde_json::Map::new();
-        assert!(shown.mapping.apply(&mut document));
+        assert!(array.mapping.apply(&mut document));
         let encoding = json!({"name": "default", "configuration": {"separator": "/"}});
         assert_eq!(document.get("chunk_key_encoding"), Some(&encoding));
     }
@@ -289,7 +289,7 @@ mod tests {
         let bare = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "/"), false);
         let dots = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "."), false);
         let rebased = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "."), true);
-        for (shown, prefix, chunks) in [
+        for (array, prefix, chunks) in [
             (&slashes, "a/", Some("a/")),
             (&slashes, "a/c/", Some("a/")),
             (&slashes, "a/c/3/", Some("a/c/1/")),
@@ -303,7 +303,7 @@ mod tests {
             (&dots, "a/c/", None),
             (&rebased, "a/c/3/", Some("a/")),
         ] {
-            let scope = shown.listing_scope(&StorePrefix::parse(prefix).unwrap());
+            let scope = array.listing_scope(&StorePrefix::parse(prefix).unwrap());
             let (listed, with_chunks) = match scope {
                 ListingScope::Chunks(listed) => (listed, true),
                 ListingScope::Others => (StorePrefix::root(), false),

@@ -294,7 +294,7 @@ pub(super) fn slice_document(
     if_match: Option<&Version>,
 ) -> Result<Value, StoreError> {
     let range = resolve_range(&info, range, if_match)?;
-    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
+    let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
     Ok(Value { info, range, body })
 }
