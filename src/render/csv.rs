@@ -1,39 +1,40 @@
-//! Elements as rows and columns of text (RFC 4180): cells separated by commas, every row ended by CRLF.
+//! Elements as CSV (RFC 4180): rows of cells, separated by commas and ended by CRLF.
 //!
-//! Rank 0 is one cell, rank 1 a column, rank 2 rows and columns. Structs of rank 0 and 1 are a row each; fields of a struct
-//! within a struct have columns of their own (`p.x`). An array without elements has no rows.
+//! Rank 0 is one cell, rank 1 a column, rank 2 rows and columns. Structs of rank 0 and 1 are one row each, and the
+//! fields of a nested struct have columns of their own (`p.x`). An array without elements has no rows.
 //!
-//! The first line says what the columns are, unless it is not wanted: the names of the fields; of rank 0 and 1 the array's
-//! name; of rank 2 the indices of the columns in the array, whatever was selected of it.
+//! The header line is optional. It contains the names of the fields; for rank 0 and 1 the name of the array; for rank 2
+//! the indices of the columns in the array, also where only some of them were selected.
 //!
 //! | type | cell |
 //! |---|---|
 //! | numbers, dates | as in JSON without quotes; `NaN`, `Infinity`, `-Infinity`, `NaT` |
 //! | complex numbers | `1.0+2.0j`, as Python writes them |
-//! | text | as it is; in quotes where it must be |
+//! | text | unchanged; quoted where necessary |
 //! | text of bytes | as UTF-8, with `\xHH` for each byte that is not and `\\` for `\` |
 //! | bytes | hexadecimal |
 //! | empty text and bytes | `""`, since readers skip blank lines |
-//! | lists, JSON values | their JSON, in quotes |
+//! | lists, JSON values | their JSON, quoted |
 //!
-//! Nothing is guessed about spreadsheets: a text that begins with `=` is that text.
+//! Nothing is changed for the sake of spreadsheets: a text that begins with `=` is written as it is.
 
 use std::io::Write as _;
 
-use super::json::{longest_text, write_element};
+use super::json::{max_text_bytes, write_element};
+use super::size::check_bytes;
 use super::value::Value;
-use super::{NanMode, RenderError, ResultSchema, Writer, check_bytes};
+use super::{NanMode, RenderError, ResultSchema, Writer};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
-/// The most bytes an answer takes, as far as type and shape tell (saturated).
-pub(super) fn bytes_estimate(contents: &ResultSchema) -> u64 {
-    let columns = columns(&contents.data_type);
-    let row = columns.iter().map(|column| longest_cell(&column.data_type)).fold(0, u64::saturating_add);
-    contents.elements().saturating_mul(row).saturating_add(header_bytes(contents, &columns))
+/// An upper bound of the bytes of a response, derived from type and shape (saturated).
+pub(super) fn max_bytes(schema: &ResultSchema) -> u64 {
+    let columns = columns(&schema.data_type);
+    let row = columns.iter().map(|column| max_cell_bytes(&column.data_type)).fold(0, u64::saturating_add);
+    schema.element_count().saturating_mul(row).saturating_add(header_bytes(schema, &columns))
 }
 
-/// The most bytes of the first line.
+/// The most bytes of the header line.
 fn header_bytes(ResultSchema { data_type, shape, heading, .. }: &ResultSchema, columns: &[Column]) -> u64 {
     let quoted = |name: &str| name.len() as u64 * 2 + 4;
     match heading {
@@ -41,22 +42,22 @@ fn header_bytes(ResultSchema { data_type, shape, heading, .. }: &ResultSchema, c
         Some(_) if matches!(data_type, DataType::Struct(_)) => {
             columns.iter().map(|column| quoted(&column.name)).sum()
         }
-        // As long as the longest number there is, and a comma.
+        // The longest number, and a comma.
         Some(_) if shape.len() == 2 => shape.last().copied().unwrap_or_default().saturating_mul(21),
         Some(heading) => quoted(&heading.name),
     }
 }
 
-/// The first line.
-fn header(
+/// Writes the header line.
+fn header_line(
     ResultSchema { data_type, shape, heading, .. }: &ResultSchema,
     columns: &[Column],
     out: &mut Vec<u8>,
 ) {
     let Some(heading) = heading else { return };
     if matches!(data_type, DataType::Struct(_)) {
-        for (place, column) in columns.iter().enumerate() {
-            if place > 0 {
+        for (index, column) in columns.iter().enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
             write_quoted(column.name.as_bytes(), out);
@@ -65,10 +66,10 @@ fn header(
         if length == 0 {
             return;
         }
-        for place in 0..length {
-            let comma = if place > 0 { "," } else { "" };
+        for index in 0..length {
+            let comma = if index > 0 { "," } else { "" };
             // Writing to a vector does not fail.
-            let _ = write!(out, "{comma}{}", heading.columns.at(place));
+            let _ = write!(out, "{comma}{}", heading.columns.at(index));
         }
     } else {
         write_quoted(heading.name.as_bytes(), out);
@@ -76,10 +77,10 @@ fn header(
     out.extend_from_slice(b"\r\n");
 }
 
-/// The longest cell, and what separates it from the next.
-fn longest_cell(data_type: &DataType) -> u64 {
-    let json = longest_text(data_type);
-    // In quotes, every quote is written twice.
+/// The most bytes of a cell and its separator.
+fn max_cell_bytes(data_type: &DataType) -> u64 {
+    let json = max_text_bytes(data_type);
+    // Each quote in a quoted cell is written twice.
     let cell = if matches!(data_type, DataType::Subarray(_)) { json.saturating_mul(2) } else { json };
     cell.saturating_add(4)
 }
@@ -88,7 +89,7 @@ fn longest_cell(data_type: &DataType) -> u64 {
 #[derive(Debug)]
 struct Column {
     name: String,
-    at: usize,
+    offset: usize,
     data_type: DataType,
 }
 
@@ -107,7 +108,7 @@ fn add_columns(name: &str, at: usize, data_type: &DataType, found: &mut Vec<Colu
                 add_columns(&format!("{before}{}", field.name), at + offset, &field.data_type, found);
             }
         }
-        _ => found.push(Column { name: name.to_owned(), at, data_type: data_type.clone() }),
+        _ => found.push(Column { name: name.to_owned(), offset: at, data_type: data_type.clone() }),
     }
 }
 
@@ -123,52 +124,61 @@ pub(super) struct CsvWriter {
     written: u64,
     /// Elements of the whole array.
     total: u64,
-    /// What the first line is made of, until it is written.
-    unheaded: Option<ResultSchema>,
-    /// A cell in the making.
+    /// The schema of the header line, until that is written.
+    pending_header: Option<ResultSchema>,
+    /// A buffer for one cell, reused.
     cell: Vec<u8>,
 }
 
 impl CsvWriter {
-    /// A writer for these elements; lists have NaN in them as JSON has it.
+    /// A writer for these elements. NaN in lists is written as in JSON.
     ///
     /// # Errors
     /// [`RenderError::Rank`], [`RenderError::TooLarge`].
-    pub(super) fn new(contents: &ResultSchema, nan: NanMode, limit: u64) -> Result<Self, RenderError> {
-        let ResultSchema { data_type, shape, .. } = contents;
+    pub(super) fn new(schema: &ResultSchema, nan: NanMode, limit: u64) -> Result<Self, RenderError> {
+        let ResultSchema { data_type, shape, .. } = schema;
         let is_struct = matches!(data_type, DataType::Struct(_));
-        let most = if is_struct { 1 } else { 2 };
-        if shape.len() > most {
-            return Err(RenderError::Rank { rank: shape.len(), most });
+        let max = if is_struct { 1 } else { 2 };
+        if shape.len() > max {
+            return Err(RenderError::Rank { rank: shape.len(), max });
         }
-        check_bytes(bytes_estimate(contents), limit)?;
+        check_bytes(max_bytes(schema), limit)?;
         let columns = columns(data_type);
-        let unheaded = Some(contents.clone());
+        let pending_header = Some(schema.clone());
         let row_elements = shape.get(1).copied().unwrap_or(1);
-        let (data_type, total) = (data_type.clone(), contents.elements());
-        Ok(Self { data_type, columns, nan, row_elements, written: 0, total, unheaded, cell: Vec::new() })
+        let (data_type, total) = (data_type.clone(), schema.element_count());
+        Ok(Self {
+            data_type,
+            columns,
+            nan,
+            row_elements,
+            written: 0,
+            total,
+            pending_header,
+            cell: Vec::new(),
+        })
     }
 
-    /// The first line, once.
+    /// Writes the header line, once.
     fn write_header(&mut self, out: &mut Vec<u8>) {
-        if let Some(contents) = self.unheaded.take() {
-            header(&contents, &self.columns, out);
+        if let Some(schema) = self.pending_header.take() {
+            header_line(&schema, &self.columns, out);
         }
     }
 
-    fn write_one(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+    fn write_next(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
         if self.written == self.total {
             return Err(RenderError::ElementCount);
         }
         if self.data_type.is_variable() {
             write_cell(&self.data_type, self.nan, element, &mut self.cell, out)?;
         } else {
-            for (place, column) in self.columns.iter().enumerate() {
-                if place > 0 {
+            for (index, column) in self.columns.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
-                let end = column.at + column.data_type.item_bytes();
-                let field = element.get(column.at..end).ok_or(RenderError::ElementCount)?;
+                let end = column.offset + column.data_type.item_bytes();
+                let field = element.get(column.offset..end).ok_or(RenderError::ElementCount)?;
                 write_cell(&column.data_type, self.nan, field, &mut self.cell, out)?;
             }
         }
@@ -183,7 +193,7 @@ impl Writer for CsvWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
         self.write_header(out);
         let data_type = self.data_type.clone();
-        elements.try_for_each(&data_type, |element| self.write_one(element, out))
+        elements.try_for_each(&data_type, |element| self.write_next(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
@@ -200,7 +210,7 @@ fn write_cell(
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     // Writing to a vector does not fail.
-    let _ = match Value::of(data_type, element)? {
+    let _ = match Value::from_element(data_type, element)? {
         Value::Bool(truth) => write!(out, "{truth}"),
         Value::Signed(number) => write!(out, "{number}"),
         Value::Unsigned(number) => write!(out, "{number}"),
@@ -232,7 +242,7 @@ fn write_cell(
     Ok(())
 }
 
-/// A text as a cell.
+/// Writes a text as a cell, quoted where necessary.
 fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
     if !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n')) {
         out.extend_from_slice(text);
@@ -256,30 +266,30 @@ mod tests {
     use crate::chunk::AxisRange;
     use crate::metadata::TimeUnit;
     use crate::render::Heading;
-    use crate::render::test_elements::{contents, fixed, step, structure, subarray, variable, written};
+    use crate::render::test_elements::{fixed, schema, step, structure, subarray, variable, write_all};
 
     fn csv(data_type: &DataType, shape: &[u64], parts: &[Elements]) -> Result<String, RenderError> {
-        let writer = CsvWriter::new(&contents(data_type, shape), NanMode::String, 1 << 20)?;
-        Ok(String::from_utf8(written(writer, parts)?).unwrap())
+        let writer = CsvWriter::new(&schema(data_type, shape), NanMode::String, 1 << 20)?;
+        Ok(String::from_utf8(write_all(writer, parts)?).unwrap())
     }
 
-    /// As [`csv`], below a heading.
+    /// As [`csv`], with a header line.
     fn headed(data_type: &DataType, shape: &[u64], columns: AxisRange, parts: &[Elements]) -> String {
         let heading = Some(Heading { name: "t\"2".to_owned(), columns });
-        let contents = ResultSchema { heading, ..contents(data_type, shape) };
-        let text = written(CsvWriter::new(&contents, NanMode::String, 1 << 20).unwrap(), parts).unwrap();
-        assert!(text.len() as u64 <= bytes_estimate(&contents));
+        let schema = ResultSchema { heading, ..schema(data_type, shape) };
+        let text = write_all(CsvWriter::new(&schema, NanMode::String, 1 << 20).unwrap(), parts).unwrap();
+        assert!(text.len() as u64 <= max_bytes(&schema));
         String::from_utf8(text).unwrap()
     }
 
-    /// One column.
+    /// The text of one column.
     fn column(data_type: &DataType, elements: &[&[u8]]) -> String {
         let parts = if data_type.is_variable() { variable(elements) } else { fixed(elements) };
         csv(data_type, &[elements.len() as u64], &[parts]).unwrap()
     }
 
     #[test]
-    fn dimensions_are_rows_and_columns() {
+    fn writes_dimensions_as_rows_and_columns() {
         let numbers = [fixed(&[&[1, 2, 3, 4]]), fixed(&[&[5, 6]])];
         assert_eq!(csv(&DataType::UInt8, &[6], &numbers).unwrap(), "1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n");
         assert_eq!(csv(&DataType::UInt8, &[2, 3], &numbers).unwrap(), "1,2,3\r\n4,5,6\r\n");
@@ -289,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_what_the_columns_are() {
+    fn the_header_line_names_the_columns() {
         let numbers = [fixed(&[&[1, 2, 3, 4, 5, 6]])];
         let whole = AxisRange::full(3);
         assert_eq!(
@@ -308,24 +318,24 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_may_be_too_long_is_refused_before_it_is_written() {
+    fn rejects_a_header_line_that_may_be_too_long_before_writing() {
         let heading = Some(Heading { name: String::new(), columns: AxisRange::full(1 << 40) });
-        let contents = ResultSchema { heading, ..contents(&DataType::UInt8, &[0, 1 << 40]) };
-        let result = CsvWriter::new(&contents, NanMode::String, 1 << 20).map(drop);
+        let schema = ResultSchema { heading, ..schema(&DataType::UInt8, &[0, 1 << 40]) };
+        let result = CsvWriter::new(&schema, NanMode::String, 1 << 20).map(drop);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })));
     }
 
     #[test]
-    fn more_dimensions_than_rows_and_columns_are_refused_with_what_to_do() {
+    fn rejects_more_than_two_dimensions_with_advice() {
         let error = csv(&DataType::UInt8, &[1, 1, 1], &[]).unwrap_err();
-        assert_eq!(error, RenderError::Rank { rank: 3, most: 2 });
+        assert_eq!(error, RenderError::Rank { rank: 3, max: 2 });
         assert!(error.to_string().contains("`slice`"), "{error}");
         let data_type = structure(&[("a", DataType::UInt8)]);
-        assert_eq!(csv(&data_type, &[1, 1], &[]), Err(RenderError::Rank { rank: 2, most: 1 }));
+        assert_eq!(csv(&data_type, &[1, 1], &[]), Err(RenderError::Rank { rank: 2, max: 1 }));
     }
 
     #[test]
-    fn numbers_and_times_are_plain() {
+    fn writes_numbers_and_times_without_quotes() {
         assert_eq!(column(&DataType::Bool, &[&[0], &[1]]), "false\r\ntrue\r\n");
         assert_eq!(column(&DataType::Int16, &[&[0, 0x80]]), "-32768\r\n");
         let floats = [0.1_f32, f32::NAN, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
@@ -340,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complex_number_is_written_as_python_reads_it() {
+    fn writes_complex_numbers_as_python_reads_them() {
         let complex = |real: f64, imaginary: f64| [real, imaginary].map(f64::to_le_bytes).concat();
         let elements = [complex(1.0, 2.5), complex(-0.5, -1.0), complex(f64::NAN, f64::INFINITY)];
         let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
@@ -349,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn text_is_quoted_where_it_must_be_and_where_it_is_empty() {
+    fn quotes_text_where_necessary_and_where_empty() {
         let elements: [&[u8]; 6] = [b"plain text", b"", b"a,b", b"a\"b", b"a\nb", b"=1"];
         let text = "plain text\r\n\"\"\r\n\"a,b\"\r\n\"a\"\"b\"\r\n\"a\nb\"\r\n=1\r\n";
         assert_eq!(column(&DataType::String, &elements), text);
     }
 
     #[test]
-    fn bytes_are_hexadecimal_and_lists_and_values_their_json() {
+    fn writes_bytes_as_hexadecimal_and_lists_and_values_as_json() {
         assert_eq!(column(&DataType::VariableBytes, &[b"\x00\xff", b""]), "00ff\r\n\"\"\r\n");
         assert_eq!(column(&DataType::RawBits { bytes: 2 }, &[b"az"]), "617a\r\n");
         let bytes = DataType::NullTerminatedBytes { bytes: 2 };
@@ -367,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_a_row_under_the_names_of_its_fields() {
+    fn writes_a_struct_as_a_row_below_the_names_of_its_fields() {
         let point = structure(&[("x", DataType::Int8), ("y,z", DataType::UInt8)]);
         let data_type =
             structure(&[("a", DataType::UInt8), ("p", point), ("q", subarray(DataType::UInt8, &[2]))]);
@@ -381,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_or_too_many_elements_are_an_error() {
+    fn rejects_too_few_and_too_many_elements() {
         for (shape, elements) in [([2], &[0_u8, 0] as &[u8]), ([2], &[0; 6]), ([2], &[0; 3]), ([0], &[0; 2])]
         {
             let result = csv(&DataType::Int16, &shape, &[fixed(&[elements])]);
@@ -390,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_may_be_too_large_is_refused_before_it_is_written() {
+    fn rejects_a_response_that_may_be_too_large_before_writing() {
         let result = csv(&DataType::UInt8, &[1 << 40, 1 << 40], &[]);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })));
     }
 
     proptest! {
         #[test]
-        fn the_estimate_is_never_too_small(
+        fn output_stays_within_the_bound(
             data_type in prop::sample::select(vec![
                 DataType::Float64,
                 DataType::Complex128,
@@ -414,7 +424,7 @@ mod tests {
         ) {
             let items = &random[..3 * data_type.item_bytes()];
             let text = csv(&data_type, &[3], &[fixed(&[items])]).unwrap();
-            prop_assert!(text.len() as u64 <= bytes_estimate(&contents(&data_type, &[3])), "{}", text);
+            prop_assert!(text.len() as u64 <= max_bytes(&schema(&data_type, &[3])), "{}", text);
         }
     }
 }

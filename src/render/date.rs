@@ -1,7 +1,8 @@
-//! Dates as text (ISO 8601, "Date and time representations"), exact for every `numpy.datetime64` there is.
+//! Dates as text (ISO 8601, "Date and time representations"), exact for every `numpy.datetime64`.
 //!
-//! The calendar is the proleptic Gregorian one and a day has 86 400 seconds, as numpy has it; there are no time
-//! zones. All arithmetic is in 128 bits, which hold every product of an `int64`, a scale factor and a unit.
+//! The calendar is the proleptic Gregorian one, a day has 86 400 seconds, and there are no time zones, as in numpy. All
+//! arithmetic is in 128 bits, enough for every product of an `int64`, a scale factor and a unit. The crate `jiff` does
+//! not serve here: its years end at -9999 and 9999, and those of numpy do not.
 
 use std::fmt::{self, Write as _};
 
@@ -10,12 +11,12 @@ use crate::metadata::{TimeStep, TimeUnit};
 /// Seconds of a day.
 const DAY_SECONDS: i128 = 86_400;
 
-/// A time that a number of steps since the beginning of 1970 stands for, to be displayed.
+/// A number of steps since the beginning of 1970, to be displayed as a date.
 ///
-/// As precise as its unit, but for hours, which have minutes, since few readers know times without: `1970`,
-/// `1970-01`, `1970-01-01` (days, and the first days of weeks), `1970-01-01T00:00` (hours, minutes),
-/// `1970-01-01T00:00:00`, and with 3 to 18 digits of a second. Years that have not four digits have a sign and at
-/// least six, as in ECMAScript. What has the generic unit is no time, and its number is all there is.
+/// The text is as precise as the unit: `1970`, `1970-01`, `1970-01-01` (days, and the first days of weeks),
+/// `1970-01-01T00:00` (hours, minutes), `1970-01-01T00:00:00`, and with 3 to 18 digits of a second. Hours have minutes,
+/// because few parsers accept times without. Years that do not have four digits have a sign and at least six digits, as
+/// in ECMAScript. A step of the generic unit is not a time; its text is the number of steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Date {
     pub(super) step: TimeStep,
@@ -23,8 +24,8 @@ pub(super) struct Date {
 }
 
 impl Date {
-    /// The length of the longest text among all numbers of these steps.
-    pub(super) fn longest_text(step: TimeStep) -> usize {
+    /// The length of the longest text of any number of these steps.
+    pub(super) fn max_text_bytes(step: TimeStep) -> usize {
         // Only the year and the generic number vary in length, and both grow with the distance from 0.
         let text = |steps| Self { step, steps }.to_string().len();
         text(i64::MIN + 1).max(text(i64::MAX))
@@ -63,11 +64,11 @@ fn write_year(year: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// The date that is so many days after 1970-01-01.
+/// The date `days` days after 1970-01-01.
 fn write_day(days: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     /// Days of 400 years, after which the calendar repeats itself.
     const ERA: i128 = 146_097;
-    // Years begin in March here, so that the day that only some have is their last.
+    // Years begin in March here, so that the leap day is the last day of its year.
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
     let year = (day - day / 1_460 + day / 36_524 - day / (ERA - 1)) / 365;
@@ -86,7 +87,7 @@ fn write_minutes(minutes: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(out, "T{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-/// A count of seconds in units of so many digits behind the point.
+/// A count of seconds in units of `digits` decimal places.
 fn write_seconds(count: i128, digits: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let unit = 10_i128.pow(digits);
     let seconds = count.div_euclid(unit);
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_is_as_precise_as_its_unit() {
+    fn step_zero_is_as_precise_as_its_unit() {
         for (unit, text) in [
             (TimeUnit::Year, "1970"),
             (TimeUnit::Month, "1970-01"),
@@ -131,9 +132,9 @@ mod tests {
         }
     }
 
-    /// What numpy 2 writes for the same numbers.
+    /// Expected texts are those of numpy 2 for the same numbers.
     #[test]
-    fn dates_are_those_that_numpy_knows() {
+    fn writes_the_same_dates_as_numpy() {
         for (unit, scale_factor, steps, text) in [
             (TimeUnit::Year, 1, 54, "2024"),
             (TimeUnit::Year, 10, -3, "1940"),
@@ -161,20 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_has_minutes() {
+    fn writes_hours_with_minutes() {
         assert_eq!(date(TimeUnit::Hour, 1, 5), "1970-01-01T05:00");
         assert_eq!(date(TimeUnit::Hour, 6, -1), "1969-12-31T18:00");
     }
 
     #[test]
-    fn a_year_of_more_or_less_than_four_digits_has_a_sign_and_at_least_six() {
+    fn writes_years_without_four_digits_with_a_sign_and_six_digits() {
         assert_eq!(date(TimeUnit::Day, 1, 2_932_897), "+010000-01-01");
         assert_eq!(date(TimeUnit::Day, 1, -719_529), "-000001-12-31");
         assert_eq!(date(TimeUnit::Year, 1, 1 << 40), "+1099511629746");
     }
 
     #[test]
-    fn no_number_is_too_large_for_the_calendar() {
+    fn writes_the_largest_numbers_of_steps() {
         // 2^63 − 1 times 2^31 − 1 is 19807040619342712359383728129.
         let largest = i32::MAX.unsigned_abs();
         assert_eq!(date(TimeUnit::Year, largest, i64::MAX), "+19807040619342712359383730099");
@@ -186,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_generic_date_is_its_number() {
+    fn writes_a_generic_date_as_its_number() {
         assert_eq!(date(TimeUnit::Generic, 3, -7), "-7");
     }
 
     proptest! {
         #[test]
-        fn no_text_is_longer_than_the_longest(
+        fn no_text_exceeds_the_bound(
             unit in prop::sample::select(vec![
                 TimeUnit::Year, TimeUnit::Month, TimeUnit::Week, TimeUnit::Day, TimeUnit::Hour, TimeUnit::Minute,
                 TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Nanosecond, TimeUnit::Attosecond,
@@ -202,11 +203,11 @@ mod tests {
         ) {
             let step = TimeStep::new(unit, scale_factor).unwrap();
             let text = Date { step, steps: steps >> shift }.to_string();
-            prop_assert!(text.len() <= Date::longest_text(step), "{}", text);
+            prop_assert!(text.len() <= Date::max_text_bytes(step), "{}", text);
         }
 
         #[test]
-        fn each_day_is_the_one_after_the_day_before(days in -1_000_000_000_i64..1_000_000_000) {
+        fn consecutive_numbers_are_consecutive_days(days in -1_000_000_000_i64..1_000_000_000) {
             let parts = |days| {
                 let text = date(TimeUnit::Day, 1, days);
                 let (rest, day) = text.rsplit_once('-').unwrap();

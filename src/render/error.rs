@@ -6,75 +6,76 @@ use crate::metadata::MetadataError;
 /// Why elements cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
-    /// The answer could be longer than the limit.
-    #[error("the answer may have {bytes} bytes; the limit is {limit}")]
+    /// The response could be longer than the limit.
+    #[error("the response may have {bytes} bytes; the limit is {limit}")]
     TooLarge {
-        /// The most bytes the answer may have (saturated).
+        /// The most bytes that the response may have (saturated).
         bytes: u64,
         /// Bytes allowed.
         limit: u64,
     },
-    /// The format has no form for such elements.
+    /// The format cannot represent elements of this type.
     #[error(
-        "the format asked for has no form for elements of type {data_type}; there are `bytes`, `json` and `arrow`"
+        "the requested format cannot represent elements of type {data_type}; request `format=bytes`, `format=json` or \
+         `format=arrow`"
     )]
-    NoForm {
+    UnsupportedType {
         /// The type.
         data_type: String,
     },
-    /// The format has rows and columns, and the array more dimensions.
+    /// The format has rows and columns, and the array has more dimensions.
     #[error(
-        "csv has rows and columns: at most {most} dimensions of such elements, and these have {rank}; select fewer with \
-         `slice` or `fields`, or ask for `format=json` or `format=arrow`"
+        "csv has rows and columns: at most {max} dimensions of such elements, and these have {rank}; select fewer with \
+         `slice` or `fields`, or request `format=json` or `format=arrow`"
     )]
     Rank {
         /// The array's rank.
         rank: usize,
-        /// The highest rank that has a form.
-        most: usize,
+        /// The highest rank that the format can represent.
+        max: usize,
     },
-    /// numpy takes a zero at the end of a text for filling.
+    /// numpy treats zeros at the end of a text as padding, so it would shorten this element.
     #[error(
-        "an element ends in a zero, which numpy takes for filling; ask for `format=bytes` or `format=arrow`"
+        "an element ends in a zero, which numpy treats as padding; request `format=bytes` or `format=arrow`"
     )]
     TrailingZero,
-    /// A text of any length that is not UTF-8.
+    /// A text of variable length is not UTF-8.
     #[error("a text is not UTF-8")]
     NotUtf8,
-    /// A date that the format has no number for.
-    #[error("day {day} after 1970-01-01 is beyond the dates of the format asked for; ask for `format=json`")]
+    /// A date is outside the range of the format.
+    #[error("day {day} after 1970-01-01 is outside the dates of the requested format; request `format=json`")]
     DateRange {
-        /// The day.
+        /// Days after 1970-01-01.
         day: i64,
     },
-    /// Fields are asked of elements that have none.
-    #[error("elements of type {data_type} have no fields; leave `fields` out")]
+    /// The request names fields, and the elements have none.
+    #[error("elements of type {data_type} have no fields; omit `fields`")]
     NoFields {
         /// The type.
         data_type: String,
     },
-    /// A field is asked for that the struct has not.
+    /// The request names a field that the struct does not have.
     #[error("there is no field `{name}`; there are: {known}")]
     UnknownField {
-        /// What was asked for.
+        /// The name in the request.
         name: String,
-        /// The fields there are.
+        /// The fields of the struct.
         known: String,
     },
-    /// The fields asked for are no struct together.
-    #[error("the fields asked for: {0}")]
+    /// The requested fields cannot be combined into a struct.
+    #[error("the requested fields: {0}")]
     Fields(#[from] MetadataError),
-    /// The bytes given are not as many elements as the shape says.
-    #[error("the bytes given are not the elements of the shape given")]
+    /// The number of bytes does not match the shape.
+    #[error("the number of elements does not match the shape")]
     ElementCount,
-    /// An Arrow array could not be put together: a defect.
-    #[error("an arrow array was refused: {reason}")]
-    ArrowRefused {
-        /// Why.
+    /// The Arrow library rejected an array or a batch: a bug.
+    #[error("the Arrow library rejected an array: {reason}")]
+    ArrowFailed {
+        /// Its message.
         reason: String,
     },
-    /// An element that should be text holds a number that is no character of Unicode.
-    #[error("a text holds the number {number:#x}, which is no character of Unicode")]
+    /// A text holds a number that is not a Unicode scalar value.
+    #[error("a text holds the number {number:#x}, which is not a Unicode scalar value")]
     NotText {
         /// The number.
         number: u32,
@@ -85,14 +86,14 @@ impl Classify for RenderError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::TooLarge { .. } => ErrorClass::TooLarge,
-            Self::NoForm { .. }
+            Self::UnsupportedType { .. }
             | Self::Rank { .. }
             | Self::TrailingZero
             | Self::DateRange { .. }
             | Self::NoFields { .. }
             | Self::UnknownField { .. }
             | Self::Fields(_) => ErrorClass::InvalidRequest,
-            Self::ElementCount | Self::ArrowRefused { .. } => ErrorClass::Internal,
+            Self::ElementCount | Self::ArrowFailed { .. } => ErrorClass::Internal,
             Self::NotText { .. } | Self::NotUtf8 => ErrorClass::CorruptData,
         }
     }

@@ -1,26 +1,26 @@
-//! The npy file format: the header that canonical elements follow as they are.
+//! The header of npy files (`numpy.lib.format`, versions 1.0 and 2.0).
 //!
-//! `numpy.lib.format`, versions 1.0 and 2.0. Always in C order.
+//! Canonical elements follow the header unchanged, always in C order.
 
 use std::fmt::Write as _;
 
 use crate::metadata::{DataType, Endianness, Field, SubarrayType, TimeUnit};
 
-/// What the header's length is a multiple of, so that the elements are aligned.
+/// The header's length is a multiple of this, so that the elements are aligned.
 const ALIGNMENT: usize = 64;
 
-/// The header of a file with elements of this type and shape. The elements, in canonical form or swapped
-/// to big-endian, are the rest.
+/// The header of a file with elements of this type and shape. The elements follow, in canonical form or in big-endian
+/// byte order.
 ///
-/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`, and so is
-/// `bfloat16`, for which numpy has none (`<V2`, as its extension for that type writes).
+/// The version is 1.0, or 2.0 where the shape is too long for 1.0. Raw bits are the void type `|V<n>`. numpy has no
+/// `bfloat16`; it becomes `<V2`, as numpy's extension for that type writes it.
 #[must_use]
 pub fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
         format!("{{'descr': {}, 'fortran_order': False, 'shape': (", descr(data_type, endian));
     for (axis, length) in shape.iter().enumerate() {
         let separator = if axis == 0 { "" } else { " " };
-        // Writing to a string does not fail. The comma after the only item is what makes it a tuple.
+        // Writing to a string does not fail. The comma after a single item makes it a tuple.
         let _ = write!(dictionary, "{separator}{length},");
     }
     if shape.len() > 1 {
@@ -29,29 +29,29 @@ pub fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8
     dictionary.push_str("), }");
 
     let mut header = b"\x93NUMPY".to_vec();
-    if let Ok(length) = u16::try_from(padded(dictionary.len(), size_of::<u16>())) {
+    if let Ok(length) = u16::try_from(padded_length(dictionary.len(), size_of::<u16>())) {
         header.extend_from_slice(&[1, 0]);
         header.extend_from_slice(&length.to_le_bytes());
     } else {
-        // A shape of 4 GiB of text is no shape; saturate rather than fail.
-        let length = u32::try_from(padded(dictionary.len(), size_of::<u32>())).unwrap_or(u32::MAX);
+        // No array has a shape of 4 GiB of text; saturate rather than fail.
+        let length = u32::try_from(padded_length(dictionary.len(), size_of::<u32>())).unwrap_or(u32::MAX);
         header.extend_from_slice(&[2, 0]);
         header.extend_from_slice(&length.to_le_bytes());
     }
     header.extend_from_slice(dictionary.as_bytes());
-    // One byte at the end is the newline.
+    // The last byte is the newline.
     header.resize((header.len() + 1).next_multiple_of(ALIGNMENT) - 1, b' ');
     header.push(b'\n');
     header
 }
 
-/// The length that the header gives: of the dictionary, its padding and the newline.
-fn padded(dictionary: usize, length_field: usize) -> usize {
+/// The length field of the header: bytes of the dictionary, its padding and the newline.
+fn padded_length(dictionary: usize, length_field: usize) -> usize {
     let before = b"\x93NUMPY\x01\x00".len() + length_field;
     (before + dictionary + 1).next_multiple_of(ALIGNMENT) - before
 }
 
-/// The type as npy files have it, such as `<f4`, `<M8[25us]`, `<U4` or a list of fields; with quotes.
+/// The type as npy files spell it, such as `<f4`, `<M8[25us]`, `<U4` or a list of fields; with quotes.
 fn descr(data_type: &DataType, endian: Endianness) -> String {
     let simple = |kind: char, size: &dyn std::fmt::Display, unit: usize| {
         let order = match endian {
@@ -85,7 +85,7 @@ fn descr(data_type: &DataType, endian: Endianness) -> String {
         | DataType::ComplexBFloat16
         | DataType::ComplexSmallFloat(_)
         | DataType::RawBits { .. } => simple('V', &bytes, unit),
-        // Without brackets is how numpy itself writes the generic unit, whatever its scale factor.
+        // numpy writes the generic unit without brackets, whatever its scale factor.
         DataType::DateTime64(step) if step.unit() == TimeUnit::Generic => simple('M', &bytes, unit),
         DataType::DateTime64(step) => simple('M', &format_args!("{bytes}[{step}]"), unit),
         DataType::TimeDelta64(step) if step.unit() == TimeUnit::Generic => simple('m', &bytes, unit),
@@ -97,7 +97,7 @@ fn descr(data_type: &DataType, endian: Endianness) -> String {
                 structure.fields().iter().map(|field| self::field(field, endian)).collect();
             format!("[{}]", fields.join(", "))
         }
-        // A subarray alone has no spelling; as a field it has (see `field`).
+        // A subarray has a spelling only as a field (see `field`).
         DataType::Subarray(_)
         | DataType::String
         | DataType::VariableBytes
@@ -106,9 +106,9 @@ fn descr(data_type: &DataType, endian: Endianness) -> String {
     }
 }
 
-/// A field as a tuple: `('name', '<f4')`, or with a shape behind.
+/// A field as a tuple: `('name', '<f4')`, with a shape at the end for a subarray.
 fn field(field: &Field, endian: Endianness) -> String {
-    let name = quoted(&field.name);
+    let name = python_quoted(&field.name);
     match &field.data_type {
         DataType::Subarray(subarray) => {
             let (item, shape) = flattened(subarray);
@@ -119,7 +119,7 @@ fn field(field: &Field, endian: Endianness) -> String {
     }
 }
 
-/// A subarray of subarrays is one of more dimensions.
+/// Nested subarrays as one subarray of more dimensions.
 fn flattened(subarray: &SubarrayType) -> (&DataType, Vec<u32>) {
     let mut shape = subarray.shape().to_vec();
     let mut item = subarray.item();
@@ -130,8 +130,8 @@ fn flattened(subarray: &SubarrayType) -> (&DataType, Vec<u32>) {
     (item, shape)
 }
 
-/// A text as Python writes it, in ASCII.
-fn quoted(text: &str) -> String {
+/// A string literal of Python, in ASCII.
+fn python_quoted(text: &str) -> String {
     let mut quoted = "'".to_owned();
     for character in text.chars() {
         // Writing to a string does not fail.
@@ -151,7 +151,7 @@ mod tests {
     use crate::metadata::TimeStep;
 
     #[test]
-    fn a_header_is_the_bytes_that_the_format_prescribes() {
+    fn writes_the_header_bytes_of_the_format() {
         let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
         expected.extend_from_slice(b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
         expected.extend_from_slice(&[b' '; 58]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_written_as_a_tuple() {
+    fn writes_a_shape_as_a_tuple() {
         for (shape, tuple) in [
             (&[] as &[u64], "'shape': (), }"),
             (&[5], "'shape': (5,), }"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_the_name_that_numpy_has_for_it() {
+    fn names_every_type_as_numpy_does() {
         for (data_type, name) in [
             (DataType::Bool, "|b1"),
             (DataType::Int8, "|i1"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_elements_begin_at_a_multiple_of_64_and_where_the_length_says() {
+    fn elements_begin_at_a_multiple_of_64_and_where_the_length_field_says() {
         for rank in 0..60 {
             let header = header(&DataType::UInt16, &vec![10; rank], Endianness::Little);
             assert_eq!(header.len() % ALIGNMENT, 0);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_too_long_for_version_1_makes_version_2() {
+    fn a_shape_too_long_for_version_1_uses_version_2() {
         let header = header(&DataType::UInt16, &vec![1; 30_000], Endianness::Little);
         assert_eq!(header[6..8], [2, 0]);
         let length = u32::from_le_bytes(header[8..12].try_into().unwrap());

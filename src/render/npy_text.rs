@@ -1,14 +1,15 @@
-//! Text and bytes of any length as an npy file: `<U` and `|S` as long as the longest (`numpy.lib.format`).
+//! Text and bytes of variable length as an npy file: `<U` and `|S` of the longest element (`numpy.lib.format`).
 //!
-//! The header says how long the longest is, so all elements are kept until the last is known. numpy takes zeros at the
-//! end of an element for filling: an element that ends in one is refused rather than shortened. Arrays of any length
-//! would be pickled objects, which are never written.
+//! The header contains the length of the longest element, so the writer buffers all elements until the last. numpy
+//! treats zeros at the end of an element as padding, so the writer rejects an element that ends in zero rather than
+//! shorten it. Arrays of variable length would be pickled objects, which are never written.
 
-use super::{RenderError, ResultSchema, Writer, check_bytes, npy};
+use super::size::check_bytes;
+use super::{RenderError, ResultSchema, Writer, npy};
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
 
-/// Writes text and bytes of any length, each filled up with zeros.
+/// Writes text and bytes of variable length, each padded with zeros.
 #[derive(Debug)]
 pub(super) struct NpyTextWriter {
     /// `false` for bytes.
@@ -17,38 +18,48 @@ pub(super) struct NpyTextWriter {
     endian: Endianness,
     limit: u64,
     total: u64,
-    kept: Vec<u8>,
+    buffered: Vec<u8>,
     lengths: Vec<u32>,
-    /// The longest element so far, in characters or bytes.
-    longest: u32,
+    /// The length of the longest element so far, in characters or bytes.
+    max_length: u32,
 }
 
 impl NpyTextWriter {
     /// A writer for these elements.
     ///
     /// # Errors
-    /// [`RenderError::NoForm`] for arrays of any length; [`RenderError::TooLarge`] if even empty elements are.
-    pub(super) fn new(contents: &ResultSchema, endian: Endianness, limit: u64) -> Result<Self, RenderError> {
-        let is_text = match &contents.data_type {
+    /// [`RenderError::UnsupportedType`] for arrays of variable length; [`RenderError::TooLarge`] if even empty elements
+    /// are over the limit.
+    pub(super) fn new(schema: &ResultSchema, endian: Endianness, limit: u64) -> Result<Self, RenderError> {
+        let is_text = match &schema.data_type {
             DataType::String | DataType::Json => true,
             DataType::VariableBytes => false,
-            other => return Err(RenderError::NoForm { data_type: other.name() }),
+            other => return Err(RenderError::UnsupportedType { data_type: other.name() }),
         };
-        let total = contents.elements();
+        let total = schema.element_count();
         check_bytes(total, limit)?;
         let (kept, lengths) = (Vec::new(), Vec::new());
-        Ok(Self { is_text, shape: contents.shape.clone(), endian, limit, total, kept, lengths, longest: 1 })
+        Ok(Self {
+            is_text,
+            shape: schema.shape.clone(),
+            endian,
+            limit,
+            total,
+            buffered: kept,
+            lengths,
+            max_length: 1,
+        })
     }
 
-    /// Bytes of an element filled up.
+    /// Bytes of a padded element.
     fn item_bytes(&self) -> u64 {
-        u64::from(self.longest) * if self.is_text { 4 } else { 1 }
+        u64::from(self.max_length) * if self.is_text { 4 } else { 1 }
     }
 
-    fn write_filled(&self, element: &[u8], out: &mut Vec<u8>) {
+    fn write_padded(&self, element: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         if self.is_text {
-            // Checked when it was kept.
+            // Valid UTF-8: checked before it was buffered.
             for character in std::str::from_utf8(element).unwrap_or_default().chars() {
                 let number = u32::from(character);
                 out.extend_from_slice(&match self.endian {
@@ -79,10 +90,10 @@ impl Writer for NpyTextWriter {
                 element.len()
             };
             let number = |length: usize| u32::try_from(length).ok().ok_or(RenderError::ElementCount);
-            self.longest = self.longest.max(number(places)?);
+            self.max_length = self.max_length.max(number(places)?);
             check_bytes(self.total.saturating_mul(self.item_bytes()), self.limit)?;
             self.lengths.push(number(element.len())?);
-            self.kept.extend_from_slice(element);
+            self.buffered.extend_from_slice(element);
         }
         Ok(())
     }
@@ -92,17 +103,17 @@ impl Writer for NpyTextWriter {
             return Err(RenderError::ElementCount);
         }
         let data_type = if self.is_text {
-            DataType::FixedLengthUtf32 { code_points: self.longest }
+            DataType::FixedLengthUtf32 { code_points: self.max_length }
         } else {
-            DataType::NullTerminatedBytes { bytes: self.longest }
+            DataType::NullTerminatedBytes { bytes: self.max_length }
         };
         out.extend_from_slice(&npy::header(&data_type, &self.shape, self.endian));
-        let mut rest = &self.kept[..];
+        let mut rest = &self.buffered[..];
         for &length in &self.lengths {
-            let (element, behind) =
+            let (element, remaining) =
                 rest.split_at_checked(length as usize).ok_or(RenderError::ElementCount)?;
-            self.write_filled(element, out);
-            rest = behind;
+            self.write_padded(element, out);
+            rest = remaining;
         }
         Ok(())
     }
@@ -111,11 +122,11 @@ impl Writer for NpyTextWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::test_elements::{contents, variable, written};
+    use crate::render::test_elements::{schema, variable, write_all};
 
     fn file(data_type: &DataType, endian: Endianness, elements: &[&[u8]]) -> Result<Vec<u8>, RenderError> {
-        let contents = contents(data_type, &[elements.len() as u64]);
-        written(NpyTextWriter::new(&contents, endian, 1 << 10)?, &[variable(elements)])
+        let schema = schema(data_type, &[elements.len() as u64]);
+        write_all(NpyTextWriter::new(&schema, endian, 1 << 10)?, &[variable(elements)])
     }
 
     fn split(file: &[u8]) -> (String, &[u8]) {
@@ -124,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_as_long_as_the_longest_in_characters() {
+    fn pads_texts_to_the_characters_of_the_longest() {
         let texts: [&[u8]; 3] = ["\u{e9}\u{1f600}".as_bytes(), b"", b"a"];
         let little = file(&DataType::String, Endianness::Little, &texts).unwrap();
         let (header, items) = split(&little);
@@ -138,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_as_long_as_the_longest_and_at_least_one() {
+    fn pads_bytes_to_the_longest_and_at_least_one_byte() {
         let bytes = file(&DataType::VariableBytes, Endianness::Big, &[b"\0a", b"\xff"]).unwrap();
         let (header, items) = split(&bytes);
         assert!(header.contains("'|S2'"), "{header}");
@@ -150,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numpy_would_shorten_is_refused() {
+    fn rejects_elements_that_numpy_would_shorten() {
         for data_type in [DataType::String, DataType::VariableBytes] {
             let error = file(&data_type, Endianness::Little, &[b"a", b"b\0"]).unwrap_err();
             assert_eq!(error, RenderError::TrailingZero);
@@ -158,25 +169,25 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_any_length_have_no_form() {
+    fn rejects_arrays_of_variable_length() {
         let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
         let error = file(&arrays, Endianness::Little, &[b"a"]).unwrap_err();
-        assert!(matches!(error, RenderError::NoForm { .. }), "{error}");
+        assert!(matches!(error, RenderError::UnsupportedType { .. }), "{error}");
     }
 
     #[test]
-    fn one_long_text_among_many_is_refused_before_all_are_as_long() {
+    fn rejects_a_long_text_before_padding_all_others_to_its_length() {
         let long = [b'a'; 100];
         let result = file(&DataType::String, Endianness::Little, &[&long, b"", b""]);
         assert_eq!(result, Err(RenderError::TooLarge { bytes: 1200, limit: 1 << 10 }));
     }
 
     #[test]
-    fn too_few_or_too_many_elements_are_an_error() {
+    fn rejects_too_few_and_too_many_elements() {
         for (count, elements) in [(1, &[b"a" as &[u8], b"b"] as &[&[u8]]), (3, &[b"a", b"b"])] {
-            let contents = contents(&DataType::String, &[count]);
-            let writer = NpyTextWriter::new(&contents, Endianness::Little, 100).unwrap();
-            assert_eq!(written(writer, &[variable(elements)]), Err(RenderError::ElementCount));
+            let schema = schema(&DataType::String, &[count]);
+            let writer = NpyTextWriter::new(&schema, Endianness::Little, 100).unwrap();
+            assert_eq!(write_all(writer, &[variable(elements)]), Err(RenderError::ElementCount));
         }
     }
 }

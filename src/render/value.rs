@@ -1,7 +1,7 @@
-//! [`Value`]: what one element is, for the formats that are text.
+//! [`Value`]: the value of one element, for the text formats.
 //!
-//! The one place where canonical bytes become numbers, dates and texts; how these are spelled around is each format's
-//! own business.
+//! This is the one place that turns canonical bytes into numbers, dates and texts. Each text format adds its own
+//! quoting and brackets.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -13,13 +13,13 @@ use crate::metadata::{
     without_padding,
 };
 
-/// A float whose display is the shortest text that reads back as the same element of its own type; what is no finite
-/// number is `NaN`, `Infinity` or `-Infinity`.
+/// A float. Its display is the shortest text that reads back as the same element of its own type, or `NaN`, `Infinity`
+/// or `-Infinity`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Float {
-    /// Of four bytes or less.
+    /// A type of four bytes or less.
     Single(f32),
-    /// Of eight bytes.
+    /// A type of eight bytes.
     Double(f64),
 }
 
@@ -31,15 +31,15 @@ impl Float {
         }
     }
 
-    /// A float of this type; `None` if the type is no float.
-    fn of(data_type: &DataType, element: &[u8]) -> Result<Option<Self>, RenderError> {
+    /// A float of this type; `None` if the type is not a float.
+    fn from_element(data_type: &DataType, element: &[u8]) -> Result<Option<Self>, RenderError> {
         Ok(Some(match data_type {
-            DataType::Float16 => Self::Single(float16_to_print(u16::from_le_bytes(exactly(element)?))),
-            DataType::BFloat16 => Self::Single(bfloat16_to_print(u16::from_le_bytes(exactly(element)?))),
-            DataType::Float32 => Self::Single(f32::from_le_bytes(exactly(element)?)),
-            DataType::Float64 => Self::Double(f64::from_le_bytes(exactly(element)?)),
+            DataType::Float16 => Self::Single(float16_to_print(u16::from_le_bytes(byte_array(element)?))),
+            DataType::BFloat16 => Self::Single(bfloat16_to_print(u16::from_le_bytes(byte_array(element)?))),
+            DataType::Float32 => Self::Single(f32::from_le_bytes(byte_array(element)?)),
+            DataType::Float64 => Self::Double(f64::from_le_bytes(byte_array(element)?)),
             DataType::SmallFloat(format) => {
-                let [byte] = exactly(element)?;
+                let [byte] = byte_array(element)?;
                 Self::Single(small_float_to_print(*format, byte))
             }
             _ => return Ok(None),
@@ -64,28 +64,28 @@ impl fmt::Display for Float {
     }
 }
 
-/// What one element is.
+/// The value of one element.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Bool(bool),
-    /// An integer, or a number of steps of time.
+    /// An integer, or a number of time steps.
     Signed(i64),
     Unsigned(u64),
     Float(Float),
     /// Real and imaginary part.
     Complex(Float, Float),
     Date(Date),
-    /// A date or a time span that is none: `NaT`.
+    /// A date or a time span that is `NaT`.
     NotATime,
-    /// Text, without the zeros behind it. Text of bytes has `\xHH` for each byte that is not UTF-8, and `\\` for `\`, so
-    /// that every element has a text of its own.
+    /// Text, without the zeros that pad it. In text of bytes, each byte that is not UTF-8 becomes `\xHH` and each `\`
+    /// becomes `\\`, so different elements have different texts.
     Text(Cow<'a, str>),
-    /// Bytes that are no text, or in an encoding that is not known.
+    /// Bytes that are not text, or text in an unknown encoding.
     Bytes(&'a [u8]),
     /// The text of a JSON value.
     Json(&'a [u8]),
     Struct(&'a StructType, &'a [u8]),
-    /// Elements of one type, in lists of this inner shape.
+    /// Elements of one type, in nested lists of this inner shape.
     List {
         item: &'a DataType,
         inner_shape: &'a [u32],
@@ -94,46 +94,46 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// What an element of this type is; of variable length, its bytes.
+    /// The value of an element of this type. An element of variable length is given by its bytes.
     ///
     /// # Errors
-    /// [`RenderError::ElementCount`] if it has not the length of its type, [`RenderError::NotText`] if it is text of
-    /// characters that are none.
-    pub(super) fn of(data_type: &'a DataType, element: &'a [u8]) -> Result<Self, RenderError> {
+    /// [`RenderError::ElementCount`] if the element does not have the length of its type; [`RenderError::NotText`] if a
+    /// character is not a Unicode scalar value.
+    pub(super) fn from_element(data_type: &'a DataType, element: &'a [u8]) -> Result<Self, RenderError> {
         if !data_type.is_variable() && element.len() != data_type.item_bytes() {
             return Err(RenderError::ElementCount);
         }
         if let Some(half) = data_type.complex_half() {
             let (real, imaginary) =
                 element.split_at_checked(half.item_bytes()).ok_or(RenderError::ElementCount)?;
-            let part = |bytes| Float::of(&half, bytes)?.ok_or(RenderError::ElementCount);
+            let part = |bytes| Float::from_element(&half, bytes)?.ok_or(RenderError::ElementCount);
             return Ok(Self::Complex(part(real)?, part(imaginary)?));
         }
-        if let Some(float) = Float::of(data_type, element)? {
+        if let Some(float) = Float::from_element(data_type, element)? {
             return Ok(Self::Float(float));
         }
         let text =
             |bytes| std::str::from_utf8(bytes).map_or(Self::Bytes(bytes), |text| Self::Text(text.into()));
         Ok(match data_type {
-            DataType::Bool => Self::Bool(exactly(element)? != [0]),
+            DataType::Bool => Self::Bool(byte_array(element)? != [0]),
             DataType::Int2 | DataType::Int4 | DataType::Int8 => {
-                Self::Signed(i8::from_le_bytes(exactly(element)?).into())
+                Self::Signed(i8::from_le_bytes(byte_array(element)?).into())
             }
-            DataType::Int16 => Self::Signed(i16::from_le_bytes(exactly(element)?).into()),
-            DataType::Int32 => Self::Signed(i32::from_le_bytes(exactly(element)?).into()),
-            DataType::Int64 => Self::Signed(i64::from_le_bytes(exactly(element)?)),
+            DataType::Int16 => Self::Signed(i16::from_le_bytes(byte_array(element)?).into()),
+            DataType::Int32 => Self::Signed(i32::from_le_bytes(byte_array(element)?).into()),
+            DataType::Int64 => Self::Signed(i64::from_le_bytes(byte_array(element)?)),
             DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
-                Self::Unsigned(u8::from_le_bytes(exactly(element)?).into())
+                Self::Unsigned(u8::from_le_bytes(byte_array(element)?).into())
             }
-            DataType::UInt16 => Self::Unsigned(u16::from_le_bytes(exactly(element)?).into()),
-            DataType::UInt32 => Self::Unsigned(u32::from_le_bytes(exactly(element)?).into()),
-            DataType::UInt64 => Self::Unsigned(u64::from_le_bytes(exactly(element)?)),
-            DataType::DateTime64(step) => match (i64::from_le_bytes(exactly(element)?), step.unit()) {
+            DataType::UInt16 => Self::Unsigned(u16::from_le_bytes(byte_array(element)?).into()),
+            DataType::UInt32 => Self::Unsigned(u32::from_le_bytes(byte_array(element)?).into()),
+            DataType::UInt64 => Self::Unsigned(u64::from_le_bytes(byte_array(element)?)),
+            DataType::DateTime64(step) => match (i64::from_le_bytes(byte_array(element)?), step.unit()) {
                 (i64::MIN, _) => Self::NotATime,
                 (steps, TimeUnit::Generic) => Self::Signed(steps),
                 (steps, _) => Self::Date(Date { step: *step, steps }),
             },
-            DataType::TimeDelta64(_) => match i64::from_le_bytes(exactly(element)?) {
+            DataType::TimeDelta64(_) => match i64::from_le_bytes(byte_array(element)?) {
                 i64::MIN => Self::NotATime,
                 steps => Self::Signed(steps),
             },
@@ -141,7 +141,7 @@ impl<'a> Value<'a> {
             DataType::FixedLengthUtf32 { .. } => {
                 Self::Text(utf32_text(element).map_err(|number| RenderError::NotText { number })?.into())
             }
-            DataType::NullTerminatedBytes { .. } => Self::Text(escaped(without_padding(element))),
+            DataType::NullTerminatedBytes { .. } => Self::Text(escape_invalid_utf8(without_padding(element))),
             DataType::String => text(element),
             DataType::Json => Self::Json(element),
             DataType::Struct(structure) => Self::Struct(structure, element),
@@ -151,7 +151,7 @@ impl<'a> Value<'a> {
                 elements: element,
             },
             DataType::VariableArray(item) => Self::List { item, inner_shape: &[], elements: element },
-            // Told apart above.
+            // Handled above.
             DataType::Float16
             | DataType::BFloat16
             | DataType::Float32
@@ -166,8 +166,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Text of bytes in an encoding that is not known, as UTF-8 as far as it is.
-fn escaped(bytes: &[u8]) -> Cow<'_, str> {
+/// Text of bytes in an unknown encoding: UTF-8 where it is valid, escapes for the other bytes.
+fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.contains('\\')
     {
@@ -184,7 +184,7 @@ fn escaped(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The bytes of an element, if they are as many as its type has.
-fn exactly<const N: usize>(element: &[u8]) -> Result<[u8; N], RenderError> {
+/// The bytes of an element as an array, if they have its length.
+fn byte_array<const N: usize>(element: &[u8]) -> Result<[u8; N], RenderError> {
     element.try_into().ok().ok_or(RenderError::ElementCount)
 }

@@ -1,56 +1,56 @@
-//! Documents as a view shows them: those of arrays, alone and as copies in consolidated metadata (Zarr core 3.1,
-//! "Metadata").
+//! [`DocumentRewriter`]: rewrites the documents of arrays for a view, alone and as copies in consolidated metadata
+//! (Zarr core 3.1, "Metadata").
 //!
-//! What a view has nothing to change of stays as it is, byte for byte; what it changes keeps its numbers' text and its
-//! members' order. A document that cannot be used is not changed: what is wrong with it is for its reader to say.
+//! A document without changes keeps its bytes. A changed one keeps the text of its numbers and the order of its
+//! members. An invalid document is not changed: its reader reports the error.
 
 use serde_json::Value;
 
+use super::kind::ViewKind;
 use super::placeholder::placeholder_metadata;
 use super::plain;
-use super::view::ViewKind;
-use super::view_array::Shape;
+use super::view_array::ChunkMapping;
 use crate::chunk::ChunkGrid;
 use crate::codec::{CodecChain, CodecLimits};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{CodecMetadata, MetadataLimits, change_copies, parse_document, v3};
 
-/// How documents are changed.
+/// Rewrites documents for one kind of view.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Changes {
+pub(super) struct DocumentRewriter {
     pub(super) kind: ViewKind,
     pub(super) metadata: MetadataLimits,
     pub(super) codec: CodecLimits,
 }
 
-impl Changes {
-    /// What is shown in place of a `zarr.json`; `None` if that is shown as it is.
-    pub(super) fn of(&self, document: &[u8]) -> Option<String> {
-        self.of_array(document)
-            .or_else(|| change_copies(document, &self.metadata, |copy| self.of_array(copy)))
+impl DocumentRewriter {
+    /// The rewritten text of a `zarr.json`; `None` if it stays unchanged.
+    pub(super) fn rewrite(&self, document: &[u8]) -> Option<String> {
+        self.rewrite_array(document)
+            .or_else(|| change_copies(document, &self.metadata, |copy| self.rewrite_array(copy)))
     }
 
-    /// What is shown of the rebased document of an array that another declares and whose chunks are shown so.
-    pub(super) fn of_declared(&self, document: &str, shape: Option<&Shape>) -> String {
-        self.changed(document.as_bytes(), shape).unwrap_or_else(|| document.to_owned())
+    /// The rewritten text of the rebased document of an array that another declares, whose chunks have this mapping.
+    pub(super) fn rewrite_declared(&self, document: &str, mapping: Option<&ChunkMapping>) -> String {
+        self.rewrite_with(document.as_bytes(), mapping).unwrap_or_else(|| document.to_owned())
     }
 
-    fn of_array(&self, document: &[u8]) -> Option<String> {
-        // What is bound is what chunks are found by, so both must go by the same document.
-        self.changed(document, self.shape(document).as_ref())
+    fn rewrite_array(&self, document: &[u8]) -> Option<String> {
+        // Chunks are found by the bound metadata, so binding and rewriting must use the same document.
+        self.rewrite_with(document, self.chunk_mapping(document).as_ref())
     }
 
-    fn changed(&self, document: &[u8], shape: Option<&Shape>) -> Option<String> {
+    fn rewrite_with(&self, document: &[u8], mapping: Option<&ChunkMapping>) -> Option<String> {
         let Ok(Value::Object(mut members)) = parse_document(document, &self.metadata) else { return None };
         if members.get("node_type").and_then(Value::as_str) != Some("array") {
             return None;
         }
-        let spelt = plain::spell_out(&mut members);
-        let shaped = shape.is_some_and(|shape| shape.apply(&mut members));
-        (spelt || shaped).then(|| Value::Object(members).to_string())
+        let normalized = plain::normalize_document(&mut members);
+        let mapped = mapping.is_some_and(|mapping| mapping.apply(&mut members));
+        (normalized || mapped).then(|| Value::Object(members).to_string())
     }
 
-    fn shape(&self, document: &[u8]) -> Option<Shape> {
+    fn chunk_mapping(&self, document: &[u8]) -> Option<ChunkMapping> {
         let Ok(V3Node::Array(metadata)) = v3::parse(document, &self.metadata) else { return None };
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let (data_type, fill_value) = (&metadata.data_type, &metadata.fill_value);
@@ -59,7 +59,7 @@ impl Changes {
             CodecChain::bind(codecs, data_type, &chunk_shape, fill_value, &self.codec)
         };
         let chain = bind(&metadata.codecs).or_else(|_| bind(&placeholder_metadata(&metadata).codecs)).ok()?;
-        Shape::of(self.kind, &metadata, &grid, &chain)
+        ChunkMapping::for_array(self.kind, &metadata, &grid, &chain)
     }
 }
 
@@ -68,21 +68,22 @@ mod tests {
     use super::*;
 
     fn shown(kind: ViewKind, document: &str) -> Option<String> {
-        let changes = Changes { kind, metadata: MetadataLimits::default(), codec: CodecLimits::default() };
-        changes.of(document.as_bytes())
+        let changes =
+            DocumentRewriter { kind, metadata: MetadataLimits::default(), codec: CodecLimits::default() };
+        changes.rewrite(document.as_bytes())
     }
 
     const SHARDED: &str = r#"{"zarr_format":3,"node_type":"array","shape":[8,6],"data_type":"float64","x":{"must_understand":false},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4,6]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":1.50e1,"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"sharding_indexed","configuration":{"chunk_shape":[3,2],"codecs":[{"name":"bytes","configuration":{"endian":"big"}},{"name":"crc32c"}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}}],"attributes":{"a":1.00,"codecs":["bytes"]}}"#;
     const UNSHARDED: &str = r#"{"zarr_format":3,"node_type":"array","shape":[8,6],"data_type":"float64","x":{"must_understand":false},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,3]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":1.50e+1,"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"big"}},{"name":"crc32c"}],"attributes":{"a":1.00,"codecs":["bytes"]}}"#;
 
     #[test]
-    fn a_sharded_array_is_shown_with_the_grid_and_codecs_of_its_inner_chunks() {
+    fn shows_a_sharded_array_with_the_grid_and_codecs_of_its_inner_chunks() {
         assert_eq!(shown(ViewKind::Unshard, SHARDED).as_deref(), Some(UNSHARDED));
         assert_eq!(shown(ViewKind::Plain, SHARDED), None);
     }
 
     #[test]
-    fn documents_without_anything_to_change_are_shown_as_they_are() {
+    fn keeps_documents_that_need_no_change() {
         for document in [
             UNSHARDED,
             "",
@@ -95,14 +96,14 @@ mod tests {
         ] {
             assert_eq!(shown(ViewKind::Unshard, document), None, "{document}");
         }
-        // A checksum over the whole shard cannot be checked by its parts.
-        let behind = SHARDED.replace("}}]}}],", "}}]}},{\"name\":\"crc32c\"}],");
-        assert_ne!(behind, SHARDED);
-        assert_eq!(shown(ViewKind::Unshard, &behind), None);
+        // A checksum of the whole shard cannot be verified on its parts.
+        let with_checksum = SHARDED.replace("}}]}}],", "}}]}},{\"name\":\"crc32c\"}],");
+        assert_ne!(with_checksum, SHARDED);
+        assert_eq!(shown(ViewKind::Unshard, &with_checksum), None);
     }
 
     #[test]
-    fn copies_in_consolidated_metadata_are_changed_as_the_documents_are() {
+    fn rewrites_copies_in_consolidated_metadata_like_the_documents() {
         let group = |copy: &str| {
             format!(
                 r#"{{"zarr_format":3, "node_type":"group","consolidated_metadata": {{"kind":"inline","metadata":{{

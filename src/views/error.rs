@@ -1,4 +1,4 @@
-//! [`ViewError`]: why a view cannot show something.
+//! [`ViewError`]: why a view cannot show a value.
 
 use std::sync::Arc;
 
@@ -9,30 +9,34 @@ use crate::hierarchy::HierarchyError;
 use crate::key::NodePath;
 use crate::store::StoreError;
 
-/// Why a view cannot show something. As a view is a store, it is told as a [`StoreError`].
+/// Why a view cannot show a value. A view is a store, so callers see it as a [`StoreError`].
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ViewError {
-    /// What it is made of cannot be had.
+    /// The source of the value cannot be read.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// What a recipe makes of an array cannot be had.
-    #[error("`{path}` cannot be rechunked so: {source}")]
+    /// The rechunk recipe does not apply to an array.
+    #[error("`{path}` cannot be rechunked in this way: {source}")]
     Rechunk {
         /// The array.
         path: NodePath,
-        /// Why.
+        /// The reason.
         source: CodecError,
     },
-    /// An array of more chunks along a dimension than are listed.
-    #[error("`{path}` has more than {limit} chunks side by side, which are not listed: ask for larger ones")]
-    TooManySideBySide {
+    /// An array has more chunks along a dimension than a listing allows.
+    #[error(
+        "`{path}` has more than {limit} chunks along a dimension, too many to list: request larger chunks"
+    )]
+    TooManyAlongDimension {
         /// The array.
         path: NodePath,
         /// Chunks allowed.
         limit: usize,
     },
-    /// An array of more chunks than are listed.
-    #[error("more than {limit} chunks are stored of `{path}`: list what is below one of its prefixes")]
+    /// An array has more chunks than a listing allows.
+    #[error(
+        "`{path}` has more than {limit} stored chunks, too many to list at once: list below one of its prefixes"
+    )]
     TooManyChunks {
         /// The array.
         path: NodePath,
@@ -46,7 +50,7 @@ impl Classify for ViewError {
         match self {
             Self::Array(error) => error.class(),
             Self::Rechunk { source, .. } => source.class(),
-            Self::TooManyChunks { .. } | Self::TooManySideBySide { .. } => ErrorClass::TooLarge,
+            Self::TooManyChunks { .. } | Self::TooManyAlongDimension { .. } => ErrorClass::TooLarge,
         }
     }
 }
@@ -54,7 +58,7 @@ impl Classify for ViewError {
 impl From<ViewError> for StoreError {
     fn from(error: ViewError) -> Self {
         match error {
-            // The store's own failures are those of the view.
+            // A failure of the underlying store is one of the view.
             ViewError::Array(
                 ArrayError::Store { source, .. }
                 | ArrayError::Hierarchy(HierarchyError::Store { source, .. }),
@@ -64,7 +68,7 @@ impl From<ViewError> for StoreError {
     }
 }
 
-/// A failure as a store tells it.
-pub(super) fn failed(error: impl Into<ViewError>) -> StoreError {
+/// Converts a failure into that of a store.
+pub(super) fn to_store_error(error: impl Into<ViewError>) -> StoreError {
     error.into().into()
 }

@@ -1,30 +1,34 @@
-//! Views: what is stored, shown as something its clients can use better.
+//! Views: read-only stores that present another store in a form that more clients can use.
 //!
-//! A view is a read-only store over another store, so that whatever reads, lists and revalidates a store does the same
-//! with a view. A key of it is a document that is made here, a key below or a part of one, or a key below as it is. The
-//! version of what is made names the versions of what it is made of, and is strong if they are. Absent is absent.
+//! A view implements the store interface, so listing, reading and revalidation work for it as for any store. Each key
+//! of a view is a generated document, a stored value, or a part of a stored value. The version of a generated value
+//! includes the versions of its sources, and is strong if they all are. A key without a value is absent.
 //!
-//! [`ViewKind::Plain`] shows what clients in use cannot open as what they can, and arrays that others declare (the
-//! convention "dependent-arrays") as nodes of their own; [`ViewKind::Unshard`] shows sharded
-//! arrays as arrays of their inner chunks on top of that (Zarr codecs, "sharding-indexed"). Nothing is decoded but
-//! indexes, and nothing encoded: chunks are the stored bytes. Only [`rechunk`] decodes and encodes. Routes are not this
-//! room's business.
+//! [`ViewKind::Plain`] rewrites documents that common clients cannot open. It also shows arrays that others declare
+//! (the convention "dependent-arrays") as nodes of their own. [`ViewKind::Unshard`] additionally shows sharded arrays
+//! as arrays of their inner chunks (Zarr codecs, "sharding-indexed"). Both decode shard indexes only and encode
+//! nothing: chunks are the stored bytes. Only [`rechunk`] decodes and encodes chunks. Routes belong to `http`.
 
+mod chunk_walk;
+mod client_names;
 mod dependent_set;
 mod document;
 mod error;
 mod geometry;
+mod kind;
 mod list;
 mod listing_segment;
-mod nodes;
-mod order;
+mod node_finder;
 mod placeholder;
 mod plain;
 pub mod rechunk;
-mod spelling;
+mod store;
+#[cfg(test)]
+mod test_arrays;
 mod unshard;
 mod view;
 mod view_array;
 
 pub use error::ViewError;
-pub use view::{ViewKind, ViewStore};
+pub use kind::ViewKind;
+pub use view::ViewStore;

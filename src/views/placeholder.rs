@@ -1,7 +1,8 @@
-//! Arrays of codecs that are not known here: what is needed of them to show their chunks is bound all the same.
+//! Placeholder codecs: they make arrays with unknown codecs usable for views.
 //!
-//! Chunks are not decoded for a view, but the indexes of shards are. So whatever stands inside of shards, or where there
-//! are none, is replaced by a codec that is known. What stands behind shards is not: such shards are not read in parts.
+//! A view decodes shard indexes and no chunks. So the codecs inside of shards, or all codecs where there are no shards,
+//! are replaced by a known codec. Codecs after the sharding codec are not replaced: such shards cannot be read in
+//! parts.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::metadata::{ArrayMetadata, CodecMetadata, DataType};
 const SHARDING: &str = "sharding_indexed";
 const TRANSPOSE: &str = "transpose";
 
-/// The same array with codecs that are known, as far as they are not those of shards.
+/// The metadata with known codecs in place of those that are not sharding codecs.
 pub(crate) fn placeholder_metadata(array: &ArrayMetadata) -> Arc<ArrayMetadata> {
     let named = |codec: &CodecMetadata| (codec.name.clone(), codec.configuration.clone());
     let codecs = unknown_codecs(array.codecs.iter().map(named).collect(), &array.data_type);
@@ -20,7 +21,7 @@ pub(crate) fn placeholder_metadata(array: &ArrayMetadata) -> Arc<ArrayMetadata> 
     Arc::new(ArrayMetadata { codecs: codecs.collect(), ..array.clone() })
 }
 
-/// Recursive in the nesting of shards, which is no deeper than a document may be.
+/// Recursive in the nesting of shards, which is limited by the depth of a document.
 fn unknown_codecs(
     codecs: Vec<(String, Map<String, Value>)>,
     data_type: &DataType,
@@ -31,7 +32,7 @@ fn unknown_codecs(
         && codecs.iter().all(|(name, _)| name == TRANSPOSE)
         && let Some(Value::Array(inner)) = configuration.get("codecs")
     {
-        let inner = crate::views::placeholder::unknown_codecs(inner.iter().map(named).collect(), data_type);
+        let inner = unknown_codecs(inner.iter().map(name_and_configuration).collect(), data_type);
         let document = inner
             .into_iter()
             .map(|(name, configuration)| json!({ "name": name, "configuration": configuration }));
@@ -51,7 +52,7 @@ fn unknown_codecs(
     vec![(name.to_owned(), configuration)]
 }
 
-fn named(codec: &Value) -> (String, Map<String, Value>) {
+fn name_and_configuration(codec: &Value) -> (String, Map<String, Value>) {
     let name = codec.as_str().or_else(|| codec.get("name")?.as_str()).unwrap_or_default();
     let configuration = codec.get("configuration").and_then(Value::as_object).cloned();
     (name.to_owned(), configuration.unwrap_or_default())
@@ -83,7 +84,7 @@ mod tests {
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}})
     }
 
-    /// How deep the shards are that are bound.
+    /// The depth of the bound shards.
     fn depth(data_type: &str, codecs: &Value) -> usize {
         let array = array(data_type, codecs);
         let bind = |array: &ArrayMetadata| {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_kept_as_deep_as_they_are_known() {
+    fn keeps_shards_down_to_the_depth_of_known_codecs() {
         let transpose = json!({"name": TRANSPOSE, "configuration": {"order": [1, 0]}});
         for data_type in ["uint16", "string", "bytes"] {
             assert_eq!(depth(data_type, &json!(["x.unknown"])), 0);

@@ -1,22 +1,22 @@
-//! What the plain view changes in an array's document (Zarr core 3.1, "Extension definition", "Chunk key encoding").
+//! Changes to the document of an array in the plain view (Zarr core 3.1, "Extension definition", "Chunk key encoding").
 //!
-//! Names that stand for extension objects become these objects, what a configuration must have is filled in, and types
-//! and fill values have the spelling that clients in use know, as they refuse a document without. The elements stay the
-//! same, and so do the chunks' bytes. Whatever else a document says is left alone.
+//! Some clients reject short forms. So names of extensions become objects, missing members of configurations are filled
+//! in, and data types and fill values are spelled as clients know them. Elements and the bytes of chunks stay the same,
+//! and so do all other members.
 
 use serde_json::{Map, Value, json};
 
-use super::spelling::spell_elements;
+use super::client_names::use_client_names;
 use crate::metadata::dependents::is_declaration;
 use crate::metadata::{ChunkKeyEncodingMetadata, DataType, spell_out_codecs};
 
-/// The members in which `null` means that there is nothing, and which some clients want left out then.
+/// Members that mean the same if they are `null` or absent; some clients reject `null`.
 const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
 
-/// Whether a view shows an array's keys in another encoding than the stored one, which is the default one then.
-pub(super) fn is_rebased(encoding: &ChunkKeyEncodingMetadata) -> bool {
+/// Whether a view replaces the chunk key encoding of an array by the default one.
+pub(super) fn needs_default_encoding(encoding: &ChunkKeyEncodingMetadata) -> bool {
     match encoding {
-        // These every client knows.
+        // Every client knows these.
         ChunkKeyEncodingMetadata::Default(_)
         | ChunkKeyEncodingMetadata::V2(_)
         | ChunkKeyEncodingMetadata::V2Unspecified => false,
@@ -24,18 +24,18 @@ pub(super) fn is_rebased(encoding: &ChunkKeyEncodingMetadata) -> bool {
     }
 }
 
-/// Gives a document the default encoding.
-pub(super) fn rebase(document: &mut Map<String, Value>) {
+/// Sets the default chunk key encoding in a document.
+pub(super) fn set_default_encoding(document: &mut Map<String, Value>) {
     document.insert("chunk_key_encoding".to_owned(), encoding("default", "/"));
 }
 
-/// Spells an array's document out. Returns whether anything changed.
-pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
+/// Rewrites an array's document in the form that most clients read. Returns whether anything changed.
+pub(super) fn normalize_document(document: &mut Map<String, Value>) -> bool {
     let data_type = document.get("data_type").and_then(|data_type| DataType::from_v3(data_type).ok());
     let rank = document.get("shape").and_then(Value::as_array).map_or(0, Vec::len);
     let codecs = document.get_mut("codecs");
     let mut changed = codecs.is_some_and(|codecs| spell_out_codecs(codecs, rank, data_type.as_ref()));
-    let spelt = match document.get("chunk_key_encoding") {
+    let object = match document.get("chunk_key_encoding") {
         Some(Value::String(name)) => Some(match name.as_str() {
             "default" => encoding(name, "/"),
             "v2" => encoding(name, "."),
@@ -43,11 +43,11 @@ pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
         }),
         _ => None,
     };
-    if let Some(spelt) = spelt {
-        document.insert("chunk_key_encoding".to_owned(), spelt);
+    if let Some(object) = object {
+        document.insert("chunk_key_encoding".to_owned(), object);
         changed = true;
     }
-    // What it declares are nodes of their own here, and their keys others than it says.
+    // Declared arrays are nodes of their own in a view, and their keys differ from the declared ones.
     if let Some(Value::Object(attributes)) = document.get_mut("attributes") {
         let before = attributes.len();
         attributes.retain(|name, _| !is_declaration(name));
@@ -59,20 +59,20 @@ pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
             changed = true;
         }
     }
-    // Of data types it is the name that they know, where there is no more to say.
-    if let Some(name) = document.get("data_type").and_then(name_alone) {
+    // Clients know a data type without a configuration by its name only.
+    if let Some(name) = document.get("data_type").and_then(bare_name) {
         document.insert("data_type".to_owned(), Value::String(name));
         changed = true;
     }
-    data_type.is_some_and(|data_type| spell_elements(document, &data_type)) | changed
+    data_type.is_some_and(|data_type| use_client_names(document, &data_type)) | changed
 }
 
 fn encoding(name: &str, separator: &str) -> Value {
     json!({ "name": name, "configuration": { "separator": separator } })
 }
 
-/// The name of an extension object that says nothing else.
-fn name_alone(extension: &Value) -> Option<String> {
+/// The name of an extension object without other information.
+fn bare_name(extension: &Value) -> Option<String> {
     let members = extension.as_object()?;
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     let is_alone = members.iter().all(|(member, value)| match member.as_str() {
@@ -91,14 +91,14 @@ mod tests {
     fn spelt_out(text: &str) -> String {
         let Ok(Value::Object(mut document)) = serde_json::from_str(text) else { panic!("{text}") };
         let before = Value::Object(document.clone()).to_string();
-        let changed = spell_out(&mut document);
+        let changed = normalize_document(&mut document);
         let after = Value::Object(document).to_string();
         assert_eq!(changed, before != after, "{text}");
         after
     }
 
     #[test]
-    fn names_become_objects_and_gzip_gets_a_level() {
+    fn turns_names_into_objects_and_adds_a_level_to_gzip() {
         for (text, expected) in [
             (
                 r#"{"data_type":"uint8","fill_value":0,"codecs":["bytes","gzip"]}"#,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_client_reads_is_left_alone() {
+    fn keeps_what_every_client_reads() {
         for text in [
             r#"{"data_type":"float32","codecs":[{"name":"gzip","configuration":{"level":1}}],"fill_value":1.50}"#,
             r#"{"data_type":"int16","fill_value":0,"chunk_key_encoding":{"name":"v2"}}"#,

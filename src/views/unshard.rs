@@ -1,17 +1,18 @@
-//! What the view without shards changes in an array's document (Zarr codecs, "sharding-indexed").
+//! Changes to the document of an array in the view without shards (Zarr codecs, "sharding-indexed").
 //!
-//! The sharding codec is replaced by the codecs of its inner chunks, and the grid by that of inner chunks. What stands
-//! before it, which are transpositions only, stays: cut out of a transposed shard or transposed after it was cut out, an
-//! inner chunk is the same bytes. Shards that something stands behind cannot be read in parts, and stay as they are.
+//! The codecs of the inner chunks replace the sharding codec, and the grid of inner chunks replaces that of shards.
+//! Codecs before the sharding codec are transpositions only, and stay: an inner chunk has the same bytes whether the
+//! shard was transposed before it was cut out or the chunk after. A shard with codecs after the sharding codec cannot
+//! be read in parts, and stays unchanged.
 
 use serde_json::{Map, Value, json};
 
-use super::geometry::Geometry;
+use super::geometry::ChunkGeometry;
 
 const SHARDING: &str = "sharding_indexed";
 
-/// Takes the shards out of a document. Returns whether there were any.
-pub(super) fn unshard(document: &mut Map<String, Value>, geometry: &Geometry) -> bool {
+/// Removes the shards from a document. Returns whether there were any.
+pub(super) fn unshard(document: &mut Map<String, Value>, geometry: &ChunkGeometry) -> bool {
     let (Some(chunk_shape), Some(Value::Array(codecs))) = (geometry.inner_shape(), document.get("codecs"))
     else {
         return false;
@@ -23,7 +24,7 @@ pub(super) fn unshard(document: &mut Map<String, Value>, geometry: &Geometry) ->
     true
 }
 
-/// The codecs of an inner chunk that is so many shards deep.
+/// The codecs of an inner chunk at a depth of `depth` shards.
 fn without_shards(codecs: &[Value], depth: usize) -> Option<Vec<Value>> {
     let Some(inner_depth) = depth.checked_sub(1) else { return Some(codecs.to_vec()) };
     let at = codecs.iter().position(|codec| name(codec) == Some(SHARDING))?;
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_precedes_shards_stays_at_every_depth() {
+    fn keeps_codecs_before_shards_at_every_depth() {
         let codecs = json!([
             {"name": "transpose", "configuration": {"order": [1, 0]}},
             {"name": "sharding_indexed", "configuration": {"codecs": ["a", {"name": "sharding_indexed", "configuration": {

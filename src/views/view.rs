@@ -1,23 +1,17 @@
-//! [`ViewStore`]: a view as a store (Zarr core 3.1, "Abstract store interface").
-//!
-//! Index and data of a shard are read at one version: a change between them starts anew, a few times. Writes are
-//! refused.
+//! [`ViewStore`]: a view of a store, and what each of its keys refers to.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 
 use super::dependent_set::{DependentSet, KeyMatch};
-use super::document::Changes;
-use super::error::failed;
-use super::geometry::Place;
-use super::list;
-use super::nodes::{Nodes, StoredArray};
+use super::document::DocumentRewriter;
+use super::error::to_store_error;
+use super::geometry::StoredLocation;
+use super::kind::ViewKind;
+use super::node_finder::{NodeFinder, StoredArray};
 use super::view_array::ViewArray;
 use crate::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, NodeOpener, ReadContext, StoredValue};
 use crate::codec::CodecLimits;
@@ -25,80 +19,51 @@ use crate::cpu::ComputePool;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueBody, ValueInfo, Version,
+    ByteRange, ListEntry, MemoryBudget, Reservation, SharedStore, StoreError, Value, ValueBody, ValueInfo,
+    Version,
 };
 
-/// A shard that changes while it is read is read anew this often.
-pub(super) const TRIES: usize = 3;
+/// How often a read of a shard that changes meanwhile is attempted.
+pub(super) const MAX_ATTEMPTS: usize = 3;
 
-/// Documents longer than a node's may be that are changed at a time.
-const LONG_DOCUMENTS: usize = 4;
+/// How many documents above the size limit of nodes are rewritten at the same time.
+const MAX_LONG_DOCUMENTS: usize = 4;
 
-/// Longer documents are not held for what is shown as it is stored.
-const SHORT_BYTES: u64 = 256 << 10;
+/// Longer documents are not held in memory unless they are rewritten.
+const SHORT_DOCUMENT_BYTES: u64 = 256 << 10;
 
-/// The documents of v3.
+/// The document of a v3 node.
 const ZARR_JSON: &str = "zarr.json";
 
-/// What a view changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewKind {
-    /// What clients in use cannot open is shown as what they can.
-    Plain,
-    /// The same, and sharded arrays are shown as arrays of their inner chunks.
-    Unshard,
-}
-
-impl ViewKind {
-    /// All views.
-    pub const ALL: [Self; 2] = [Self::Plain, Self::Unshard];
-
-    /// The view of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// The kind as a stable word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Unshard => "unshard",
-        }
-    }
-}
-
-/// A view of the store of one mount. Clones share what they remember.
+/// A view of the store of one mount. Clones share their caches.
 #[derive(Clone, Debug)]
 pub struct ViewStore {
-    nodes: Nodes,
+    node_finder: NodeFinder,
     source: Arc<dyn ChunkSource>,
     cpu: ComputePool,
-    changes: Changes,
-    /// How many long documents are changed at a time.
-    gate: Arc<Semaphore>,
-    /// The room of the request that it is for.
-    room: Option<Arc<dyn MemoryBudget>>,
+    rewriter: DocumentRewriter,
+    /// Limits how many long documents are rewritten at the same time.
+    long_documents: Arc<Semaphore>,
+    /// The memory budget of the current request.
+    budget: Option<Arc<dyn MemoryBudget>>,
 }
 
-/// What a key of a view is.
-enum ViewEntry {
-    /// Nothing.
-    Nothing,
-    /// What was made or read here, whole.
+/// What a key of a view refers to.
+pub(super) enum ViewEntry {
+    /// No value.
+    Absent,
+    /// A complete value in memory, generated or read.
     Bytes(Bytes, ValueInfo),
-    /// What is stored under a key.
+    /// The stored value of a key.
     Stored(StoreKey),
-    /// What is stored under the key that is asked for, as long as it is what was found there.
+    /// The stored value of the requested key, as long as it has this version.
     Unchanged(ValueInfo),
-    /// A part of a stored value.
+    /// A byte range of a stored value.
     Part(Arc<StoredValue>, Range<u64>),
 }
 
 impl ViewStore {
-    /// The view of this kind of the store whose nodes `opener` opens. Indexes of shards come from `source`.
+    /// A view of the store behind `opener`. `source` supplies shard indexes.
     #[must_use]
     pub fn new(
         kind: ViewKind,
@@ -108,151 +73,163 @@ impl ViewStore {
         metadata: MetadataLimits,
         codec: CodecLimits,
     ) -> Self {
-        let gate = Arc::new(Semaphore::new(LONG_DOCUMENTS));
+        let long_documents = Arc::new(Semaphore::new(MAX_LONG_DOCUMENTS));
         Self {
-            nodes: Nodes::new(opener),
+            node_finder: NodeFinder::new(opener),
             source,
             cpu,
-            changes: Changes { kind, metadata, codec },
-            gate,
-            room: None,
+            rewriter: DocumentRewriter { kind, metadata, codec },
+            long_documents,
+            budget: None,
         }
     }
 
-    /// The store below.
-    pub(super) fn below(&self) -> &SharedStore {
-        self.nodes.store()
+    /// The same view for one request, with its memory budget.
+    pub(super) fn with_request_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Self {
+        Self { budget: Some(Arc::clone(budget)), ..self.clone() }
     }
 
-    /// The nodes of the store below.
-    pub(super) fn nodes(&self) -> &Nodes {
-        &self.nodes
+    /// The underlying store.
+    pub(super) fn base_store(&self) -> &SharedStore {
+        self.node_finder.store()
     }
 
-    /// Where indexes come from.
+    /// Finds the nodes of the underlying store.
+    pub(super) fn node_finder(&self) -> &NodeFinder {
+        &self.node_finder
+    }
+
+    /// The source of shard indexes.
     pub(super) fn source(&self) -> &dyn ChunkSource {
         &*self.source
     }
 
-    /// Where what takes long is done.
+    /// The pool for long computations.
     pub(super) fn cpu(&self) -> &ComputePool {
         &self.cpu
     }
 
-    /// What something takes of the request's room: nothing yet.
-    pub(super) fn lot(&self) -> Reservation {
-        Reservation::of(self.room.as_ref())
+    /// An empty reservation on the memory budget of the request.
+    pub(super) fn reservation(&self) -> Reservation {
+        Reservation::of(self.budget.as_ref())
     }
 
-    /// For the reads of one request.
-    pub(super) fn trace(&self) -> Arc<ReadContext> {
+    /// A context for the reads of one request.
+    pub(super) fn read_context(&self) -> Arc<ReadContext> {
         Arc::new(ReadContext::new(self.source.concurrency()))
     }
 
-    /// The family of a stored array, if any of it is shown otherwise than it is stored.
-    pub(super) fn family(&self, stored: StoredArray) -> Option<Arc<DependentSet>> {
-        DependentSet::of(self.changes.kind, &self.nodes, stored).map(Arc::new)
+    /// The set of a stored array, if the view changes any of it.
+    pub(super) fn dependent_set(&self, stored: StoredArray) -> Option<Arc<DependentSet>> {
+        DependentSet::for_array(self.rewriter.kind, &self.node_finder, stored).map(Arc::new)
     }
 
-    /// The family that a prefix is in, if any of it is shown otherwise than it is stored.
-    pub(super) async fn family_above(
+    /// The set of the nearest array at a prefix or above, if the view changes any of it.
+    pub(super) async fn nearest_dependent_set(
         &self,
         prefix: &StorePrefix,
     ) -> Result<Option<Arc<DependentSet>>, StoreError> {
-        Ok(self.nodes.above(prefix).await?.and_then(|stored| self.family(stored)))
+        Ok(self.node_finder.nearest_array(prefix).await?.and_then(|stored| self.dependent_set(stored)))
     }
 
-    /// The family that all below a prefix is of, if any of it is shown otherwise than it is stored.
-    pub(super) async fn family_around(
+    /// The set of the array that contains everything below a prefix, if the view changes any of it.
+    pub(super) async fn enclosing_dependent_set(
         &self,
         prefix: &StorePrefix,
     ) -> Result<Option<Arc<DependentSet>>, StoreError> {
-        Ok(self.nodes.around(prefix).await?.and_then(|stored| self.family(stored)))
+        Ok(self.node_finder.enclosing_array(prefix).await?.and_then(|stored| self.dependent_set(stored)))
     }
 
-    /// What is listed of the document of an array that is declared; `None` if it is no longer there.
-    pub(super) async fn made(
+    /// The listed entry of the document of a declared array; `None` if it no longer exists.
+    pub(super) async fn declared_entry(
         &self,
-        family: &DependentSet,
+        dependents: &DependentSet,
         key: StoreKey,
     ) -> Result<Option<ListEntry>, StoreError> {
-        Ok(match self.declared_document(family, &key).await? {
+        Ok(match self.declared_document(dependents, &key).await? {
             ViewEntry::Bytes(_, info) => Some(ListEntry { key, info }),
-            ViewEntry::Nothing | ViewEntry::Stored(_) | ViewEntry::Unchanged(_) | ViewEntry::Part(..) => None,
+            ViewEntry::Absent | ViewEntry::Stored(_) | ViewEntry::Unchanged(_) | ViewEntry::Part(..) => None,
         })
     }
 
-    /// A listed key with what the view shows under it.
+    /// A listed key with size and version of its value in the view.
     pub(super) async fn in_view(&self, entry: ListEntry) -> Result<ListEntry, StoreError> {
         if entry.key.name() != ZARR_JSON {
             return Ok(entry);
         }
         Ok(match self.document(&entry.key).await? {
             ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => ListEntry { key: entry.key, info },
-            // Erased since it was listed, or no document.
-            ViewEntry::Nothing | ViewEntry::Stored(_) | ViewEntry::Part(..) => entry,
+            // Erased since it was listed, or not a document.
+            ViewEntry::Absent | ViewEntry::Stored(_) | ViewEntry::Part(..) => entry,
         })
     }
 
-    /// What a key is.
-    async fn shows(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
+    /// What a key refers to.
+    pub(super) async fn lookup(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
         match key.name() {
             ZARR_JSON => return self.document(key).await,
             ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(ViewEntry::Stored(key.clone())),
             _ => {}
         }
-        let Some(family) = self.family_above(&key.parent()).await? else {
+        let Some(dependents) = self.nearest_dependent_set(&key.parent()).await? else {
             return Ok(ViewEntry::Stored(key.clone()));
         };
-        match family.find(key.as_str()) {
-            KeyMatch::Chunk(shown, coords) => match shown.geometry().place(&coords) {
-                Some(place) => self.chunk(&shown, &place).await,
-                None => Ok(ViewEntry::Nothing),
+        match dependents.match_key(key.as_str()) {
+            KeyMatch::Chunk(array, coords) => match array.geometry().locate(&coords) {
+                Some(location) => self.chunk(&array, &location).await,
+                None => Ok(ViewEntry::Absent),
             },
-            // A stored chunk's own key shows nothing where it is not also a shown one's.
-            KeyMatch::Hidden => Ok(ViewEntry::Nothing),
+            // The key of a stored chunk has no value unless it is also that of a view chunk.
+            KeyMatch::Hidden => Ok(ViewEntry::Absent),
             KeyMatch::Other => Ok(ViewEntry::Stored(key.clone())),
         }
     }
 
-    /// What a `zarr.json` is shown as.
+    /// What the key of a `zarr.json` refers to.
     async fn document(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
-        let Some(value) = self.below().get(key, ByteRange::Whole, None).await? else {
-            return match self.family_above(&key.parent()).await? {
-                Some(family) => self.declared_document(&family, key).await,
-                None => Ok(ViewEntry::Nothing),
+        let Some(value) = self.base_store().get(key, ByteRange::Whole, None).await? else {
+            return match self.nearest_dependent_set(&key.parent()).await? {
+                Some(dependents) => self.declared_document(&dependents, key).await,
+                None => Ok(ViewEntry::Absent),
             };
         };
-        let limits = &self.changes.metadata;
-        let most = limits.document_bytes.max(limits.consolidated_bytes) as u64;
-        // Too long a path has no nodes.
-        let path = NodePath::parse(key.parent().as_str()).ok().filter(|_| value.len() <= most);
+        let limits = &self.rewriter.metadata;
+        let max_bytes = limits.document_bytes.max(limits.consolidated_bytes) as u64;
+        // Nodes have shorter paths.
+        let path = NodePath::parse(key.parent().as_str()).ok().filter(|_| value.len() <= max_bytes);
         let Some(path) = path else { return Ok(ViewEntry::Stored(key.clone())) };
         let info = value.info.clone();
-        let (changes, cpu, gate) = (self.changes, self.cpu.clone(), Arc::clone(&self.gate));
+        let (rewriter, cpu, long_documents) =
+            (self.rewriter, self.cpu.clone(), Arc::clone(&self.long_documents));
         let key = key.clone();
-        let made_of = self.made_of(&info.version);
-        // Long ones are read only if something has to be made of them.
-        let (stored, value) = if value.len() <= SHORT_BYTES {
-            let stored = value.bytes(most).await?;
+        let derived = self.derived_version(&info.version);
+        // A long document is read only if it must be rewritten.
+        let (stored, value) = if value.len() <= SHORT_DOCUMENT_BYTES {
+            let stored = value.bytes(max_bytes).await?;
             let body = ValueBody::Bytes(stored.clone());
             (Some(stored), Value { info: info.clone(), range: 0..info.size, body })
         } else {
             (None, value)
         };
-        let making = Box::pin(async move {
-            let is_long = value.len() > changes.metadata.document_bytes as u64;
-            // The gate is never closed.
-            let _room = if is_long { gate.acquire().await.ok() } else { None };
-            let document = value.bytes(most).await.map_err(|source| ArrayError::Store { key, source })?;
+        let rewritten = Box::pin(async move {
+            let is_long = value.len() > rewriter.metadata.document_bytes as u64;
+            // The semaphore is never closed.
+            let _permit = if is_long { long_documents.acquire().await.ok() } else { None };
+            let document =
+                value.bytes(max_bytes).await.map_err(|source| ArrayError::Store { key, source })?;
             let bytes = document.len() as u64;
-            let text = cpu.run_document(bytes, move || changes.of(&document)).await?;
-            Ok(text.map(|text| (text.into(), made_of)))
+            let text = cpu.run_document(bytes, move || rewriter.rewrite(&document)).await?;
+            Ok(text.map(|text| (text.into(), derived)))
         });
         let versions = vec![Some(info.version.clone())];
-        let form = self.changes.kind.name();
-        let made = self.nodes.opener().rendered_text(&path, form, versions, making).await.map_err(failed)?;
-        Ok(match (made, stored) {
+        let form = self.rewriter.kind.name();
+        let generated = self
+            .node_finder
+            .opener()
+            .rendered_text(&path, form, versions, rewritten)
+            .await
+            .map_err(to_store_error)?;
+        Ok(match (generated, stored) {
             (Some((text, version)), _) => {
                 let info = ValueInfo { size: text.len() as u64, version, ..info };
                 ViewEntry::Bytes(text, info)
@@ -262,110 +239,116 @@ impl ViewStore {
         })
     }
 
-    /// The document of an array that another of its family declares, where nothing is stored.
+    /// The document of a declared array, if no document is stored at its path.
     async fn declared_document(
         &self,
-        family: &DependentSet,
+        dependents: &DependentSet,
         key: &StoreKey,
     ) -> Result<ViewEntry, StoreError> {
-        // Too long a path has no nodes.
-        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(ViewEntry::Nothing) };
-        let Some((declared, version)) = family.declared(&path) else { return Ok(ViewEntry::Nothing) };
+        // Nodes have shorter paths.
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(ViewEntry::Absent) };
+        let Some((declared, version)) = dependents.declared(&path) else { return Ok(ViewEntry::Absent) };
         let rebased = match &declared.rebased {
             Some(rebased) => Some(Arc::clone(rebased)),
-            // One of many, or long.
-            None => self.nodes.rebased(&path).await?,
+            // Not kept with the set: the array is one of many, or its document is long.
+            None => self.node_finder.rebased_document(&path).await?,
         };
-        let Some(rebased) = rebased else { return Ok(ViewEntry::Nothing) };
-        let shape = family.shown(declared).map(|shown| shown.shape().clone());
-        let (changes, cpu, length) = (self.changes, self.cpu.clone(), rebased.len() as u64);
-        let (versions, made_of) = (vec![Some(version.clone())], self.made_of(version));
-        let making = Box::pin(async move {
-            let text = cpu.run_document(length, move || changes.of_declared(&rebased, shape.as_deref()));
-            Ok(Some((text.await?.into(), made_of)))
+        let Some(rebased) = rebased else { return Ok(ViewEntry::Absent) };
+        let mapping = dependents.view_array(declared).map(|array| array.mapping().clone());
+        let (rewriter, cpu, length) = (self.rewriter, self.cpu.clone(), rebased.len() as u64);
+        let (versions, derived) = (vec![Some(version.clone())], self.derived_version(version));
+        let rewritten = Box::pin(async move {
+            let text =
+                cpu.run_document(length, move || rewriter.rewrite_declared(&rebased, mapping.as_deref()));
+            Ok(Some((text.await?.into(), derived)))
         });
-        let form = format!("{} declared", self.changes.kind.name());
-        let made = self.nodes.opener().rendered_text(&path, &form, versions, making).await.map_err(failed)?;
-        Ok(made.map_or(ViewEntry::Nothing, |(text, version)| {
+        let form = format!("{} declared", self.rewriter.kind.name());
+        let generated = self
+            .node_finder
+            .opener()
+            .rendered_text(&path, &form, versions, rewritten)
+            .await
+            .map_err(to_store_error)?;
+        Ok(generated.map_or(ViewEntry::Absent, |(text, version)| {
             let info = ValueInfo { size: text.len() as u64, version, modified: None };
             ViewEntry::Bytes(text, info)
         }))
     }
 
-    /// The version of a document that is made of one of this version.
-    fn made_of(&self, version: &Version) -> Version {
-        // Another build may make another text of the same document.
-        derived(version, &format!("{}.{}", self.changes.kind.name(), env!("CARGO_PKG_VERSION")))
+    /// The version of a document that is derived from one of this version.
+    fn derived_version(&self, version: &Version) -> Version {
+        // Another release may derive another text from the same document.
+        derive_version(version, &format!("{}.{}", self.rewriter.kind.name(), env!("CARGO_PKG_VERSION")))
     }
 
-    /// What a shown chunk is.
-    async fn chunk(&self, shown: &ViewArray, place: &Place) -> Result<ViewEntry, StoreError> {
-        let stored = shown.array().stored_key(&place.stored).map_err(failed)?;
-        if place.numbers.is_empty() {
+    /// What the key of a view chunk refers to.
+    async fn chunk(&self, array: &ViewArray, location: &StoredLocation) -> Result<ViewEntry, StoreError> {
+        let stored = array.array().stored_key(&location.stored).map_err(to_store_error)?;
+        if location.index_positions.is_empty() {
             return Ok(ViewEntry::Stored(stored.key));
         }
-        let trace = self.trace();
-        for _ in 0..TRIES {
+        let trace = self.read_context();
+        for _ in 0..MAX_ATTEMPTS {
             let part = async {
-                let chain = shown.chain(&place.stored)?;
-                let ChunkLookup { value, data: part } =
+                let chain = array.chain(&location.stored)?;
+                let ChunkLookup { value, data } =
                     self.source.fetch_or_lookup(&stored, &chain, &trace).await?;
-                let Some(value) = value else { return Ok(ViewEntry::Nothing) };
-                let index = match part {
+                let Some(value) = value else { return Ok(ViewEntry::Absent) };
+                let index = match data {
                     ChunkData::Index(index) => Some(index),
                     ChunkData::NotRead | ChunkData::Elements(_) => None,
                 };
-                let part = shown.part(&*self.source, &value, index, place, &trace).await?;
-                Ok::<_, ArrayError>(part.map_or(ViewEntry::Nothing, |part| ViewEntry::Part(value, part)))
+                let part = array.byte_range(&*self.source, &value, index, location, &trace).await?;
+                Ok::<_, ArrayError>(part.map_or(ViewEntry::Absent, |part| ViewEntry::Part(value, part)))
             };
             match part.await {
                 Err(error) if error.is_changed() => {}
-                part => return part.map_err(failed),
+                part => return part.map_err(to_store_error),
             }
         }
         Err(StoreError::VersionChanged)
     }
 
-    /// A range of a part of a stored value.
-    async fn read_part(
+    /// Reads a range of a part of a stored value.
+    pub(super) async fn read_part(
         value: &StoredValue,
         part: &Range<u64>,
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Value, StoreError> {
         let info = part_info(&value.info, part);
-        let range = resolve(&info, range, if_match)?;
+        let range = resolve_range(&info, range, if_match)?;
         if range.is_empty() {
             return Ok(Value { info, range, body: ValueBody::Bytes(Bytes::new()) });
         }
-        let asked = part.start + range.start..part.start + range.end;
-        let bounds = ByteRange::Bounded(asked.start, asked.end);
+        let requested = part.start + range.start..part.start + range.end;
+        let bounds = ByteRange::Bounded(requested.start, requested.end);
         let found = value.store.get(&value.key, bounds, value.info.version.pin()).await?;
-        // Present when its version was asked for: an absence now is a change.
+        // It existed when its version was read, so an absence now is a change.
         let found = found.filter(|found| found.info.version == value.info.version);
         let found = found.ok_or(StoreError::VersionChanged)?;
-        if found.range != asked {
+        if found.range != requested {
             return Err(StoreError::WrongLength);
         }
         Ok(Value { info, range, body: found.body })
     }
 }
 
-/// What is known of a part of a stored value.
+/// Size and version of a part of a stored value.
 pub(super) fn part_info(info: &ValueInfo, part: &Range<u64>) -> ValueInfo {
     let (start, size) = (part.start, part.end.saturating_sub(part.start));
-    let version = derived(&info.version, &format!("{start}+{size}"));
+    let version = derive_version(&info.version, &format!("{start}+{size}"));
     ValueInfo { size, version, modified: info.modified }
 }
 
-/// The version of what is made of a value: as strong as the value's.
-fn derived(version: &Version, how: &str) -> Version {
+/// The version of a derived value, as strong as the source's.
+fn derive_version(version: &Version, how: &str) -> Version {
     let tag = format!("{}.{how}", version.tag());
     if version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) }
 }
 
-/// The range, if the value is still of the version that is asked for.
-pub(super) fn resolve(
+/// The resolved range, if the value still has the requested version.
+pub(super) fn resolve_range(
     info: &ValueInfo,
     range: ByteRange,
     if_match: Option<&Version>,
@@ -374,87 +357,4 @@ pub(super) fn resolve(
         return Err(StoreError::VersionChanged);
     }
     range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { size: info.size })
-}
-
-#[async_trait]
-impl Store for ViewStore {
-    fn kind(&self) -> StoreKind {
-        self.below().kind()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
-    }
-
-    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        Ok(match self.shows(key).await? {
-            ViewEntry::Nothing => None,
-            ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => Some(info),
-            ViewEntry::Stored(key) => self.below().head(&key).await?,
-            ViewEntry::Part(value, part) => Some(part_info(&value.info, &part)),
-        })
-    }
-
-    async fn get(
-        &self,
-        key: &StoreKey,
-        range: ByteRange,
-        if_match: Option<&Version>,
-    ) -> Result<Option<Value>, StoreError> {
-        for _ in 0..TRIES {
-            let (value, part) = match self.shows(key).await? {
-                ViewEntry::Nothing => return Ok(None),
-                ViewEntry::Unchanged(info) => {
-                    if if_match.is_some_and(|version| *version != info.version) {
-                        return Err(StoreError::VersionChanged);
-                    }
-                    let found = self.below().get(key, range, info.version.pin()).await;
-                    match found {
-                        Ok(Some(value)) if value.info.version == info.version => return Ok(Some(value)),
-                        // It may be shown otherwise by now, or be no longer there.
-                        Ok(_) | Err(StoreError::VersionChanged) => {}
-                        Err(error) => return Err(error),
-                    }
-                    if if_match.is_some() {
-                        return Err(StoreError::VersionChanged);
-                    }
-                    continue;
-                }
-                ViewEntry::Stored(key) => return self.below().get(&key, range, if_match).await,
-                ViewEntry::Bytes(bytes, info) => {
-                    let range = resolve(&info, range, if_match)?;
-                    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-                    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
-                    return Ok(Some(Value { info, range, body }));
-                }
-                ViewEntry::Part(value, part) => (value, part),
-            };
-            match Self::read_part(&value, &part, range, if_match).await {
-                // Between index and data; what is asked for may still be there, or no longer.
-                Err(StoreError::VersionChanged) if if_match.is_none() => {}
-                read => return read.map(Some),
-            }
-        }
-        Err(StoreError::VersionChanged)
-    }
-
-    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
-    }
-
-    fn list_prefix(
-        &self,
-        prefix: &StorePrefix,
-        after: Option<&StoreKey>,
-    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
-    }
-
-    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.below().check().await
-    }
 }

@@ -1,12 +1,12 @@
-//! [`ViewArray`]: an array whose chunks a view shows under other keys than they are stored under, or in parts.
+//! [`ViewArray`]: an array whose chunks a view shows under other keys, or in parts.
 //!
-//! The chunks of an array that another declares stand below that one's path, and are shown below its own.
+//! The chunks of a declared array are stored below the path of the primary array, and shown below its own path.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::geometry::{Geometry, Place};
-use super::view::ViewKind;
+use super::geometry::{ChunkGeometry, StoredLocation};
+use super::kind::ViewKind;
 use super::{plain, unshard};
 use crate::array::{Array, ArrayError, ChunkSource, ReadContext, StoredValue};
 use crate::chunk::{ChunkCoords, ChunkGrid, ChunkKeyEncoding};
@@ -14,20 +14,20 @@ use crate::codec::{CodecChain, ShardIndex};
 use crate::key::{NodePath, StorePrefix};
 use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator, ZarrFormat};
 
-/// How the chunks of an array are shown.
+/// The mapping of the view chunks of an array to its stored chunks.
 #[derive(Debug)]
-pub(crate) struct Shape {
-    /// The shown keys.
+pub(crate) struct ChunkMapping {
+    /// Encodes the keys of view chunks.
     keys: ChunkKeyEncoding,
-    /// What their encoding is.
+    /// Their encoding.
     encoding: ChunkKeyEncodingMetadata,
     is_rebased: bool,
-    geometry: Geometry,
+    geometry: ChunkGeometry,
 }
 
-impl Shape {
-    /// How a view shows the chunks of an array; `None` if it shows them as they are stored.
-    pub(crate) fn of(
+impl ChunkMapping {
+    /// The mapping of an array; `None` if the view leaves its chunks unchanged.
+    pub(crate) fn for_array(
         kind: ViewKind,
         metadata: &ArrayMetadata,
         grid: &ChunkGrid,
@@ -36,15 +36,15 @@ impl Shape {
         if metadata.zarr_format != ZarrFormat::V3 {
             return None;
         }
-        let is_rebased = plain::is_rebased(&metadata.chunk_key_encoding);
+        let is_rebased = plain::needs_default_encoding(&metadata.chunk_key_encoding);
         let unsharded = match kind {
             ViewKind::Plain => None,
-            ViewKind::Unshard => Geometry::unsharded(grid, chain),
+            ViewKind::Unshard => ChunkGeometry::unsharded(grid, chain),
         };
         if !is_rebased && unsharded.is_none() {
             return None;
         }
-        let geometry = unsharded.unwrap_or_else(|| Geometry::whole(grid));
+        let geometry = unsharded.unwrap_or_else(|| ChunkGeometry::identity(grid));
         Some(if is_rebased {
             Self::rebased(geometry)
         } else {
@@ -52,76 +52,79 @@ impl Shape {
         })
     }
 
-    /// How a view shows the chunks of an array that another declares: below its own path, with keys of the default
-    /// encoding.
-    pub(crate) fn of_declared(kind: ViewKind, grid: &ChunkGrid, chain: &CodecChain) -> Self {
+    /// The mapping of a declared array: its chunks are below its own path, with keys of the default encoding.
+    pub(crate) fn for_declared(kind: ViewKind, grid: &ChunkGrid, chain: &CodecChain) -> Self {
         let unsharded = match kind {
             ViewKind::Plain => None,
-            ViewKind::Unshard => Geometry::unsharded(grid, chain),
+            ViewKind::Unshard => ChunkGeometry::unsharded(grid, chain),
         };
-        Self::rebased(unsharded.unwrap_or_else(|| Geometry::whole(grid)))
+        Self::rebased(unsharded.unwrap_or_else(|| ChunkGeometry::identity(grid)))
     }
 
-    fn with_keys(encoding: &ChunkKeyEncodingMetadata, geometry: Geometry) -> Self {
+    fn with_keys(encoding: &ChunkKeyEncodingMetadata, geometry: ChunkGeometry) -> Self {
         let (keys, encoding) = (ChunkKeyEncoding::new(encoding.clone()), encoding.clone());
         Self { keys, encoding, is_rebased: false, geometry }
     }
 
-    fn rebased(geometry: Geometry) -> Self {
+    fn rebased(geometry: ChunkGeometry) -> Self {
         let encoding = ChunkKeyEncodingMetadata::Default(Separator::Slash);
         Self { keys: ChunkKeyEncoding::canonical(), encoding, is_rebased: true, geometry }
     }
 
-    /// Changes the array's document to what is shown. Returns whether anything changed.
+    /// Rewrites the array's document for the view. Returns whether anything changed.
     pub(crate) fn apply(&self, document: &mut serde_json::Map<String, serde_json::Value>) -> bool {
         if self.is_rebased {
-            plain::rebase(document);
+            plain::set_default_encoding(document);
         }
         unshard::unshard(document, &self.geometry) || self.is_rebased
     }
 }
 
-/// An array, and how its chunks are shown.
+/// An array with the mapping of its chunks.
 #[derive(Debug)]
 pub(crate) struct ViewArray {
     path: NodePath,
     array: Arc<Array>,
-    shape: Arc<Shape>,
+    mapping: Arc<ChunkMapping>,
 }
 
-/// Which stored keys may be shown below a prefix.
-pub(crate) enum Scope {
-    /// Those of stored chunks below this prefix, and whatever else is there.
+/// The stored keys that a listing below a prefix needs.
+pub(crate) enum ListingScope {
+    /// The stored chunks below this prefix, and other keys.
     Chunks(StorePrefix),
-    /// Nothing but what is no chunk.
+    /// Other keys only.
     Others,
 }
 
 impl ViewArray {
-    /// The array at a path; `None` if its chunks are shown as they are stored.
+    /// The array at a path; `None` if the view leaves its chunks unchanged.
     pub(crate) fn for_node(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
-        let shape = Arc::new(Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?);
-        Some(Self { path, array: Arc::clone(array), shape })
+        let shape =
+            Arc::new(ChunkMapping::for_array(kind, array.metadata(), array.grid(), array.first_chain())?);
+        Some(Self { path, array: Arc::clone(array), mapping: shape })
     }
 
-    /// The array at a path, whose chunks are shown as they are stored.
+    /// The array at a path, with unchanged chunks.
     pub(crate) fn unchanged(path: NodePath, array: &Arc<Array>) -> Self {
-        let shape = Shape::with_keys(&array.metadata().chunk_key_encoding, Geometry::whole(array.grid()));
-        Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
+        let shape = ChunkMapping::with_keys(
+            &array.metadata().chunk_key_encoding,
+            ChunkGeometry::identity(array.grid()),
+        );
+        Self { path, array: Arc::clone(array), mapping: Arc::new(shape) }
     }
 
-    /// An array that another declares at a path.
-    pub(crate) fn of_declared(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Self {
-        let shape = Shape::of_declared(kind, array.grid(), array.first_chain());
-        Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
+    /// An array that another declares at this path.
+    pub(crate) fn for_declared(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Self {
+        let shape = ChunkMapping::for_declared(kind, array.grid(), array.first_chain());
+        Self { path, array: Arc::clone(array), mapping: Arc::new(shape) }
     }
 
-    /// How its chunks are shown.
-    pub(crate) fn shape(&self) -> &Arc<Shape> {
-        &self.shape
+    /// The mapping of its chunks.
+    pub(crate) fn mapping(&self) -> &Arc<ChunkMapping> {
+        &self.mapping
     }
 
-    /// The path that it is shown at.
+    /// The path in the view.
     pub(crate) fn path(&self) -> &NodePath {
         &self.path
     }
@@ -131,20 +134,21 @@ impl ViewArray {
         &self.array
     }
 
-    /// Where shown chunks lie.
-    pub(crate) fn geometry(&self) -> &Geometry {
-        &self.shape.geometry
+    /// The location of view chunks.
+    pub(crate) fn geometry(&self) -> &ChunkGeometry {
+        &self.mapping.geometry
     }
 
-    /// The key of a shown chunk.
+    /// The key of a view chunk.
     pub(crate) fn key(&self, coords: &[u64]) -> String {
-        format!("{}{}", self.path.prefix(), self.shape.keys.encode(coords))
+        format!("{}{}", self.path.prefix(), self.mapping.keys.encode(coords))
     }
 
-    /// What the keys of all chunks whose first coordinates are these begin with: at least one, and not all of them.
+    /// The common beginning of the keys of all chunks with these first coordinates: at least one coordinate, and fewer
+    /// than the rank.
     pub(crate) fn key_start(&self, coords: &[u64]) -> String {
         let mut start = self.key(coords);
-        start.push(match &self.shape.encoding {
+        start.push(match &self.mapping.encoding {
             ChunkKeyEncodingMetadata::Default(separator) | ChunkKeyEncodingMetadata::V2(separator) => {
                 separator.as_char()
             }
@@ -155,17 +159,17 @@ impl ViewArray {
         start
     }
 
-    /// The coordinates that a key would have as that of a shown chunk.
-    pub(crate) fn decode(&self, key: &str) -> Option<ChunkCoords> {
-        self.shape.keys.decode(self.below(key)?, self.geometry().rank())
+    /// The coordinates of the view chunk with this key.
+    pub(crate) fn decode_key(&self, key: &str) -> Option<ChunkCoords> {
+        self.mapping.keys.decode(self.strip_path(key)?, self.geometry().rank())
     }
 
-    /// The coordinates of the stored chunk that a stored key is of.
+    /// The coordinates of the stored chunk with this key.
     pub(crate) fn decode_stored(&self, key: &str) -> Option<ChunkCoords> {
         self.array.chunk_coords(key.strip_prefix(self.array.path().prefix().as_str())?)
     }
 
-    /// The longest prefix that the keys of all stored chunks begin with.
+    /// The longest common prefix of the keys of stored chunks.
     pub(crate) fn stored_prefix(&self) -> StorePrefix {
         let root = self.array.path().prefix();
         let folder = match &self.array.metadata().chunk_key_encoding {
@@ -179,46 +183,49 @@ impl ViewArray {
         folder.and_then(|folder| root.join(folder).ok()).unwrap_or_else(|| root.clone())
     }
 
-    /// A key or prefix without the array's prefix.
-    fn below<'k>(&self, key: &'k str) -> Option<&'k str> {
+    /// A key or prefix without that of the array.
+    fn strip_path<'k>(&self, key: &'k str) -> Option<&'k str> {
         key.strip_prefix(self.path.prefix().as_str())
     }
 
-    /// Where what is shown below a prefix is stored: as little as the keys let it be.
-    pub(crate) fn scope(&self, prefix: &StorePrefix) -> Scope {
-        let Some(below) = self.below(prefix.as_str()).and_then(|below| below.strip_suffix('/')) else {
-            return Scope::Chunks(self.stored_prefix());
+    /// The narrowest prefix of the stored keys that may be shown below a prefix.
+    pub(crate) fn listing_scope(&self, prefix: &StorePrefix) -> ListingScope {
+        let Some(below) = self.strip_path(prefix.as_str()).and_then(|below| below.strip_suffix('/')) else {
+            return ListingScope::Chunks(self.stored_prefix());
         };
-        let all_chunks = || Scope::Chunks(self.stored_prefix());
-        let numbers = match &self.shape.encoding {
+        let all_chunks = || ListingScope::Chunks(self.stored_prefix());
+        let numbers = match &self.mapping.encoding {
             ChunkKeyEncodingMetadata::Default(Separator::Slash) => match below.strip_prefix('c') {
                 Some("") => "",
                 Some(rest) => match rest.strip_prefix('/') {
                     Some(numbers) => numbers,
-                    None => return Scope::Others,
+                    None => return ListingScope::Others,
                 },
-                None => return Scope::Others,
+                None => return ListingScope::Others,
             },
             ChunkKeyEncodingMetadata::V2(Separator::Slash) => below,
-            // Their keys have no prefixes.
+            // Their keys contain no slash.
             ChunkKeyEncodingMetadata::Default(Separator::Dot)
             | ChunkKeyEncodingMetadata::V2(Separator::Dot)
             | ChunkKeyEncodingMetadata::V2Unspecified
-            | ChunkKeyEncodingMetadata::Extended(_) => return Scope::Others,
+            | ChunkKeyEncodingMetadata::Extended(_) => return ListingScope::Others,
         };
         let rank = self.geometry().rank();
-        let shown: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
-        // With as many coordinates as there are, it is a chunk's key, and nothing is below.
+        let coords: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
+        // With as many coordinates as the rank it is the key of a chunk, and nothing is below.
         let start = ChunkKeyEncoding::new(ChunkKeyEncodingMetadata::V2(Separator::Slash));
-        let Some(shown) = start.decode(numbers, shown.len()).filter(|shown| shown.len() < rank) else {
-            return if numbers.is_empty() && rank > 0 { all_chunks() } else { Scope::Others };
+        let Some(coords) = start.decode(numbers, coords.len()).filter(|coords| coords.len() < rank) else {
+            return if numbers.is_empty() && rank > 0 { all_chunks() } else { ListingScope::Others };
         };
-        if self.shape.is_rebased {
+        if self.mapping.is_rebased {
             return all_chunks();
         }
-        let stored: Vec<u64> =
-            shown.iter().enumerate().map(|(dim, &number)| self.geometry().stored(dim, number)).collect();
-        StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| all_chunks(), Scope::Chunks)
+        let stored: Vec<u64> = coords
+            .iter()
+            .enumerate()
+            .map(|(dim, &number)| self.geometry().stored_coord(dim, number))
+            .collect();
+        StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| all_chunks(), ListingScope::Chunks)
     }
 
     /// The codecs of a stored chunk.
@@ -226,25 +233,25 @@ impl ViewArray {
         self.array.chain_for(stored, &self.array.grid().chunk_shape_at(stored))
     }
 
-    /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which
-    /// the first may be at hand; `None` if it is absent.
-    pub(crate) async fn part(
+    /// The byte range of a view chunk in a stored value; `None` if it is absent. `index` is that of the outermost
+    /// shard, if it is in memory already.
+    pub(crate) async fn byte_range(
         &self,
         source: &dyn ChunkSource,
         value: &Arc<StoredValue>,
         index: Option<Arc<ShardIndex>>,
-        place: &Place,
+        location: &StoredLocation,
         trace: &Arc<ReadContext>,
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let (mut range, mut index) = (0..value.info.size, index);
-        let mut chain = self.chain(&place.stored)?;
-        for &number in &place.numbers {
+        let mut chain = self.chain(&location.stored)?;
+        for &number in &location.index_positions {
             let found = match index.take() {
                 Some(index) => index,
                 None => source.shard_index(value, &chain, range.clone(), trace).await?,
             };
             let Some(inner) = found.get(number) else { return Ok(None) };
-            // Checked to lie inside the shard when the index was decoded.
+            // The index decoder has checked that it lies inside the shard.
             range = range.start + inner.start..range.start + inner.end;
             let Some(sharding) = chain.sharding() else { return Err(ArrayError::Geometry) };
             let inner_chain = Arc::clone(sharding.inner_chain());
@@ -255,77 +262,33 @@ impl ViewArray {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::codec::CodecLimits;
-    use crate::cpu::{ComputePool, ComputePoolOptions};
-    use crate::metadata::v3::V3Node;
-    use crate::metadata::{MetadataLimits, v3};
-    use crate::store::{StoreOptions, open};
-
-    /// An array of bytes at `a`, whose chunks are shown as the view without shards does, with keys of `default` whatever
-    /// they are stored under, if that is asked for.
-    pub(in crate::views) fn shown(
-        shape: &[u64],
-        chunk_shape: &[u64],
-        inner_shape: Option<&[u64]>,
-        encoding: (&str, &str),
-        is_rebased: bool,
-    ) -> ViewArray {
-        let sharding = json!([{"name": "sharding_indexed", "configuration": {
-            "chunk_shape": inner_shape, "codecs": ["bytes"],
-            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        }}]);
-        let document = json!({
-            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
-            "chunk_key_encoding": {"name": encoding.0, "configuration": {"separator": encoding.1}},
-            "codecs": if inner_shape.is_some() { sharding } else { json!(["bytes"]) },
-        });
-        let Ok(V3Node::Array(metadata)) =
-            v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())
-        else {
-            panic!("{document}")
-        };
-        let options = StoreOptions::default();
-        let store =
-            open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
-        let path = NodePath::parse("a").unwrap();
-        let limits = CodecLimits::default();
-        let array = Array::bind("m".into(), store, path.clone(), Arc::new(metadata), &limits).unwrap();
-        let geometry = Geometry::unsharded(array.grid(), array.first_chain());
-        let geometry = geometry.unwrap_or_else(|| Geometry::whole(array.grid()));
-        let shape = if is_rebased {
-            Shape::rebased(geometry)
-        } else {
-            Shape::with_keys(&array.metadata().chunk_key_encoding, geometry)
-        };
-        ViewArray { path, array: Arc::new(array), shape: Arc::new(shape) }
-    }
+    use crate::views::test_arrays::view_array;
 
     #[test]
-    fn rebased_keys_are_those_of_the_default_encoding() {
-        let shown = shown(&[8, 8], &[4, 4], None, ("v2", "."), true);
-        assert_eq!(shown.key(&[1, 0]), "a/c/1/0");
-        assert_eq!((shown.decode("a/c/1/0"), shown.decode("a/1.0")), (Some(vec![1, 0]), None));
-        assert_eq!(shown.decode_stored("a/1.0"), Some(vec![1, 0]));
-        let place = shown.geometry().place(&[1, 0]).unwrap();
-        assert_eq!(shown.array().stored_key(&place.stored).unwrap().key.as_str(), "a/1.0");
+    fn rebased_keys_have_the_default_encoding() {
+        let array = view_array(&[8, 8], &[4, 4], None, ("v2", "."), true);
+        assert_eq!(array.key(&[1, 0]), "a/c/1/0");
+        assert_eq!((array.decode_key("a/c/1/0"), array.decode_key("a/1.0")), (Some(vec![1, 0]), None));
+        assert_eq!(array.decode_stored("a/1.0"), Some(vec![1, 0]));
+        let location = array.geometry().locate(&[1, 0]).unwrap();
+        assert_eq!(array.array().stored_key(&location.stored).unwrap().key.as_str(), "a/1.0");
         let mut document = serde_json::Map::new();
-        assert!(shown.shape.apply(&mut document));
+        assert!(array.mapping.apply(&mut document));
         let encoding = json!({"name": "default", "configuration": {"separator": "/"}});
         assert_eq!(document.get("chunk_key_encoding"), Some(&encoding));
     }
 
     #[test]
-    fn no_more_is_listed_than_may_be_shown_below_a_prefix() {
-        let slashes = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "/"), false);
-        let bare = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "/"), false);
-        let dots = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "."), false);
-        let rebased = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "."), true);
-        for (shown, prefix, chunks) in [
+    fn lists_only_stored_keys_that_may_be_shown_below_a_prefix() {
+        let slashes = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "/"), false);
+        let bare = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "/"), false);
+        let dots = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "."), false);
+        let rebased = view_array(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "."), true);
+        for (array, prefix, chunks) in [
             (&slashes, "a/", Some("a/")),
             (&slashes, "a/c/", Some("a/")),
             (&slashes, "a/c/3/", Some("a/c/1/")),
@@ -339,10 +302,10 @@ pub(crate) mod tests {
             (&dots, "a/c/", None),
             (&rebased, "a/c/3/", Some("a/")),
         ] {
-            let scope = shown.scope(&StorePrefix::parse(prefix).unwrap());
+            let scope = array.listing_scope(&StorePrefix::parse(prefix).unwrap());
             let (listed, with_chunks) = match scope {
-                Scope::Chunks(listed) => (listed, true),
-                Scope::Others => (StorePrefix::root(), false),
+                ListingScope::Chunks(listed) => (listed, true),
+                ListingScope::Others => (StorePrefix::root(), false),
             };
             assert_eq!(
                 (listed.as_str(), with_chunks),

@@ -404,7 +404,7 @@ async fn what_a_format_has_no_form_for_is_refused_with_what_to_do() {
     let server = server().await;
     for (url, advice) in [
         ("cube?format=csv", "`slice`"),
-        ("arrays?format=npy", "`arrow`"),
+        ("arrays?format=npy", "`format=arrow`"),
         ("zero?format=npy", "`format=bytes`"),
     ] {
         let detail = server.get(&format!("/v1/data/m/{url}")).await.refuses(400, "invalid-request", url);

@@ -52,23 +52,21 @@ const COSTLY: u64 = 16;
 const RENDERING: &[u8] = b"zarrd elements 2";
 
 /// The formats elements are answered in; the first is the default.
-pub(crate) const OFFERS: &[Offer] = &[
-    Offer { name: "bytes", media_type: "application/octet-stream" },
-    Offer { name: "npy", media_type: "application/x-npy" },
-    Offer { name: "json", media_type: "application/json" },
-    Offer { name: "csv", media_type: "text/csv" },
-    Offer { name: "arrow", media_type: "application/vnd.apache.arrow.stream" },
-];
-
-/// The format that an offer is.
-pub(crate) fn format_from_offer(offer: Offer) -> Format {
-    match offer.name {
-        "npy" => Format::Npy,
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        "arrow" => Format::Arrow,
-        _ => Format::Bytes,
+pub(crate) const OFFERS: &[Offer] = &{
+    let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
+    let mut at = 0;
+    while at < offers.len() {
+        let format = Format::ALL[at];
+        offers[at] = Offer { name: format.name(), media_type: format.media_type() };
+        at += 1;
     }
+    offers
+};
+
+/// The format that an offer names.
+pub(crate) fn format_from_offer(offer: Offer) -> Format {
+    // Every offer is one of `Format::ALL`, whose first is the default.
+    Format::from_name(offer.name).unwrap_or(Format::ALL[0])
 }
 
 /// How elements are written.
@@ -305,7 +303,7 @@ impl ElementsRequest {
             Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
             _ => Bytes::new(),
         };
-        let elements = self.conversion.bytes_of(snapshot.plan().response_bytes());
+        let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
         // HEAD has no ranges (RFC 9110, section 14.2).
         let asked = if *method == Method::GET && range::if_range_holds(headers, version) {
@@ -379,8 +377,8 @@ impl ElementsRequest {
         wanted: Range<u64>,
         trace: &Arc<ReadContext>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
-        let source = self.conversion.source_of(&wanted);
-        let mut at = self.conversion.bytes_of(source.start);
+        let source = self.conversion.source_range(&wanted);
+        let mut at = self.conversion.converted_bytes(source.start);
         let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
         let timed = Arc::clone(trace);
         state
@@ -390,7 +388,7 @@ impl ElementsRequest {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
                 let trace = Arc::clone(&timed);
                 let start = at;
-                at += conversion.bytes_of(part.len() as u64);
+                at += conversion.converted_bytes(part.len() as u64);
                 let wanted = wanted.clone();
                 async move {
                     let begun = Instant::now();

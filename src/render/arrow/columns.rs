@@ -1,6 +1,6 @@
-//! Elements → Arrow arrays of the types that `types` gives (Arrow columnar format, "Physical Memory Layout").
+//! Arrow arrays of elements, with the types that `types` chooses (Arrow columnar format, "Physical Memory Layout").
 //!
-//! Every element is looked at once; nothing is shared with what was read.
+//! Each element is converted once; the arrays share no memory with the input.
 
 use std::sync::Arc;
 
@@ -19,48 +19,58 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{DataType as ArrowType, TimeUnit as ArrowUnit};
 use half::{bf16, f16};
 
-use super::super::RenderError;
 use super::types;
 use crate::metadata::{DataType, StructType, TimeStep, utf32_text, without_padding};
+use crate::render::RenderError;
+use crate::render::size::check_bytes;
 
-/// The most bytes of the texts of one batch: places among them have 32 bits.
-const MOST_TEXT_BYTES: usize = i32::MAX as usize;
+/// The most bytes of the texts of one batch: Arrow offsets have 32 bits.
+const MAX_TEXT_BYTES: usize = i32::MAX as usize;
 
-/// Whole elements of a fixed size.
-pub(in crate::render) fn fixed(data_type: &DataType, items: &[u8]) -> Result<ArrayRef, RenderError> {
+/// An array of complete elements of a fixed size.
+pub(in crate::render) fn fixed_size_column(
+    data_type: &DataType,
+    items: &[u8],
+) -> Result<ArrayRef, RenderError> {
     Ok(match data_type {
         DataType::Bool => Arc::new(items.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>()),
-        DataType::Int2 | DataType::Int4 | DataType::Int8 => numbers::<Int8Type, 1>(items, i8::from_le_bytes),
-        DataType::Int16 => numbers::<Int16Type, 2>(items, i16::from_le_bytes),
-        DataType::Int32 => numbers::<Int32Type, 4>(items, i32::from_le_bytes),
-        DataType::Int64 => numbers::<Int64Type, 8>(items, i64::from_le_bytes),
-        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
-            numbers::<UInt8Type, 1>(items, u8::from_le_bytes)
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            primitive_column::<Int8Type, 1>(items, i8::from_le_bytes)
         }
-        DataType::UInt16 => numbers::<UInt16Type, 2>(items, u16::from_le_bytes),
-        DataType::UInt32 => numbers::<UInt32Type, 4>(items, u32::from_le_bytes),
-        DataType::UInt64 => numbers::<UInt64Type, 8>(items, u64::from_le_bytes),
-        DataType::Float16 => numbers::<Float16Type, 2>(items, f16::from_le_bytes),
-        DataType::BFloat16 => numbers::<Float32Type, 2>(items, |bytes| bf16::from_le_bytes(bytes).to_f32()),
-        DataType::SmallFloat(format) => numbers::<Float32Type, 1>(items, |[byte]| format.value(byte)),
-        DataType::Float32 => numbers::<Float32Type, 4>(items, f32::from_le_bytes),
-        DataType::Float64 => numbers::<Float64Type, 8>(items, f64::from_le_bytes),
+        DataType::Int16 => primitive_column::<Int16Type, 2>(items, i16::from_le_bytes),
+        DataType::Int32 => primitive_column::<Int32Type, 4>(items, i32::from_le_bytes),
+        DataType::Int64 => primitive_column::<Int64Type, 8>(items, i64::from_le_bytes),
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
+            primitive_column::<UInt8Type, 1>(items, u8::from_le_bytes)
+        }
+        DataType::UInt16 => primitive_column::<UInt16Type, 2>(items, u16::from_le_bytes),
+        DataType::UInt32 => primitive_column::<UInt32Type, 4>(items, u32::from_le_bytes),
+        DataType::UInt64 => primitive_column::<UInt64Type, 8>(items, u64::from_le_bytes),
+        DataType::Float16 => primitive_column::<Float16Type, 2>(items, f16::from_le_bytes),
+        DataType::BFloat16 => {
+            primitive_column::<Float32Type, 2>(items, |bytes| bf16::from_le_bytes(bytes).to_f32())
+        }
+        DataType::SmallFloat(format) => {
+            primitive_column::<Float32Type, 1>(items, |[byte]| format.value(byte))
+        }
+        DataType::Float32 => primitive_column::<Float32Type, 4>(items, f32::from_le_bytes),
+        DataType::Float64 => primitive_column::<Float64Type, 8>(items, f64::from_le_bytes),
         DataType::ComplexFloat16
         | DataType::ComplexBFloat16
         | DataType::ComplexSmallFloat(_)
         | DataType::Complex64
         | DataType::Complex128 => {
             let half = data_type.complex_half().ok_or(RenderError::ElementCount)?;
-            nested(fixed(&half, items)?, &types::arrow_type(data_type)?, 1)?
+            nest_lists(fixed_size_column(&half, items)?, &types::arrow_type(data_type)?, 1)?
         }
         DataType::RawBits { bytes } => {
             let size = types::list_size((*bytes).into())?;
             Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(items), None)?)
         }
-        DataType::DateTime64(step) => dates(*step, items)?,
-        DataType::TimeDelta64(step) => spans(*step, items),
+        DataType::DateTime64(step) => datetime_column(*step, items)?,
+        DataType::TimeDelta64(step) => timedelta_column(*step, items),
         DataType::FixedLengthUtf32 { .. } => {
-            // As UTF-8 they are no longer.
+            // UTF-8 takes no more bytes than UTF-32.
             check_text_bytes(items.len())?;
             let texts = items.chunks_exact(data_type.item_bytes()).map(utf32_text);
             let texts: Vec<String> =
@@ -72,10 +82,10 @@ pub(in crate::render) fn fixed(data_type: &DataType, items: &[u8]) -> Result<Arr
             let texts = items.chunks_exact(data_type.item_bytes()).map(without_padding);
             Arc::new(BinaryArray::from_iter_values(texts))
         }
-        DataType::Struct(structure) => structs(structure, items)?,
+        DataType::Struct(structure) => struct_column(structure, items)?,
         DataType::Subarray(subarray) => {
-            let elements = fixed(subarray.item(), items)?;
-            nested(elements, &types::arrow_type(data_type)?, subarray.shape().len())?
+            let elements = fixed_size_column(subarray.item(), items)?;
+            nest_lists(elements, &types::arrow_type(data_type)?, subarray.shape().len())?
         }
         DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => {
             return Err(RenderError::ElementCount);
@@ -83,8 +93,11 @@ pub(in crate::render) fn fixed(data_type: &DataType, items: &[u8]) -> Result<Arr
     })
 }
 
-/// Elements of variable length.
-pub(super) fn variable(data_type: &DataType, elements: &[&[u8]]) -> Result<ArrayRef, RenderError> {
+/// An array of elements of variable length.
+pub(super) fn variable_size_column(
+    data_type: &DataType,
+    elements: &[&[u8]],
+) -> Result<ArrayRef, RenderError> {
     check_text_bytes(elements.iter().fold(0, |bytes: usize, element| bytes.saturating_add(element.len())))?;
     Ok(match data_type {
         DataType::String | DataType::Json => {
@@ -96,59 +109,63 @@ pub(super) fn variable(data_type: &DataType, elements: &[&[u8]]) -> Result<Array
         DataType::VariableArray(item) => {
             let lengths = elements.iter().map(|element| element.len() / item.item_bytes());
             let offsets = OffsetBuffer::from_lengths(lengths);
-            let items = fixed(item, &elements.concat())?;
+            let items = fixed_size_column(item, &elements.concat())?;
             Arc::new(ListArray::try_new(Arc::new(types::field("item", item)?), offsets, items, None)?)
         }
         _ => return Err(RenderError::ElementCount),
     })
 }
 
-/// Elements in lists of lists, so many deep, of this type.
-pub(super) fn nested(elements: ArrayRef, lists: &ArrowType, depth: usize) -> Result<ArrayRef, RenderError> {
+/// Nests elements in `depth` levels of lists of this type.
+pub(super) fn nest_lists(
+    elements: ArrayRef,
+    lists: &ArrowType,
+    depth: usize,
+) -> Result<ArrayRef, RenderError> {
     match lists {
         ArrowType::FixedSizeList(item, size) if depth > 0 => {
-            let inner = nested(elements, item.data_type(), depth - 1)?;
+            let inner = nest_lists(elements, item.data_type(), depth - 1)?;
             Ok(Arc::new(FixedSizeListArray::try_new(Arc::clone(item), *size, inner, None)?))
         }
         _ => Ok(elements),
     }
 }
 
-/// So many lists of this type, in which there is no element.
-pub(super) fn empty(lists: &ArrowType, count: usize) -> Result<ArrayRef, RenderError> {
+/// `count` lists of this type, in which there is no element.
+pub(super) fn empty_lists(lists: &ArrowType, count: usize) -> Result<ArrayRef, RenderError> {
     match lists {
         ArrowType::FixedSizeList(item, size) => {
             let inner = usize::try_from(*size).ok().and_then(|size| size.checked_mul(count));
-            let inner = empty(item.data_type(), inner.ok_or(RenderError::ElementCount)?)?;
+            let inner = empty_lists(item.data_type(), inner.ok_or(RenderError::ElementCount)?)?;
             let lists = FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, inner, None, count)?;
             Ok(Arc::new(lists))
         }
-        // Some list around it has no items.
+        // An outer list has no items.
         other => Ok(arrow_array::new_empty_array(other)),
     }
 }
 
-/// The columns that the fields of structs are.
-pub(super) fn of_struct(structs: &ArrayRef) -> Result<Vec<ArrayRef>, RenderError> {
+/// The fields of a struct array as columns.
+pub(super) fn struct_columns(structs: &ArrayRef) -> Result<Vec<ArrayRef>, RenderError> {
     Ok(structs.as_struct_opt().ok_or(RenderError::ElementCount)?.columns().to_vec())
 }
 
-fn structs(structure: &StructType, items: &[u8]) -> Result<ArrayRef, RenderError> {
+fn struct_column(structure: &StructType, items: &[u8]) -> Result<ArrayRef, RenderError> {
     let columns = structure.fields_at().map(|(at, field)| {
         let bytes = at..at + field.data_type.item_bytes();
         let items = items.chunks_exact(structure.item_bytes());
         let field_items: Vec<&[u8]> = items.map(|item| item.get(bytes.clone()).unwrap_or_default()).collect();
-        fixed(&field.data_type, &field_items.concat())
+        fixed_size_column(&field.data_type, &field_items.concat())
     });
     let columns = columns.collect::<Result<_, _>>()?;
     Ok(Arc::new(StructArray::try_new(types::fields(structure)?, columns, None)?))
 }
 
 fn check_text_bytes(bytes: usize) -> Result<(), RenderError> {
-    super::check_bytes(bytes as u64, MOST_TEXT_BYTES as u64)
+    check_bytes(bytes as u64, MAX_TEXT_BYTES as u64)
 }
 
-fn numbers<T: ArrowPrimitiveType, const N: usize>(
+fn primitive_column<T: ArrowPrimitiveType, const N: usize>(
     items: &[u8],
     number: impl Fn([u8; N]) -> T::Native,
 ) -> ArrayRef {
@@ -156,38 +173,38 @@ fn numbers<T: ArrowPrimitiveType, const N: usize>(
     Arc::new(PrimitiveArray::<T>::from_iter_values(items.iter().map(|&item| number(item))))
 }
 
-/// Steps of time, and nulls for those that are none.
+/// Time steps; `NaT` is null.
 fn steps(items: &[u8]) -> impl Iterator<Item = Option<i64>> {
     let (items, _) = items.as_chunks();
     items.iter().map(|&item| i64::from_le_bytes(item)).map(|steps| (steps != i64::MIN).then_some(steps))
 }
 
-fn times<T: ArrowPrimitiveType<Native = i64>>(items: &[u8]) -> ArrayRef {
+fn nullable_column<T: ArrowPrimitiveType<Native = i64>>(items: &[u8]) -> ArrayRef {
     Arc::new(steps(items).collect::<PrimitiveArray<T>>())
 }
 
-fn dates(step: TimeStep, items: &[u8]) -> Result<ArrayRef, RenderError> {
-    Ok(match types::unit(step) {
-        Some(ArrowUnit::Second) => times::<TimestampSecondType>(items),
-        Some(ArrowUnit::Millisecond) => times::<TimestampMillisecondType>(items),
-        Some(ArrowUnit::Microsecond) => times::<TimestampMicrosecondType>(items),
-        Some(ArrowUnit::Nanosecond) => times::<TimestampNanosecondType>(items),
+fn datetime_column(step: TimeStep, items: &[u8]) -> Result<ArrayRef, RenderError> {
+    Ok(match types::arrow_unit(step) {
+        Some(ArrowUnit::Second) => nullable_column::<TimestampSecondType>(items),
+        Some(ArrowUnit::Millisecond) => nullable_column::<TimestampMillisecondType>(items),
+        Some(ArrowUnit::Microsecond) => nullable_column::<TimestampMicrosecondType>(items),
+        Some(ArrowUnit::Nanosecond) => nullable_column::<TimestampNanosecondType>(items),
         None if types::is_day(step) => {
             let day = |day: i64| i32::try_from(day).map_err(|_too_far| RenderError::DateRange { day });
             let days: Vec<Option<i32>> =
                 steps(items).map(|steps| steps.map(day).transpose()).collect::<Result<_, _>>()?;
             Arc::new(PrimitiveArray::<Date32Type>::from(days))
         }
-        None => times::<Int64Type>(items),
+        None => nullable_column::<Int64Type>(items),
     })
 }
 
-fn spans(step: TimeStep, items: &[u8]) -> ArrayRef {
-    match types::unit(step) {
-        Some(ArrowUnit::Second) => times::<DurationSecondType>(items),
-        Some(ArrowUnit::Millisecond) => times::<DurationMillisecondType>(items),
-        Some(ArrowUnit::Microsecond) => times::<DurationMicrosecondType>(items),
-        Some(ArrowUnit::Nanosecond) => times::<DurationNanosecondType>(items),
-        None => times::<Int64Type>(items),
+fn timedelta_column(step: TimeStep, items: &[u8]) -> ArrayRef {
+    match types::arrow_unit(step) {
+        Some(ArrowUnit::Second) => nullable_column::<DurationSecondType>(items),
+        Some(ArrowUnit::Millisecond) => nullable_column::<DurationMillisecondType>(items),
+        Some(ArrowUnit::Microsecond) => nullable_column::<DurationMicrosecondType>(items),
+        Some(ArrowUnit::Nanosecond) => nullable_column::<DurationNanosecondType>(items),
+        None => nullable_column::<Int64Type>(items),
     }
 }

@@ -1,26 +1,30 @@
-//! What the format's own reader reads of a stream.
+//! Tests of [`ArrowWriter`]: the Arrow library's reader reads the stream back.
+
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Float32Type, Int16Type, Int64Type, TimestampMillisecondType, UInt8Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{DataType as ArrowType, TimeUnit as ArrowUnit};
+use arrow_schema::{DataType as ArrowType, SchemaRef, TimeUnit as ArrowUnit};
 
 use super::*;
-use crate::metadata::{SmallFloat, TimeUnit};
-use crate::render::test_elements::{contents, fixed, step, structure, subarray, variable, written};
+use crate::chunk::Elements;
+use crate::metadata::{DataType, SmallFloat, TimeUnit};
+use crate::render::RenderError;
+use crate::render::test_elements::{fixed, schema, step, structure, subarray, variable, write_all};
 
 fn batches(data_type: &DataType, shape: &[u64], parts: &[Elements]) -> (SchemaRef, Vec<RecordBatch>) {
-    let writer = ArrowWriter::new(&contents(data_type, shape), 1 << 20).unwrap();
-    let stream = written(writer, parts).unwrap();
+    let writer = ArrowWriter::new(&schema(data_type, shape), 1 << 20).unwrap();
+    let stream = write_all(writer, parts).unwrap();
     let reader = StreamReader::try_new(&stream[..], None).unwrap();
     let schema = reader.schema();
     (schema, reader.collect::<Result<_, _>>().unwrap())
 }
 
-/// The one column of a one-dimensional array, its type and its nulls.
+/// The only column of a one-dimensional array.
 fn values(data_type: &DataType, elements: &[&[u8]]) -> ArrayRef {
     let part = if data_type.is_variable() { variable(elements) } else { fixed(elements) };
     let (schema, batches) = batches(data_type, &[elements.len() as u64], &[part]);
@@ -30,7 +34,7 @@ fn values(data_type: &DataType, elements: &[&[u8]]) -> ArrayRef {
 }
 
 #[test]
-fn the_outermost_dimension_is_the_rows_whatever_the_parts() {
+fn the_outermost_dimension_becomes_the_rows_however_the_input_is_split() {
     let parts = [fixed(&[&[1, 0, 2, 0]]), fixed(&[&[3, 0, 4, 0, 5, 0]]), fixed(&[&[6, 0]])];
     let (schema, batches) = batches(&DataType::Int16, &[2, 3], &parts);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1]);
@@ -48,7 +52,7 @@ fn the_outermost_dimension_is_the_rows_whatever_the_parts() {
 
 #[test]
 fn rows_of_numbers_are_tensors_with_their_shape_and_names() {
-    let mut contents = contents(&DataType::Float32, &[2, 3, 4]);
+    let mut contents = schema(&DataType::Float32, &[2, 3, 4]);
     contents.dimension_names = Some(vec![None, Some("y".to_owned()), Some("x".to_owned())]);
     let writer = ArrowWriter::new(&contents, 1 << 20).unwrap();
     let field = writer.schema.field(0);
@@ -59,7 +63,7 @@ fn rows_of_numbers_are_tensors_with_their_shape_and_names() {
 }
 
 #[test]
-fn rows_of_other_elements_are_lists_of_lists() {
+fn rows_of_other_elements_are_nested_lists() {
     let parts = [variable(&[b"a", b"b", b"c"]), variable(&[b"d"])];
     let (_, batches) = batches(&DataType::String, &[2, 1, 2], &parts);
     let column = batches[1].column(0).as_fixed_size_list().value(0);
@@ -68,7 +72,7 @@ fn rows_of_other_elements_are_lists_of_lists() {
 }
 
 #[test]
-fn rank_0_is_one_row_and_rows_without_elements_are_rows_of_empty_lists() {
+fn rank_0_is_one_row_and_rows_without_elements_are_empty_lists() {
     let (_, one) = batches(&DataType::UInt8, &[], &[fixed(&[&[7]])]);
     assert_eq!(one[0].column(0).as_primitive::<UInt8Type>().values(), &[7]);
     for shape in [&[0_u64] as &[u64], &[0, 0], &[0, 1 << 20]] {
@@ -126,7 +130,7 @@ fn structs_of_more_dimensions_are_lists_of_structs() {
 }
 
 #[test]
-fn times_have_the_unit_that_arrow_has_and_those_that_are_none_are_null() {
+fn times_have_arrow_units_and_nat_is_null() {
     let steps = [1, i64::MIN].map(i64::to_le_bytes);
     let steps = [&steps[0][..], &steps[1]];
     let times = values(&DataType::DateTime64(step(TimeUnit::Millisecond)), &steps);
@@ -142,32 +146,32 @@ fn times_have_the_unit_that_arrow_has_and_those_that_are_none_are_null() {
 }
 
 #[test]
-fn a_day_that_is_no_date_of_arrow_is_refused() {
+fn rejects_a_day_outside_the_dates_of_arrow() {
     let data_type = DataType::DateTime64(step(TimeUnit::Day));
-    let writer = ArrowWriter::new(&contents(&data_type, &[1]), 1 << 20).unwrap();
-    let result = written(writer, &[fixed(&[&(1_i64 << 31).to_le_bytes()])]);
+    let writer = ArrowWriter::new(&schema(&data_type, &[1]), 1 << 20).unwrap();
+    let result = write_all(writer, &[fixed(&[&(1_i64 << 31).to_le_bytes()])]);
     assert_eq!(result, Err(RenderError::DateRange { day: 1 << 31 }));
 }
 
 #[test]
-fn floats_that_arrow_has_not_are_widened_and_named() {
+fn widens_floats_that_arrow_lacks_and_names_their_type() {
     let float = DataType::SmallFloat(SmallFloat::from_name("float8_e4m3fn").unwrap());
     assert_eq!(values(&float, &[&[0x38], &[0xb8]]).as_primitive::<Float32Type>().values(), &[1.0, -1.0]);
     let brain = values(&DataType::BFloat16, &[&[0x80, 0x3f]]);
     assert_eq!(brain.as_primitive::<Float32Type>().values(), &[1.0]);
-    let writer = ArrowWriter::new(&contents(&float, &[1]), 1 << 20).unwrap();
+    let writer = ArrowWriter::new(&schema(&float, &[1]), 1 << 20).unwrap();
     assert_eq!(writer.schema.field(0).metadata()["zarr.data_type"], "\"float8_e4m3fn\"");
 }
 
 #[test]
-fn complex_numbers_are_pairs() {
+fn writes_complex_numbers_as_pairs() {
     let element = [1.5_f32, -2.0].map(f32::to_le_bytes).concat();
     let pairs = values(&DataType::Complex64, &[&element]);
     assert_eq!(pairs.as_fixed_size_list().value(0).as_primitive::<Float32Type>().values(), &[1.5, -2.0]);
 }
 
 #[test]
-fn texts_and_bytes_and_arrays_of_any_length_are_themselves() {
+fn keeps_texts_bytes_and_arrays_of_variable_length() {
     let texts = values(&DataType::String, &["\u{e9}".as_bytes(), b""]);
     assert_eq!(texts.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["\u{e9}", ""]);
     let bytes = values(&DataType::VariableBytes, &[b"a\0", b""]);
@@ -180,32 +184,32 @@ fn texts_and_bytes_and_arrays_of_any_length_are_themselves() {
     let text = DataType::FixedLengthUtf32 { code_points: 2 };
     let text = values(&text, &[&[0x61, 0, 0, 0, 0, 0, 0, 0]]);
     assert_eq!(text.as_string::<i32>().value(0), "a");
-    let writer = ArrowWriter::new(&contents(&DataType::Json, &[1]), 1 << 20).unwrap();
+    let writer = ArrowWriter::new(&schema(&DataType::Json, &[1]), 1 << 20).unwrap();
     assert_eq!(writer.schema.field(0).extension_type_name(), Some("arrow.json"));
 }
 
 #[test]
-fn what_is_no_text_is_an_error() {
-    let writer = ArrowWriter::new(&contents(&DataType::String, &[1]), 1 << 20).unwrap();
-    assert_eq!(written(writer, &[variable(&[b"\xff"])]), Err(RenderError::NotUtf8));
+fn rejects_invalid_text() {
+    let writer = ArrowWriter::new(&schema(&DataType::String, &[1]), 1 << 20).unwrap();
+    assert_eq!(write_all(writer, &[variable(&[b"\xff"])]), Err(RenderError::NotUtf8));
     let text = DataType::FixedLengthUtf32 { code_points: 1 };
-    let writer = ArrowWriter::new(&contents(&text, &[1]), 1 << 20).unwrap();
-    let result = written(writer, &[fixed(&[&[0, 0xd8, 0, 0]])]);
+    let writer = ArrowWriter::new(&schema(&text, &[1]), 1 << 20).unwrap();
+    let result = write_all(writer, &[fixed(&[&[0, 0xd8, 0, 0]])]);
     assert_eq!(result, Err(RenderError::NotText { number: 0xd800 }));
 }
 
 #[test]
-fn too_few_or_too_many_elements_are_an_error() {
+fn rejects_too_few_and_too_many_elements() {
     for elements in [&[0_u8, 0] as &[u8], &[0; 6], &[0; 3]] {
-        let writer = ArrowWriter::new(&contents(&DataType::Int16, &[2]), 1 << 20).unwrap();
-        assert_eq!(written(writer, &[fixed(&[elements])]), Err(RenderError::ElementCount));
+        let writer = ArrowWriter::new(&schema(&DataType::Int16, &[2]), 1 << 20).unwrap();
+        assert_eq!(write_all(writer, &[fixed(&[elements])]), Err(RenderError::ElementCount));
     }
 }
 
 #[test]
-fn what_is_too_large_or_beyond_the_lists_of_arrow_is_refused_before_it_is_written() {
+fn rejects_responses_over_the_limit_or_beyond_arrow_lists_before_writing() {
     for shape in [&[1_u64 << 40] as &[u64], &[0, 1 << 32], &[u64::MAX, u64::MAX]] {
-        let result = ArrowWriter::new(&contents(&DataType::UInt8, shape), 1 << 20);
+        let result = ArrowWriter::new(&schema(&DataType::UInt8, shape), 1 << 20);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })), "{shape:?}");
     }
 }

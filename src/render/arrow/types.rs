@@ -1,4 +1,4 @@
-//! Which Arrow type a data type is (Arrow columnar format, "Data Types"; Arrow canonical extension types).
+//! The mapping of data types to Arrow types (Arrow columnar format, "Data Types"; Arrow canonical extension types).
 //!
 //! | data type | Arrow |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | other steps | `Int64`: the number of steps |
 //! | `string`, `fixed_length_utf32` | `Utf8` |
 //! | JSON values | `Utf8`, the extension type `arrow.json` |
-//! | `bytes`, `null_terminated_bytes` | `Binary`, without the zeros behind |
+//! | `bytes`, `null_terminated_bytes` | `Binary`, without the zeros that pad it |
 //! | raw bits | `FixedSizeBinary` |
 //! | `struct` | `Struct` |
 //! | subarrays | nested `FixedSizeList` |
-//! | arrays of any length | `List` |
+//! | arrays of variable length | `List` |
 //!
-//! A time that is none (`NaT`) is null; nothing else ever is. Every field that is no struct has its data type in its
-//! metadata, as JSON, under `zarr.data_type`.
+//! `NaT` is null; no other element is. The metadata of every field that is not a struct or a subarray contains its data
+//! type as JSON, under `zarr.data_type`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,49 +26,51 @@ use std::sync::Arc;
 use arrow_schema::{DataType as ArrowType, Field, Fields, TimeUnit as ArrowUnit};
 use serde_json::json;
 
-use super::super::{RenderError, ResultSchema};
 use crate::metadata::{DataType, StructType, TimeStep, TimeUnit};
+use crate::render::size::product;
+use crate::render::{RenderError, ResultSchema};
 
-/// The name of what a list holds, as other implementations call it.
+/// The name of the items of a list, as in other implementations.
 const ITEM: &str = "item";
-/// What the schema and the end of the stream may take.
+/// Bytes for the schema and the end of the stream.
 const FRAMING_BYTES: u64 = 4 << 10;
 
-/// The most bytes the values take, as far as type and shape tell (saturated).
-pub(in crate::render) fn bytes_estimate(contents: &ResultSchema) -> u64 {
-    contents.elements().saturating_mul(element_bytes(&contents.data_type)).saturating_add(FRAMING_BYTES)
+/// An upper bound of the bytes of a stream, derived from type and shape (saturated). Elements of variable length count
+/// as empty.
+pub(in crate::render) fn max_bytes(schema: &ResultSchema) -> u64 {
+    schema.element_count().saturating_mul(max_element_bytes(&schema.data_type)).saturating_add(FRAMING_BYTES)
 }
 
 /// The most bytes of an element.
-fn element_bytes(data_type: &DataType) -> u64 {
-    /// Of a place in a buffer of texts.
+fn max_element_bytes(data_type: &DataType) -> u64 {
+    /// Bytes of an offset into a buffer of texts.
     const OFFSET: u64 = 4;
     match data_type {
         DataType::SmallFloat(_) | DataType::BFloat16 => 4,
         DataType::ComplexSmallFloat(_) | DataType::ComplexBFloat16 => 8,
-        // A bit says whether there is one.
+        // One bit marks nulls.
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => 9,
         DataType::FixedLengthUtf32 { .. } | DataType::NullTerminatedBytes { .. } => {
             data_type.item_bytes() as u64 + OFFSET
         }
         DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => OFFSET,
         DataType::Struct(structure) => {
-            structure.fields().iter().map(|field| element_bytes(&field.data_type)).sum()
+            structure.fields().iter().map(|field| max_element_bytes(&field.data_type)).sum()
         }
         DataType::Subarray(subarray) => {
-            element_bytes(subarray.item()).saturating_mul(subarray.elements() as u64)
+            max_element_bytes(subarray.item()).saturating_mul(subarray.elements() as u64)
         }
         other => other.item_bytes() as u64,
     }
 }
 
-/// Whether elements are numbers of which Arrow has tensors.
-pub(super) fn is_number(data_type: &DataType) -> bool {
+/// Whether rows of these elements are tensors: Arrow has them of numbers only.
+pub(super) fn is_tensor_type(data_type: &DataType) -> bool {
     matches!(arrow_type(data_type), Ok(arrow_type) if arrow_type.is_integer() || arrow_type.is_floating())
         && !matches!(data_type, DataType::DateTime64(_) | DataType::TimeDelta64(_))
 }
 
-/// The one column of an array whose rows have this shape.
+/// The only column of an array whose rows have this shape.
 pub(super) fn column(
     name: &str,
     data_type: &DataType,
@@ -79,9 +81,9 @@ pub(super) fn column(
         return field(name, data_type);
     }
     let item = field(ITEM, data_type)?;
-    if !is_number(data_type) {
+    if !is_tensor_type(data_type) {
         let lists = inner.iter().rev().try_fold(item, |item, &length| {
-            Ok::<_, RenderError>(Field::new(ITEM, list_of(item, length)?, false))
+            Ok::<_, RenderError>(Field::new(ITEM, list_type(item, length)?, false))
         });
         return lists.map(|field| field.with_name(name));
     }
@@ -91,7 +93,7 @@ pub(super) fn column(
     if let (Some(names), Some(tensor)) = (names, tensor.as_object_mut()) {
         tensor.insert("dim_names".to_owned(), json!(names));
     }
-    let list = Field::new(name, list_of(item, super::product(inner))?, false);
+    let list = Field::new(name, list_type(item, product(inner))?, false);
     Ok(list.with_metadata(extension("arrow.fixed_shape_tensor", tensor.to_string())))
 }
 
@@ -120,19 +122,19 @@ fn extension(name: &str, metadata: String) -> HashMap<String, String> {
     ])
 }
 
-/// The length of a list, if Arrow can count it.
+/// The length of a list, if it fits into 32 bits.
 pub(super) fn list_size(length: u64) -> Result<i32, RenderError> {
     i32::try_from(length)
         .map_err(|_too_long| RenderError::TooLarge { bytes: length, limit: i32::MAX.unsigned_abs().into() })
 }
 
-/// Lists of so many items.
-fn list_of(item: Field, length: u64) -> Result<ArrowType, RenderError> {
+/// A list of `length` items.
+fn list_type(item: Field, length: u64) -> Result<ArrowType, RenderError> {
     Ok(ArrowType::FixedSizeList(Arc::new(item), list_size(length)?))
 }
 
-/// The unit of times that Arrow knows; `None` for other steps.
-pub(super) fn unit(step: TimeStep) -> Option<ArrowUnit> {
+/// The Arrow unit of a time step; `None` for other steps.
+pub(super) fn arrow_unit(step: TimeStep) -> Option<ArrowUnit> {
     match (step.scale_factor(), step.unit()) {
         (1, TimeUnit::Second) => Some(ArrowUnit::Second),
         (1, TimeUnit::Millisecond) => Some(ArrowUnit::Millisecond),
@@ -142,7 +144,7 @@ pub(super) fn unit(step: TimeStep) -> Option<ArrowUnit> {
     }
 }
 
-/// The type of the values.
+/// The Arrow type of elements.
 pub(super) fn arrow_type(data_type: &DataType) -> Result<ArrowType, RenderError> {
     Ok(match data_type {
         DataType::Bool => ArrowType::Boolean,
@@ -163,22 +165,22 @@ pub(super) fn arrow_type(data_type: &DataType) -> Result<ArrowType, RenderError>
         | DataType::Complex64
         | DataType::Complex128 => {
             let half = data_type.complex_half().ok_or(RenderError::ElementCount)?;
-            list_of(Field::new(ITEM, arrow_type(&half)?, false), 2)?
+            list_type(Field::new(ITEM, arrow_type(&half)?, false), 2)?
         }
         DataType::RawBits { bytes } => ArrowType::FixedSizeBinary(list_size((*bytes).into())?),
-        DataType::DateTime64(step) => match unit(*step) {
+        DataType::DateTime64(step) => match arrow_unit(*step) {
             Some(unit) => ArrowType::Timestamp(unit, None),
             None if is_day(*step) => ArrowType::Date32,
             None => ArrowType::Int64,
         },
-        DataType::TimeDelta64(step) => unit(*step).map_or(ArrowType::Int64, ArrowType::Duration),
+        DataType::TimeDelta64(step) => arrow_unit(*step).map_or(ArrowType::Int64, ArrowType::Duration),
         DataType::FixedLengthUtf32 { .. } | DataType::String | DataType::Json => ArrowType::Utf8,
         DataType::NullTerminatedBytes { .. } | DataType::VariableBytes => ArrowType::Binary,
         DataType::Struct(structure) => ArrowType::Struct(fields(structure)?),
         DataType::Subarray(subarray) => {
             let mut item = field(ITEM, subarray.item())?;
             for &length in subarray.shape().iter().rev() {
-                item = Field::new(ITEM, list_of(item, length.into())?, false);
+                item = Field::new(ITEM, list_type(item, length.into())?, false);
             }
             item.data_type().clone()
         }
@@ -186,7 +188,7 @@ pub(super) fn arrow_type(data_type: &DataType) -> Result<ArrowType, RenderError>
     })
 }
 
-/// Whether a step is a day.
+/// Whether a step is one day.
 pub(super) fn is_day(step: TimeStep) -> bool {
     (step.scale_factor(), step.unit()) == (1, TimeUnit::Day)
 }

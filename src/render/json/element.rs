@@ -1,34 +1,33 @@
-//! One element as JSON (RFC 8259), and the most bytes that takes.
+//! One element as JSON (RFC 8259), and the most bytes that it takes.
 //!
 //! | type | text |
 //! |---|---|
 //! | numbers | the shortest that reads back as the same element of its own type; integers are exact |
 //! | complex numbers, raw bits | as fill values: a pair, a list of bytes |
 //! | dates | a string in ISO 8601 (see [`Date`]) |
-//! | time spans | the number of steps; the data type says how long one is |
-//! | text | a string, without the zeros behind it |
+//! | time spans | the number of steps, whose unit the data type contains |
+//! | text | a string, without the zeros that pad it |
 //! | text of bytes | a string of it as UTF-8, with `\xHH` for each byte that is not and `\\` for `\` |
-//! | bytes and arrays of any length, subarrays | a list |
+//! | bytes and arrays of variable length, subarrays | a list |
 //! | structs | an object, the fields in their order |
-//! | JSON values | as they are |
+//! | JSON values | unchanged |
 //!
-//! Lists around elements are not written here.
+//! The module `writer` adds the lists around elements.
 
 use std::io::Write as _;
 
-use super::NanMode;
 use crate::metadata::{DataType, Field, StructType};
-use crate::render::RenderError;
 use crate::render::date::Date;
 use crate::render::value::{Float, Value};
+use crate::render::{NanMode, RenderError};
 
-/// The longest text of one element.
-pub(in crate::render) fn longest_text(data_type: &DataType) -> u64 {
-    /// `\u0001`: no character takes more, in bytes of UTF-8 or not.
+/// The most bytes of one element as text. For a type of variable length, the bytes of an empty element.
+pub(in crate::render) fn max_text_bytes(data_type: &DataType) -> u64 {
+    /// `\u0001`: the longest text of a character, whether it has one byte of UTF-8 or several.
     const CHARACTER: u64 = 6;
     match data_type {
         DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => 3,
-        // Without a limit of its own: an empty one.
+        // These have no limit of their own: an empty one.
         DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => 2,
         DataType::Int2 | DataType::Int4 | DataType::Int8 => 4,
         DataType::Bool | DataType::UInt16 => 5,
@@ -49,25 +48,29 @@ pub(in crate::render) fn longest_text(data_type: &DataType) -> u64 {
         | DataType::Complex64 => 20 * 2 + 3,
         DataType::Complex128 => 26 * 2 + 3,
         DataType::RawBits { bytes } => u64::from(*bytes) * 4 + 2,
-        DataType::DateTime64(step) => Date::longest_text(*step) as u64 + 2,
+        DataType::DateTime64(step) => Date::max_text_bytes(*step) as u64 + 2,
         DataType::FixedLengthUtf32 { code_points } => u64::from(*code_points) * CHARACTER + 2,
         DataType::NullTerminatedBytes { bytes } => u64::from(*bytes) * CHARACTER + 2,
         DataType::Struct(structure) => {
             let member = |field: &Field| {
                 // Quotes, colon and comma.
-                longest_text(&field.data_type) + field.name.chars().count() as u64 * CHARACTER + 4
+                max_text_bytes(&field.data_type) + field.name.chars().count() as u64 * CHARACTER + 4
             };
             structure.fields().iter().map(member).sum::<u64>() + 2
         }
         DataType::Subarray(subarray) => {
-            // Each element, and no more than one list's brackets around it in each dimension.
-            let one = longest_text(subarray.item()) + 1 + 2 * subarray.shape().len() as u64;
+            // Each element, and at most the brackets of one list around it in each dimension.
+            let one = max_text_bytes(subarray.item()) + 1 + 2 * subarray.shape().len() as u64;
             one.saturating_mul(subarray.elements() as u64)
         }
     }
 }
 
-/// Appends one element; an error if it has not the length of its type, or is text of characters that are none.
+/// Appends one element.
+///
+/// # Errors
+/// [`RenderError::ElementCount`] if the element does not have the length of its type; [`RenderError::NotText`] if a
+/// character is not a Unicode scalar value.
 pub(in crate::render) fn write_element(
     data_type: &DataType,
     nan: NanMode,
@@ -75,7 +78,7 @@ pub(in crate::render) fn write_element(
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     // Writing to a vector does not fail.
-    let _ = match Value::of(data_type, element)? {
+    let _ = match Value::from_element(data_type, element)? {
         Value::Bool(truth) => write!(out, "{truth}"),
         Value::Signed(number) => write!(out, "{number}"),
         Value::Unsigned(number) => write!(out, "{number}"),
@@ -111,15 +114,15 @@ fn write_pair([real, imaginary]: [Float; 2], nan: NanMode, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// A struct as an object, its fields in their order.
+/// Writes a struct as an object, the fields in their order.
 fn write_fields(
     structure: &StructType,
     nan: NanMode,
     element: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
-    for (place, (at, field)) in structure.fields_at().enumerate() {
-        out.push(if place == 0 { b'{' } else { b',' });
+    for (index, (at, field)) in structure.fields_at().enumerate() {
+        out.push(if index == 0 { b'{' } else { b',' });
         // Writing to a vector does not fail.
         let _ = write_text(&field.name, out);
         out.push(b':');
@@ -130,7 +133,7 @@ fn write_fields(
     Ok(())
 }
 
-/// Items as a list of lists of this shape.
+/// Writes items as nested lists of this inner shape.
 fn write_list(
     item: &DataType,
     inner_shape: &[u32],
@@ -141,8 +144,8 @@ fn write_list(
     let inner =
         inner_shape.iter().fold(item.item_bytes(), |bytes, &edge| bytes.saturating_mul(edge as usize));
     out.push(b'[');
-    for (place, element) in elements.chunks(inner.max(1)).enumerate() {
-        if place > 0 {
+    for (index, element) in elements.chunks(inner.max(1)).enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         match inner_shape.split_first() {

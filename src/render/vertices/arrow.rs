@@ -1,4 +1,4 @@
-//! Vertices as a stream of Arrow record batches (Arrow columnar format, "IPC Streaming Format"), a batch for each chunk.
+//! Vertices as a stream of Arrow record batches (Arrow columnar format, "IPC Streaming Format"), one batch per chunk.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,15 +13,15 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef};
 use serde_json::json;
 
-use super::super::RenderError;
-use super::super::arrow::fixed;
-use super::codes;
+use super::codes::category_indices;
+use crate::render::RenderError;
+use crate::render::arrow::fixed_size_column;
 use crate::vectors::{Batch, Column, Schema};
 
-/// The name of what a list holds, as other implementations call it.
+/// The name of the items of a list, as in other implementations.
 const ITEM: &str = "item";
 
-/// Writes batches as they come.
+/// Writes batches as they arrive.
 pub struct ArrowVertices {
     schema: Arc<Schema>,
     arrow: SchemaRef,
@@ -40,7 +40,7 @@ impl ArrowVertices {
     /// A writer of rows of this schema.
     ///
     /// # Errors
-    /// [`RenderError::ArrowRefused`].
+    /// [`RenderError::ArrowFailed`].
     pub fn new(schema: Arc<Schema>) -> Result<Self, RenderError> {
         let arrow = Arc::new(arrow_schema(&schema)?);
         let texts = |column: &Column| -> Option<ArrayRef> {
@@ -55,18 +55,20 @@ impl ArrowVertices {
     /// Appends the rows of a chunk.
     ///
     /// # Errors
-    /// [`RenderError::ArrowRefused`].
+    /// [`RenderError::ArrowFailed`].
     pub fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, .. } = &*self.schema;
         let rows = batch.rows.len();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(5 + attributes.len());
         if columns.position {
-            arrays.push(list(fixed(kind, &batch.positions)?, axes.len())?);
+            arrays.push(list_column(fixed_size_column(kind, &batch.positions)?, axes.len())?);
         }
         if columns.chunk {
             let repeated = batch.chunk.iter().copied().cycle().take(rows.saturating_mul(batch.chunk.len()));
-            arrays
-                .push(list(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(repeated)), *coordinates)?);
+            arrays.push(list_column(
+                Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(repeated)),
+                *coordinates,
+            )?);
         }
         if columns.row {
             arrays.push(Arc::new(PrimitiveArray::<UInt32Type>::from_iter_values(batch.rows.iter().copied())));
@@ -79,10 +81,10 @@ impl ArrowVertices {
         }
         for ((column, values), categories) in attributes.iter().zip(&batch.attributes).zip(&self.categories) {
             let array = match categories {
-                Some(categories) => coded(column, values, categories)?,
-                None => fixed(&column.kind, values)?,
+                Some(categories) => dictionary_column(column, values, categories)?,
+                None => fixed_size_column(&column.kind, values)?,
             };
-            arrays.push(if column.is_list { list(array, column.width)? } else { array });
+            arrays.push(if column.is_list { list_column(array, column.width)? } else { array });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.arrow), arrays, &options)?;
@@ -91,10 +93,10 @@ impl ArrowVertices {
         Ok(())
     }
 
-    /// Appends the end of the stream, and its beginning if there was no row.
+    /// Appends the end of the stream, and its beginning if there were no rows.
     ///
     /// # Errors
-    /// [`RenderError::ArrowRefused`].
+    /// [`RenderError::ArrowFailed`].
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
         self.stream.finish()?;
         out.append(self.stream.get_mut());
@@ -104,7 +106,7 @@ impl ArrowVertices {
 
 fn arrow_schema(schema: &Schema) -> Result<ArrowSchema, RenderError> {
     let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, notes } = schema;
-    let number = |kind| Ok::<_, RenderError>(fixed(kind, &[])?.data_type().clone());
+    let number = |kind| Ok::<_, RenderError>(fixed_size_column(kind, &[])?.data_type().clone());
     let mut fields = Vec::new();
     if columns.position {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -119,12 +121,12 @@ fn arrow_schema(schema: &Schema) -> Result<ArrowSchema, RenderError> {
     if columns.chunk {
         fields.push(Field::new("chunk", list_type(ArrowType::Int64, *coordinates)?, false));
     }
-    let plain = [
+    let scalars = [
         (columns.row, Field::new("row", ArrowType::UInt32, false)),
         (columns.fragment, Field::new("fragment", ArrowType::UInt32, true)),
         (columns.object_id, Field::new("object_id", ArrowType::Int64, true)),
     ];
-    fields.extend(plain.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, field)| field));
+    fields.extend(scalars.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, field)| field));
     for column in attributes {
         let one = match &column.categories {
             Some(_) => ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8)),
@@ -137,25 +139,25 @@ fn arrow_schema(schema: &Schema) -> Result<ArrowSchema, RenderError> {
     Ok(ArrowSchema::new_with_metadata(fields, metadata))
 }
 
-fn item(kind: ArrowType) -> Arc<Field> {
+fn item_field(kind: ArrowType) -> Arc<Field> {
     Arc::new(Field::new(ITEM, kind, true))
 }
 
 fn list_type(kind: ArrowType, size: usize) -> Result<ArrowType, RenderError> {
-    Ok(ArrowType::FixedSizeList(item(kind), size_of(size)?))
+    Ok(ArrowType::FixedSizeList(item_field(kind), list_size(size)?))
 }
 
-fn size_of(size: usize) -> Result<i32, RenderError> {
+fn list_size(size: usize) -> Result<i32, RenderError> {
     i32::try_from(size).map_err(|_too_long| RenderError::ElementCount)
 }
 
-fn list(items: ArrayRef, size: usize) -> Result<ArrayRef, RenderError> {
-    let field = item(items.data_type().clone());
-    Ok(Arc::new(FixedSizeListArray::try_new(field, size_of(size)?, items, None)?))
+fn list_column(items: ArrayRef, size: usize) -> Result<ArrayRef, RenderError> {
+    let field = item_field(items.data_type().clone());
+    Ok(Arc::new(FixedSizeListArray::try_new(field, list_size(size)?, items, None)?))
 }
 
-fn coded(column: &Column, values: &[u8], categories: &ArrayRef) -> Result<ArrayRef, RenderError> {
-    let keys = codes(column, values).into_iter().map(|code| i32::try_from(code?).ok());
+fn dictionary_column(column: &Column, values: &[u8], categories: &ArrayRef) -> Result<ArrayRef, RenderError> {
+    let keys = category_indices(column, values).into_iter().map(|code| i32::try_from(code?).ok());
     let keys: PrimitiveArray<Int32Type> = keys.collect();
     Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(categories))?))
 }

@@ -1,32 +1,32 @@
-//! Vertices as one frame: a length of four bytes, a header in JSON, and the columns, each at a multiple of eight bytes.
+//! Vertices as one binary frame: a length of four bytes, a header in JSON, and the columns, each at a multiple of eight
+//! bytes.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::name_of;
 use crate::vectors::{Batch, Schema};
 
-/// What columns begin at a multiple of.
+/// Columns begin at a multiple of this many bytes.
 const ALIGNMENT: usize = 8;
 
-/// Gathers columns, to be written whole.
+/// Collects columns until the frame is written.
 #[derive(Debug)]
 pub struct BinaryVertices {
     schema: Arc<Schema>,
     rows: u64,
     positions: Vec<u8>,
     chunks: Vec<u8>,
-    numbers: Vec<u8>,
+    row_numbers: Vec<u8>,
     fragments: Vec<u8>,
     objects: Vec<u8>,
-    /// Whether each row belongs to an object: a byte each.
-    owned: Vec<u8>,
+    /// Whether each row belongs to an object: one byte each.
+    has_object: Vec<u8>,
     attributes: Vec<Vec<u8>>,
 }
 
-/// A column, ready to be written.
-struct Part {
+/// A complete column.
+struct BinaryColumn {
     name: String,
     kind: String,
     width: usize,
@@ -44,10 +44,10 @@ impl BinaryVertices {
             rows: 0,
             positions: Vec::new(),
             chunks: Vec::new(),
-            numbers: Vec::new(),
+            row_numbers: Vec::new(),
             fragments: Vec::new(),
             objects: Vec::new(),
-            owned: Vec::new(),
+            has_object: Vec::new(),
             attributes,
         }
     }
@@ -62,13 +62,13 @@ impl BinaryVertices {
             self.chunks.extend(one.repeat(batch.rows.len()));
         }
         if columns.row {
-            self.numbers.extend(batch.rows.iter().flat_map(|row| row.to_le_bytes()));
+            self.row_numbers.extend(batch.rows.iter().flat_map(|row| row.to_le_bytes()));
         }
         // The largest number stands for none.
         let fragments = batch.fragments.iter().map(|fragment| fragment.unwrap_or(u32::MAX));
         self.fragments.extend(fragments.flat_map(u32::to_le_bytes));
         self.objects.extend(batch.objects.iter().flat_map(|id| id.unwrap_or_default().to_le_bytes()));
-        self.owned.extend(batch.objects.iter().map(|id| u8::from(id.is_some())));
+        self.has_object.extend(batch.objects.iter().map(|id| u8::from(id.is_some())));
         for (column, values) in self.attributes.iter_mut().zip(&batch.attributes) {
             column.extend_from_slice(values);
         }
@@ -77,15 +77,22 @@ impl BinaryVertices {
     /// Bytes of the columns so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let own = [&self.positions, &self.chunks, &self.numbers, &self.fragments, &self.objects, &self.owned];
+        let own = [
+            &self.positions,
+            &self.chunks,
+            &self.row_numbers,
+            &self.fragments,
+            &self.objects,
+            &self.has_object,
+        ];
         own.into_iter().chain(&self.attributes).map(|column| column.len() as u64).sum()
     }
 
-    /// The frame, with these members in its header.
+    /// The frame, with these additional members in its header.
     #[must_use]
     pub fn finish(self, rest: Map<String, Value>) -> Vec<u8> {
         let rows = self.rows;
-        let parts = self.parts();
+        let parts = self.into_columns();
         let (mut offset, mut columns) = (0_usize, Vec::new());
         for part in &parts {
             columns.push(json!({
@@ -102,39 +109,35 @@ impl BinaryVertices {
         header.insert("columns".to_owned(), Value::Array(columns));
         header.extend(rest);
         let header = Value::Object(header).to_string();
-        // The header is far below 4 GiB: rows are not in it.
+        // The header is far below 4 GiB: it contains no rows.
         let length = u32::try_from(header.len()).unwrap_or(u32::MAX);
         let mut frame = length.to_le_bytes().to_vec();
         frame.extend_from_slice(header.as_bytes());
-        pad(&mut frame);
+        pad_to_alignment(&mut frame);
         for part in parts {
             frame.extend_from_slice(&part.bytes);
-            pad(&mut frame);
+            pad_to_alignment(&mut frame);
         }
         frame
     }
 
-    fn parts(self) -> Vec<Part> {
+    fn into_columns(self) -> Vec<BinaryColumn> {
         let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, .. } = &*self.schema;
         let own = [
-            (columns.position, "position", name_of(kind), axes.len(), self.positions),
+            (columns.position, "position", kind.name(), axes.len(), self.positions),
             (columns.chunk, "chunk", "int64".to_owned(), *coordinates, self.chunks),
-            (columns.row, "row", "uint32".to_owned(), 1, self.numbers),
+            (columns.row, "row", "uint32".to_owned(), 1, self.row_numbers),
             (columns.fragment, "fragment", "uint32".to_owned(), 1, self.fragments),
             (columns.object_id, "object_id", "int64".to_owned(), 1, self.objects),
-            (columns.object_id, "has_object_id", "bool".to_owned(), 1, self.owned),
+            (columns.object_id, "has_object_id", "bool".to_owned(), 1, self.has_object),
         ];
         let own =
-            own.into_iter().filter(|(is_wanted, ..)| *is_wanted).map(|(_, name, kind, width, bytes)| Part {
-                name: name.to_owned(),
-                kind,
-                width,
-                bytes,
-                categories: None,
+            own.into_iter().filter(|(is_wanted, ..)| *is_wanted).map(|(_, name, kind, width, bytes)| {
+                BinaryColumn { name: name.to_owned(), kind, width, bytes, categories: None }
             });
-        let values = attributes.iter().zip(self.attributes).map(|(column, bytes)| Part {
+        let values = attributes.iter().zip(self.attributes).map(|(column, bytes)| BinaryColumn {
             name: column.name.clone(),
-            kind: name_of(&column.kind),
+            kind: column.kind.name(),
             width: column.width,
             bytes,
             categories: column.categories.clone(),
@@ -143,6 +146,6 @@ impl BinaryVertices {
     }
 }
 
-fn pad(frame: &mut Vec<u8>) {
+fn pad_to_alignment(frame: &mut Vec<u8>) {
     frame.resize(frame.len().next_multiple_of(ALIGNMENT), 0);
 }

@@ -1,17 +1,17 @@
-//! Vertices as one JSON object: positions, attributes, and which rows of which chunks they are. NaN is null.
+//! Vertices as one JSON object: positions, attributes, chunks and row numbers. NaN is null.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::json::write_element;
-use super::super::{NanMode, RenderError};
-use super::codes;
+use super::codes::category_indices;
 use crate::metadata::DataType;
+use crate::render::json::write_element;
+use crate::render::{NanMode, RenderError};
 use crate::vectors::{Batch, Column, Schema};
 
-/// Gathers the members, to be written whole.
+/// Collects the members until the object is written.
 #[derive(Debug)]
 pub struct JsonVertices {
     schema: Arc<Schema>,
@@ -38,13 +38,13 @@ impl JsonVertices {
     pub fn write(&mut self, batch: &Batch) -> Result<(), RenderError> {
         let Schema { columns, kind, axes, attributes, .. } = &*self.schema;
         if columns.position {
-            rows(kind, axes.len(), true, &batch.positions, &mut self.positions)?;
+            write_rows(kind, axes.len(), true, &batch.positions, &mut self.positions)?;
         }
         for ((column, values), out) in attributes.iter().zip(&batch.attributes).zip(&mut self.attributes) {
             if column.categories.is_some() {
-                categories(column, values, out);
+                write_categories(column, values, out);
             } else {
-                rows(&column.kind, column.width, column.is_list, values, out)?;
+                write_rows(&column.kind, column.width, column.is_list, values, out)?;
             }
         }
         if columns.chunk {
@@ -54,10 +54,10 @@ impl JsonVertices {
                 Value::Object(chunk) => chunk.insert("count".to_owned(), json!(batch.rows.len())),
                 _ => None,
             };
-            append(&mut self.chunks, &chunk);
+            append_value(&mut self.chunks, &chunk);
         }
-        batch.fragments.iter().for_each(|fragment| append(&mut self.fragments, &json!(fragment)));
-        batch.objects.iter().for_each(|id| append(&mut self.objects, &json!(id)));
+        batch.fragments.iter().for_each(|fragment| append_value(&mut self.fragments, &json!(fragment)));
+        batch.objects.iter().for_each(|id| append_value(&mut self.objects, &json!(id)));
         Ok(())
     }
 
@@ -68,32 +68,32 @@ impl JsonVertices {
         own.into_iter().chain(&self.attributes).map(|part| part.len() as u64).sum()
     }
 
-    /// The object, with these members behind the rows.
+    /// The object, with these additional members after the rows.
     #[must_use]
     pub fn finish(self, rest: Map<String, Value>) -> Vec<u8> {
         let columns = self.schema.columns;
         let mut out = b"{".to_vec();
         if columns.position {
-            member(&mut out, "positions", &self.positions);
+            write_list_member(&mut out, "positions", &self.positions);
         }
         let mut attributes = b"{".to_vec();
         for (column, values) in self.schema.attributes.iter().zip(&self.attributes) {
-            member(&mut attributes, &column.name, values);
+            write_list_member(&mut attributes, &column.name, values);
         }
         attributes.push(b'}');
-        begin(&mut out, "attributes");
+        write_member_name(&mut out, "attributes");
         out.append(&mut attributes);
         if columns.chunk {
-            member(&mut out, "chunks", &self.chunks);
+            write_list_member(&mut out, "chunks", &self.chunks);
         }
         if columns.fragment {
-            member(&mut out, "fragments", &self.fragments);
+            write_list_member(&mut out, "fragments", &self.fragments);
         }
         if columns.object_id {
-            member(&mut out, "object_ids", &self.objects);
+            write_list_member(&mut out, "object_ids", &self.objects);
         }
         for (name, value) in rest {
-            begin(&mut out, &name);
+            write_member_name(&mut out, &name);
             // Writing to a vector does not fail.
             let _ = write!(out, "{value}");
         }
@@ -102,30 +102,30 @@ impl JsonVertices {
     }
 }
 
-fn begin(out: &mut Vec<u8>, name: &str) {
+fn write_member_name(out: &mut Vec<u8>, name: &str) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
     let _ = write!(out, "{}:", Value::from(name));
 }
 
-/// A member that is a list of these items.
-fn member(out: &mut Vec<u8>, name: &str, items: &[u8]) {
-    begin(out, name);
+/// Writes a member that is a list of these items.
+fn write_list_member(out: &mut Vec<u8>, name: &str, items: &[u8]) {
+    write_member_name(out, name);
     out.push(b'[');
     out.extend_from_slice(items);
     out.push(b']');
 }
 
-fn append(out: &mut Vec<u8>, value: &Value) {
+fn append_value(out: &mut Vec<u8>, value: &Value) {
     if !out.is_empty() {
         out.push(b',');
     }
     let _ = write!(out, "{value}");
 }
 
-/// Rows of numbers: lists, or single ones.
-fn rows(
+/// Writes rows of numbers: as lists, or one number each.
+fn write_rows(
     kind: &DataType,
     width: usize,
     is_list: bool,
@@ -140,8 +140,8 @@ fn rows(
         if is_list {
             out.push(b'[');
         }
-        for (place, item) in row.chunks_exact(size).enumerate() {
-            if place > 0 {
+        for (index, item) in row.chunks_exact(size).enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
             write_element(kind, NanMode::Null, item, out)?;
@@ -153,17 +153,17 @@ fn rows(
     Ok(())
 }
 
-/// The categories that codes stand for.
-fn categories(column: &Column, values: &[u8], out: &mut Vec<u8>) {
+/// Writes the categories of codes.
+fn write_categories(column: &Column, values: &[u8], out: &mut Vec<u8>) {
     let texts = column.categories.as_deref().unwrap_or_default();
     let of =
         |code: &Option<usize>| code.and_then(|code| texts.get(code)).map_or(Value::Null, |text| json!(text));
-    let found: Vec<Value> = codes(column, values).iter().map(of).collect();
+    let found: Vec<Value> = category_indices(column, values).iter().map(of).collect();
     if column.is_list {
-        found.chunks(column.width.max(1)).for_each(|row| append(out, &json!(row)));
+        found.chunks(column.width.max(1)).for_each(|row| append_value(out, &json!(row)));
     } else {
         for value in &found {
-            append(out, value);
+            append_value(out, value);
         }
     }
 }

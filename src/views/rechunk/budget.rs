@@ -1,64 +1,68 @@
-//! [`RechunkBudget`]: how much memory and how many threads chunks take while they are made.
+//! [`RechunkBudget`]: limits memory and threads of chunks while they are encoded.
 //!
-//! Chunks have their turns in the order in which they came, but for small ones: a part of the room is theirs alone, and so is
-//! half of the threads, so that they never wait behind large ones, which take seconds to encode.
+//! Chunks are admitted in the order of their arrival. Small chunks have a reserved share of the memory and of the
+//! threads, so they never wait behind large ones, which take seconds to encode.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Room for chunks in the making, of all mounts that are given it. Clones share it.
+/// A memory budget for chunks in progress, shared by the mounts that use it. Clones share it.
 #[derive(Clone, Debug)]
 pub struct RechunkBudget {
-    /// For chunks of any size.
-    any: Arc<Semaphore>,
-    /// For small ones that find no room there.
+    /// Memory for chunks of any size.
+    shared: Arc<Semaphore>,
+    /// Memory for small chunks that find none in the shared part.
     small: Arc<Semaphore>,
-    /// Large ones that are encoded at a time.
+    /// Limits the number of large chunks that are encoded at the same time.
     encoders: Arc<Semaphore>,
 }
 
 impl RechunkBudget {
-    /// Bytes that chunks take together while they are made; one that takes more is made beside small ones alone.
+    /// Bytes of all chunks in progress. A chunk that needs more runs beside small chunks only.
     pub const BYTES: u64 = 128 << 20;
-    /// Bytes of these that are for small chunks alone.
-    const OF_SMALL: u64 = 16 << 20;
-    /// What takes more is large.
-    const SMALL: u64 = 4 << 20;
+    /// Bytes of the budget that are reserved for small chunks.
+    const SMALL_RESERVED_BYTES: u64 = 16 << 20;
+    /// Chunks above this number of bytes are large.
+    const SMALL_CHUNK_BYTES: u64 = 4 << 20;
 
-    /// All of the room, with so many threads to encode on.
+    /// A full budget for this number of encoding threads.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        let room = |units: u32| Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(1)));
+        let semaphore = |units: u32| Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(1)));
         Self {
-            any: room(units(Self::BYTES - Self::OF_SMALL)),
-            small: room(units(Self::OF_SMALL)),
+            shared: semaphore(kibibytes(Self::BYTES - Self::SMALL_RESERVED_BYTES)),
+            small: semaphore(kibibytes(Self::SMALL_RESERVED_BYTES)),
             encoders: Arc::new(Semaphore::new((threads / 2).max(1))),
         }
     }
 
-    /// Waits until so many bytes may be in the making. What is larger than there is room for waits for all of it.
-    pub(super) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let wanted = units(bytes).clamp(1, units(Self::BYTES - Self::OF_SMALL));
-        if bytes > Self::SMALL {
+    /// Waits for memory for a chunk of this many bytes. A chunk above the shared budget waits for all of it.
+    pub(super) async fn acquire(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let permits = kibibytes(bytes).clamp(1, kibibytes(Self::BYTES - Self::SMALL_RESERVED_BYTES));
+        if bytes > Self::SMALL_CHUNK_BYTES {
             // The semaphores are never closed.
-            return Arc::clone(&self.any).acquire_many_owned(wanted).await.ok();
+            return Arc::clone(&self.shared).acquire_many_owned(permits).await.ok();
         }
-        // Nobody who waits is passed: while somebody does, nothing is free.
-        match Arc::clone(&self.any).try_acquire_many_owned(wanted) {
+        // This overtakes no waiting chunk: while one waits, no permit is free.
+        match Arc::clone(&self.shared).try_acquire_many_owned(permits) {
             Ok(taken) => Some(taken),
-            Err(_) => Arc::clone(&self.small).acquire_many_owned(wanted).await.ok(),
+            Err(_) => Arc::clone(&self.small).acquire_many_owned(permits).await.ok(),
         }
     }
 
-    /// Waits until a chunk that takes so many bytes may be encoded; a small one need not wait.
-    pub(super) async fn encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        if bytes > Self::SMALL { Arc::clone(&self.encoders).acquire_owned().await.ok() } else { None }
+    /// Waits for an encoding thread for a chunk of this many bytes; a small chunk does not wait.
+    pub(super) async fn acquire_encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        if bytes > Self::SMALL_CHUNK_BYTES {
+            Arc::clone(&self.encoders).acquire_owned().await.ok()
+        } else {
+            None
+        }
     }
 }
 
-/// Kilobytes, in which room is counted.
-fn units(bytes: u64) -> u32 {
+/// Kibibytes, the unit of the permits.
+fn kibibytes(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
 }
 
@@ -73,26 +77,33 @@ mod tests {
     #[tokio::test]
     async fn small_chunks_never_wait_behind_large_ones() {
         for large in [5 * MIB, 60 * MIB, RechunkBudget::BYTES, u64::MAX] {
-            let room = RechunkBudget::new(2);
-            let mut made = Vec::new();
-            while let Some(taken) = room.take(large).now_or_never() {
-                made.push((taken, room.encoder(large).now_or_never()));
+            let budget = RechunkBudget::new(2);
+            let mut admitted = Vec::new();
+            while let Some(taken) = budget.acquire(large).now_or_never() {
+                admitted.push((taken, budget.acquire_encoder(large).now_or_never()));
             }
-            assert!(made.iter().skip(1).all(|(_, encoder)| encoder.is_none()), "a thread is left");
-            // More of them wait.
-            let mut waiting: Vec<_> = (0..32).map(|_| Box::pin(room.take(large))).collect();
+            assert!(admitted.iter().skip(1).all(|(_, encoder)| encoder.is_none()), "a thread is left");
+            // More large chunks wait.
+            let mut waiting: Vec<_> = (0..32).map(|_| Box::pin(budget.acquire(large))).collect();
             assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
-            for small in [1, 1 << 10, RechunkBudget::SMALL] {
-                assert!(room.take(small).now_or_never().is_some(), "{small} bytes beside {large}");
-                assert!(room.encoder(small).now_or_never().is_some(), "{small} bytes beside {large}");
+            for small in [1, 1 << 10, RechunkBudget::SMALL_CHUNK_BYTES] {
+                assert!(budget.acquire(small).now_or_never().is_some(), "{small} bytes beside {large}");
+                assert!(
+                    budget.acquire_encoder(small).now_or_never().is_some(),
+                    "{small} bytes beside {large}"
+                );
             }
-            // Small ones take no more than their part, and what is given back goes to those who waited for it.
+            // Small chunks stay within their share, and freed memory goes to the chunks that waited for it.
             let mut small = Vec::new();
-            while let Some(taken) = room.take(RechunkBudget::SMALL).now_or_never() {
+            while let Some(taken) = budget.acquire(RechunkBudget::SMALL_CHUNK_BYTES).now_or_never() {
                 small.push(taken);
             }
-            assert!(small.len() as u64 * RechunkBudget::SMALL <= RechunkBudget::BYTES, "{}", small.len());
-            made.clear();
+            assert!(
+                small.len() as u64 * RechunkBudget::SMALL_CHUNK_BYTES <= RechunkBudget::BYTES,
+                "{}",
+                small.len()
+            );
+            admitted.clear();
             assert!(waiting.remove(0).now_or_never().is_some(), "the first who waited");
         }
     }

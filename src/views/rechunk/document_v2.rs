@@ -1,25 +1,25 @@
 //! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` (Zarr v2, "Metadata").
 //!
-//! Chunk keys have `/` between their numbers. The names of dimensions stand in the attribute in which xarray looks for
-//! them. Those of v3 are next door.
+//! Chunk keys have `/` between their numbers. The names of dimensions are in the attribute that xarray reads. The
+//! document of v3 is in `document_v3`.
 
 use serde_json::{Value, json};
 
-use super::rechunked::{ARRAY_DIMENSIONS, Rechunked, filter};
+use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray, v2_filter};
 use crate::metadata::{ArrayMetadata, Attributes};
 
-/// The `.zarray`; `None` if v2 has no word for the elements' type.
-pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
+/// The `.zarray`; `None` if v2 has no name for the data type.
+pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
     let data_type = &rechunked.data_type;
     Some(json!({
         "zarr_format": 2,
         "shape": rechunked.array().metadata().shape,
         "chunks": rechunked.chunk_shape,
-        "dtype": rechunked.dtype()?,
-        "compressor": rechunked.codec().in_v2(data_type),
+        "dtype": rechunked.v2_dtype()?,
+        "compressor": rechunked.codec().to_v2(data_type),
         "fill_value": rechunked.fill_value.to_v2(data_type),
         "order": "C",
-        "filters": filter(data_type).map(|filter| [filter]),
+        "filters": v2_filter(data_type).map(|filter| [filter]),
         "dimension_separator": "/",
     }))
 }
@@ -28,7 +28,7 @@ pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
 pub(super) fn zattrs(array: &ArrayMetadata) -> Attributes {
     let attributes = &array.attributes;
     let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
-    // No dimension needs no name: xarray asks for the attribute all the same.
+    // xarray requires the attribute even if there are no dimensions.
     let is_named = array.dimension_names.is_some() || array.shape.is_empty();
     if let Some(names) = names.filter(|_| is_named)
         && !attributes.contains_key(ARRAY_DIMENSIONS)

@@ -1,11 +1,12 @@
-//! The document of v3, `zarr.json` (Zarr core 3.1, "Metadata"): the model's own, but for what clients in use call types.
+//! The document of v3, `zarr.json` (Zarr core 3.1, "Metadata"): that of the metadata model, with data types as clients
+//! name them.
 
-use super::rechunked::Rechunked;
-use crate::views::spelling::spell_elements;
+use super::rechunked_array::RechunkedArray;
+use crate::views::client_names::use_client_names;
 
 /// The text of the `zarr.json` of an array.
-pub(super) fn zarr_json(rechunked: &Rechunked) -> String {
+pub(super) fn zarr_json(rechunked: &RechunkedArray) -> String {
     rechunked.metadata().to_text_with(|members| {
-        spell_elements(members, &rechunked.data_type);
+        use_client_names(members, &rechunked.data_type);
     })
 }

@@ -1,8 +1,9 @@
-//! [`RechunkSpec`]: how a hierarchy is shown anew, as the segments of a URL say it.
+//! [`RechunkSpec`]: a rechunk recipe, parsed from the segments of a URL.
 //!
-//! `64,64,64` or `auto`, then a codec such as `zstd-3` or `raw`, then perhaps `dtype=safe`. A segment that begins with
-//! `dtype=` is never the first of a key: whoever has a node of such a name puts `dtype=stored` before it. There is one
-//! spelling for each number, so that caches hold one copy. What a recipe makes of an array is said elsewhere.
+//! The segments are `64,64,64` or `auto`, then a codec such as `zstd-3` or `raw`, then optionally `dtype=safe`. A
+//! segment that begins with `dtype=` is never the first segment of a key; put `dtype=stored` before a node of such a
+//! name. Each number has only one spelling, so that HTTP caches hold one copy. The module `rechunked_array` applies a
+//! recipe.
 
 use std::fmt;
 
@@ -11,12 +12,12 @@ use serde_json::{Value, json};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::{CodecMetadata, DataType};
 
-/// What the third segment begins with, if there is one.
+/// The beginning of the optional third segment.
 const DATA_TYPE: &str = "dtype=";
 /// Most dimensions of an array.
-const MOST_DIMENSIONS: usize = 32;
+const MAX_DIMENSIONS: usize = 32;
 /// The types that elements can be cast to by name.
-const NAMED: [DataType; 11] = [
+const CAST_TARGETS: [DataType; 11] = [
     DataType::Int8,
     DataType::Int16,
     DataType::Int32,
@@ -29,71 +30,71 @@ const NAMED: [DataType; 11] = [
     DataType::Float32,
     DataType::Float64,
 ];
-/// The largest element size that blosc's header has room for.
-const MOST_TYPE_BYTES: usize = 255;
+/// The largest element size that fits into blosc's header.
+const MAX_TYPE_BYTES: usize = 255;
 
-/// How a hierarchy is shown anew.
+/// A rechunk recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RechunkSpec {
-    pub(super) chunks: Chunks,
-    pub(super) codec: Codec,
-    pub(super) data_types: DataTypes,
+    pub(super) chunks: ChunkShapeSpec,
+    pub(super) codec: CodecSpec,
+    pub(super) data_types: DataTypeSpec,
 }
 
-/// Which shape chunks have.
+/// The shape of chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Chunks {
-    /// One that suits the array.
+pub(super) enum ChunkShapeSpec {
+    /// Chosen for the array.
     Auto,
-    /// This one, where it has as many dimensions as the array.
-    Of(Vec<u64>),
+    /// This one, for arrays of its rank.
+    Shape(Vec<u64>),
 }
 
-/// What chunks are encoded by.
+/// The codec of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
-    /// Nothing but the elements' bytes.
+pub(super) enum CodecSpec {
+    /// No codec: the bytes of the elements.
     Raw,
     /// `zstd` of this level.
     Zstd(u8),
     /// `gzip` of this level.
     Gzip(u8),
-    /// `blosc` around lz4, of this level, shuffled by the elements' size.
+    /// `blosc` with lz4 of this level, shuffled by the size of elements.
     BloscLz4(u8),
-    /// `blosc` around zstd.
+    /// `blosc` with zstd of this level.
     BloscZstd(u8),
 }
 
-/// Which types elements have.
+/// The data types of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DataTypes {
-    /// Those they are stored in.
+pub(super) enum DataTypeSpec {
+    /// The stored ones.
     Stored,
-    /// Those that a browser holds: no float16, and no integer of 64 bits.
+    /// Types that browsers support: no float16, and no integers of 64 bits.
     Safe,
     /// This one, for real numbers.
     Named(DataType),
 }
 
-/// Why segments are no recipe.
+/// Why segments are not a recipe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RechunkSpecError {
-    /// Not the shape of chunks.
+    /// An invalid chunk shape.
     #[error(
-        "the segment after the mount is `auto` or the shape of chunks, such as `64,64,64`: at most {MOST_DIMENSIONS} \
-         numbers from 1 on, without zeros before them"
+        "the segment after the mount must be `auto` or a chunk shape such as `64,64,64`: at max {MAX_DIMENSIONS} \
+         numbers from 1 on, without leading zeros"
     )]
     Chunks,
-    /// Not a codec.
+    /// An invalid codec.
     #[error(
-        "the segment after the chunks is a codec: `raw`, `zstd`, `zstd-1` to `zstd-19`, `gzip`, `gzip-1` to `gzip-9`, \
-         `blosc-lz4`, `blosc-zstd`, or either with `-1` to `-9` behind it"
+        "the segment after the chunks must be a codec: `raw`, `zstd`, `zstd-1` to `zstd-19`, `gzip`, `gzip-1` to `gzip-9`, \
+         `blosc-lz4`, `blosc-zstd`, or either with `-1` to `-9` appended"
     )]
     Codec,
-    /// Not a data type.
+    /// An invalid data type.
     #[error(
-        "the segment after the codec that begins with `dtype=` goes on with `safe`, `stored`, or one of {}",
-        names()
+        "a segment after the codec that begins with `dtype=` must continue with `safe`, `stored`, or one of {}",
+        type_names()
     )]
     DataType,
 }
@@ -106,103 +107,104 @@ impl Classify for RechunkSpecError {
     }
 }
 
-fn names() -> String {
-    let names: Vec<String> = NAMED.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
+fn type_names() -> String {
+    let names: Vec<String> = CAST_TARGETS.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
     names.join(", ")
 }
 
 impl RechunkSpec {
-    /// Whether a segment stands for a data type, which is then the third of a recipe.
+    /// Whether a segment names a data type, and so is the third of a recipe.
     #[must_use]
     pub fn is_data_type(segment: &str) -> bool {
         segment.starts_with(DATA_TYPE)
     }
 
-    /// The recipe of these segments.
+    /// Parses the segments of a recipe.
     ///
     /// # Errors
-    /// [`RechunkSpecError`] lists what there is.
+    /// [`RechunkSpecError`], which lists the valid segments.
     pub fn parse(chunks: &str, codec: &str, data_type: Option<&str>) -> Result<Self, RechunkSpecError> {
         Ok(Self {
-            chunks: Chunks::parse(chunks).ok_or(RechunkSpecError::Chunks)?,
-            codec: Codec::parse(codec).ok_or(RechunkSpecError::Codec)?,
+            chunks: ChunkShapeSpec::parse(chunks).ok_or(RechunkSpecError::Chunks)?,
+            codec: CodecSpec::parse(codec).ok_or(RechunkSpecError::Codec)?,
             data_types: data_type
-                .map_or(Some(DataTypes::Stored), DataTypes::parse)
+                .map_or(Some(DataTypeSpec::Stored), DataTypeSpec::parse)
                 .ok_or(RechunkSpecError::DataType)?,
         })
     }
 }
 
-/// The recipe with all that it leaves open filled in, so that two of one meaning are one text.
+/// The recipe with all defaults filled in: recipes of the same meaning have the same text.
 impl fmt::Display for RechunkSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.chunks {
-            Chunks::Auto => out.write_str("auto")?,
-            Chunks::Of(edges) => {
+            ChunkShapeSpec::Auto => out.write_str("auto")?,
+            ChunkShapeSpec::Shape(edges) => {
                 for (place, edge) in edges.iter().enumerate() {
                     write!(out, "{}{edge}", if place > 0 { "," } else { "" })?;
                 }
             }
         }
         match self.codec {
-            Codec::Raw => out.write_str("/raw")?,
-            Codec::Zstd(level) => write!(out, "/zstd-{level}")?,
-            Codec::Gzip(level) => write!(out, "/gzip-{level}")?,
-            Codec::BloscLz4(level) => write!(out, "/blosc-lz4-{level}")?,
-            Codec::BloscZstd(level) => write!(out, "/blosc-zstd-{level}")?,
+            CodecSpec::Raw => out.write_str("/raw")?,
+            CodecSpec::Zstd(level) => write!(out, "/zstd-{level}")?,
+            CodecSpec::Gzip(level) => write!(out, "/gzip-{level}")?,
+            CodecSpec::BloscLz4(level) => write!(out, "/blosc-lz4-{level}")?,
+            CodecSpec::BloscZstd(level) => write!(out, "/blosc-zstd-{level}")?,
         }
         match &self.data_types {
-            DataTypes::Stored => Ok(()),
-            DataTypes::Safe => write!(out, "/{DATA_TYPE}safe"),
-            DataTypes::Named(data_type) => write!(out, "/{DATA_TYPE}{}", data_type.name()),
+            DataTypeSpec::Stored => Ok(()),
+            DataTypeSpec::Safe => write!(out, "/{DATA_TYPE}safe"),
+            DataTypeSpec::Named(data_type) => write!(out, "/{DATA_TYPE}{}", data_type.name()),
         }
     }
 }
 
-/// A number from 1 on in its one spelling.
-fn number(digits: &str) -> Option<u64> {
+/// A number from 1 on, without leading zeros.
+fn parse_number(digits: &str) -> Option<u64> {
     let is_plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| digits.parse().ok())?
 }
 
-impl Chunks {
+impl ChunkShapeSpec {
     fn parse(text: &str) -> Option<Self> {
         if text == "auto" {
             return Some(Self::Auto);
         }
-        let edges: Vec<u64> = text.split(',').take(MOST_DIMENSIONS + 1).map(number).collect::<Option<_>>()?;
-        (edges.len() <= MOST_DIMENSIONS).then_some(Self::Of(edges))
+        let edges: Vec<u64> =
+            text.split(',').take(MAX_DIMENSIONS + 1).map(parse_number).collect::<Option<_>>()?;
+        (edges.len() <= MAX_DIMENSIONS).then_some(Self::Shape(edges))
     }
 }
 
-impl Codec {
+impl CodecSpec {
     fn parse(text: &str) -> Option<Self> {
-        /// Beyond these, a compressor takes memory and time out of all proportion.
-        const MOST_ZSTD: u8 = 19;
+        /// Higher levels take a disproportionate amount of memory and time.
+        const MAX_ZSTD_LEVEL: u8 = 19;
         if text == "raw" {
             return Some(Self::Raw);
         }
-        let (make, default, most, level): (fn(u8) -> Self, _, _, _) =
+        let (make, default, max, level): (fn(u8) -> Self, _, _, _) =
             if let Some(level) = text.strip_prefix("blosc-lz4") {
                 (Self::BloscLz4, 5, 9, level)
             } else if let Some(level) = text.strip_prefix("blosc-zstd") {
                 (Self::BloscZstd, 5, 9, level)
             } else if let Some(level) = text.strip_prefix("zstd") {
-                (Self::Zstd, 3, MOST_ZSTD, level)
+                (Self::Zstd, 3, MAX_ZSTD_LEVEL, level)
             } else {
                 (Self::Gzip, 5, 9, text.strip_prefix("gzip")?)
             };
         let level = match level.strip_prefix('-') {
             None if level.is_empty() => default,
             None => return None,
-            Some(digits) => u8::try_from(number(digits)?).ok()?,
+            Some(digits) => u8::try_from(parse_number(digits)?).ok()?,
         };
-        (level <= most).then(|| make(level))
+        (level <= max).then(|| make(level))
     }
 
-    /// The codec of a document of v3, for elements of this type.
-    pub(super) fn in_v3(self, data_type: &DataType) -> Option<CodecMetadata> {
-        let (type_bytes, shuffle) = shuffled(data_type);
+    /// The codec in a v3 document, for elements of this type.
+    pub(super) fn to_v3(self, data_type: &DataType) -> Option<CodecMetadata> {
+        let (type_bytes, shuffle) = blosc_shuffle(data_type);
         let shuffle = ["noshuffle", "shuffle", "bitshuffle"].get(shuffle).copied().unwrap_or("noshuffle");
         let blosc = |cname: &str, level: u8| {
             let configuration = json!({
@@ -221,10 +223,10 @@ impl Codec {
         }
     }
 
-    /// The `compressor` of a document of v2.
-    pub(super) fn in_v2(self, data_type: &DataType) -> Value {
+    /// The `compressor` in a v2 document.
+    pub(super) fn to_v2(self, data_type: &DataType) -> Value {
         let blosc = |cname: &str, level: u8| {
-            let (_, shuffle) = shuffled(data_type);
+            let (_, shuffle) = blosc_shuffle(data_type);
             json!({ "id": "blosc", "cname": cname, "clevel": level, "shuffle": shuffle, "blocksize": 0 })
         };
         match self {
@@ -237,28 +239,28 @@ impl Codec {
     }
 }
 
-/// The size of what blosc shuffles, and how: as numcodecs has it, single bytes by their bits.
-fn shuffled(data_type: &DataType) -> (usize, usize) {
+/// The element size that blosc shuffles by, and its shuffle mode: as in numcodecs, single bytes are shuffled by bits.
+fn blosc_shuffle(data_type: &DataType) -> (usize, usize) {
     match data_type.item_bytes() {
         _ if data_type.is_variable() => (1, 0),
         1 => (1, 2),
-        bytes @ 2..=MOST_TYPE_BYTES => (bytes, 1),
+        bytes @ 2..=MAX_TYPE_BYTES => (bytes, 1),
         _ => (1, 0),
     }
 }
 
-impl DataTypes {
+impl DataTypeSpec {
     fn parse(segment: &str) -> Option<Self> {
         let name = segment.strip_prefix(DATA_TYPE)?;
         match name {
             "stored" => Some(Self::Stored),
             "safe" => Some(Self::Safe),
-            _ => NAMED.iter().find(|known| known.name() == name).cloned().map(Self::Named),
+            _ => CAST_TARGETS.iter().find(|known| known.name() == name).cloned().map(Self::Named),
         }
     }
 
-    /// The type that elements of this type are cast to, if they are.
-    pub(super) fn of(&self, stored: &DataType) -> Option<DataType> {
+    /// The type that elements of this type are cast to; `None` if they are not cast.
+    pub(super) fn target(&self, stored: &DataType) -> Option<DataType> {
         let target = match (self, stored) {
             (Self::Named(data_type), _) => data_type.clone(),
             (Self::Safe, DataType::Float16 | DataType::BFloat16) => DataType::Float32,
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_recipe_leaves_open_is_filled_in() {
+    fn fills_in_the_defaults_of_a_recipe() {
         for (segments, expected) in [
             ("64,64,64/zstd-3", "64,64,64/zstd-3"),
             ("64/zstd", "64/zstd-3"),
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recipe_is_told_what_there_is() {
+    fn rejects_invalid_segments_with_the_valid_ones() {
         let many = vec!["1"; 33].join(",");
         for chunks in [
             "",
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_holds_stays_as_it_is() {
+    fn safe_types_change_only_what_browsers_lack() {
         for (stored, expected) in [
             (DataType::Float16, Some(DataType::Float32)),
             (DataType::Int64, Some(DataType::Float64)),
@@ -336,7 +338,7 @@ mod tests {
             (DataType::Float64, None),
             (DataType::String, None),
         ] {
-            assert_eq!(DataTypes::Safe.of(&stored), expected, "{stored:?}");
+            assert_eq!(DataTypeSpec::Safe.target(&stored), expected, "{stored:?}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What a key names in a hierarchy that is rechunked: a node's document, a chunk by its key of v3 or of v2, or neither.
+//! The meaning of a key in a rechunked hierarchy: a document of a node, a chunk by its v3 or v2 key, or neither.
 //!
-//! A chunk's key ends in numbers, and so may the names of groups and arrays above it. The array nearest to the root is the
-//! one, for no node is below an array; it is looked for from there. Dependent arrays are opened as any others.
+//! The key of a chunk ends in numbers, and so may the names of groups and arrays above it. Arrays contain no nodes, so
+//! the array nearest to the root is the right one, and the search begins there. Dependent arrays are opened like all
+//! others.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::views::error::ViewError;
 
-/// What a key may name by its form.
+/// A chunk that a key may name, judging by its form.
 struct Candidate {
     path: NodePath,
     coords: ChunkCoords,
@@ -28,7 +29,10 @@ pub(super) struct NamedChunk {
 ///
 /// # Errors
 /// Its documents cannot be read or used.
-pub(super) async fn node(opener: &NodeOpener, path: &NodePath) -> Result<Option<Arc<OpenNode>>, ViewError> {
+pub(super) async fn find_node(
+    opener: &NodeOpener,
+    path: &NodePath,
+) -> Result<Option<Arc<OpenNode>>, ViewError> {
     match opener.open(path).await {
         Ok(opened) => Ok(Some(opened)),
         Err(ArrayError::Hierarchy(
@@ -40,19 +44,20 @@ pub(super) async fn node(opener: &NodeOpener, path: &NodePath) -> Result<Option<
     }
 }
 
-/// The chunk that a key names; `None` if it names none, whatever else it may be.
+/// The chunk that a key names; `None` if it names none.
 ///
 /// # Errors
-/// As [`node`].
-pub(super) async fn chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
+/// As [`find_node`].
+pub(super) async fn find_chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
     for Candidate { path, coords } in candidates(key) {
-        let Some(opened) = node(opener, &path).await? else { continue };
+        let Some(opened) = find_node(opener, &path).await? else { continue };
         match opened.array() {
             Ok(array) if array.grid().axes().len() == coords.len() => {
                 return Ok(Some(NamedChunk { path, opened, coords }));
             }
-            // Its keys have as many numbers as it has dimensions; that of one without any has one, if it is of v2.
-            Ok(array) if array.grid().axes().is_empty() && coords == [0] && !is_default(key) => {
+            // A key has one number for each dimension. In v2 the key of an array without dimensions has one number,
+            // too.
+            Ok(array) if array.grid().axes().is_empty() && coords == [0] && !is_default_key(key) => {
                 return Ok(Some(NamedChunk { path, opened, coords: Vec::new() }));
             }
             Ok(_) => return Ok(None),
@@ -63,28 +68,29 @@ pub(super) async fn chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<
     Ok(None)
 }
 
-/// What a key may name, the paths nearest to the root first: as a key of v3, and then as one of v2.
+/// The chunks that a key may name, with the paths nearest to the root first: by its form in v3, then in v2.
 fn candidates(key: &StoreKey) -> Vec<Candidate> {
     let segments: Vec<&str> = key.as_str().split('/').collect();
-    let numbers = segments.iter().rev().map_while(|segment| number(segment)).count();
+    let numbers = segments.iter().rev().map_while(|segment| parse_number(segment)).count();
     let names = segments.len() - numbers;
     let candidate = |names: usize, first: usize| {
         let path = NodePath::parse(&segments.get(..names)?.join("/")).ok()?;
-        let coords = segments.get(first..)?.iter().map(|segment| number(segment)).collect::<Option<_>>()?;
+        let coords =
+            segments.get(first..)?.iter().map(|segment| parse_number(segment)).collect::<Option<_>>()?;
         Some(Candidate { path, coords })
     };
-    let default = names.checked_sub(1).filter(|_| is_default(key)).and_then(|at| candidate(at, names));
+    let default = names.checked_sub(1).filter(|_| is_default_key(key)).and_then(|at| candidate(at, names));
     default.into_iter().chain((names..segments.len()).filter_map(|at| candidate(at, at))).collect()
 }
 
-/// Whether a key ends in `c` and numbers alone.
-fn is_default(key: &StoreKey) -> bool {
-    let mut segments = key.as_str().split('/').rev().skip_while(|segment| number(segment).is_some());
+/// Whether a key ends in `c` followed by numbers only.
+fn is_default_key(key: &StoreKey) -> bool {
+    let mut segments = key.as_str().split('/').rev().skip_while(|segment| parse_number(segment).is_some());
     segments.next() == Some("c")
 }
 
-/// A number in its one spelling.
-pub(super) fn number(digits: &str) -> Option<u64> {
+/// A number without leading zeros.
+pub(super) fn parse_number(digits: &str) -> Option<u64> {
     let is_plain = digits == "0" || !digits.starts_with('0');
     (is_plain && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
@@ -93,7 +99,7 @@ pub(super) fn number(digits: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn told(key: &str) -> Vec<(String, Vec<u64>)> {
+    fn named(key: &str) -> Vec<(String, Vec<u64>)> {
         let candidates = candidates(&StoreKey::parse(key).unwrap()).into_iter();
         candidates.map(|Candidate { path, coords }| (path.as_str().to_owned(), coords)).collect()
     }
@@ -103,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_be_that_of_chunks_of_several_arrays() {
-        assert_eq!(told("a/b/c/0/12"), all(&[("a/b", &[0, 12]), ("a/b/c", &[0, 12]), ("a/b/c/0", &[12])]));
-        assert_eq!(told("img/0/1/2"), all(&[("img", &[0, 1, 2]), ("img/0", &[1, 2]), ("img/0/1", &[2])]));
-        assert_eq!(told("c"), all(&[("", &[])]));
-        assert_eq!(told("a/c"), all(&[("a", &[])]));
-        assert_eq!(told("0"), all(&[("", &[0])]));
+    fn a_key_may_name_chunks_of_several_arrays() {
+        assert_eq!(named("a/b/c/0/12"), all(&[("a/b", &[0, 12]), ("a/b/c", &[0, 12]), ("a/b/c/0", &[12])]));
+        assert_eq!(named("img/0/1/2"), all(&[("img", &[0, 1, 2]), ("img/0", &[1, 2]), ("img/0/1", &[2])]));
+        assert_eq!(named("c"), all(&[("", &[])]));
+        assert_eq!(named("a/c"), all(&[("a", &[])]));
+        assert_eq!(named("0"), all(&[("", &[0])]));
     }
 
     #[test]
-    fn a_number_has_one_spelling() {
+    fn accepts_one_spelling_of_a_number() {
         for key in ["a/c/00", "a/01", "a/+1", "a/1.0", "a/c/0/x", "README", "a/c/18446744073709551616"] {
-            assert_eq!(told(key), all(&[]), "{key}");
+            assert_eq!(named(key), all(&[]), "{key}");
         }
-        assert_eq!(told("a/c/18446744073709551615").len(), 2);
+        assert_eq!(named("a/c/18446744073709551615").len(), 2);
     }
 }

@@ -1,7 +1,7 @@
-//! [`Rechunked`]: an array as a recipe makes it, known from its metadata alone.
+//! [`RechunkedArray`]: an array under a rechunk recipe, derived from its metadata alone.
 //!
-//! The chunks of both format versions have the same bytes, so they are encoded by one chain, that of v3. What cannot be
-//! had so, or not within the limits, is refused before anything is read.
+//! Chunks have the same bytes in both format versions, so one codec chain, that of v3, encodes them. An array that the
+//! recipe cannot be applied to within the limits is rejected before anything is read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::chunk_shape::chunk_shape;
-use super::spec::{Codec, RechunkSpec};
+use super::spec::{CodecSpec, RechunkSpec};
 use crate::array::Array;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};
@@ -18,16 +18,16 @@ use crate::metadata::{
     Separator, ZarrFormat,
 };
 
-/// The attribute in which v2 arrays have the names of their dimensions, as xarray looks for them.
+/// The attribute with the names of the dimensions of a v2 array, as xarray reads it.
 pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// An array as a recipe makes it.
+/// An array under a rechunk recipe.
 #[derive(Debug)]
-pub(super) struct Rechunked {
+pub(super) struct RechunkedArray {
     array: Arc<Array>,
     chain: CodecChain,
     cast: Option<Cast>,
-    codec: Codec,
+    codec: CodecSpec,
     pub(super) data_type: DataType,
     pub(super) fill_value: FillValue,
     pub(super) chunk_shape: Vec<u64>,
@@ -35,18 +35,18 @@ pub(super) struct Rechunked {
     limits: CodecLimits,
 }
 
-impl Rechunked {
-    /// What the recipe makes of an array.
+impl RechunkedArray {
+    /// Applies the recipe to an array.
     ///
     /// # Errors
-    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NotCast`] if the fill value cannot be.
-    pub(super) fn of(
+    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NotCast`] if the fill value cannot be cast.
+    pub(super) fn new(
         array: &Arc<Array>,
         recipe: &RechunkSpec,
         limits: &CodecLimits,
     ) -> Result<Self, CodecError> {
         let ArrayMetadata { shape, data_type: stored, fill_value, .. } = array.metadata();
-        let cast = recipe.data_types.of(stored);
+        let cast = recipe.data_types.target(stored);
         let cast = cast.and_then(|to| Some((Cast::new(stored, &to)?, to)));
         let (cast, data_type, fill_value) = match cast {
             None => (None, stored.clone(), fill_value.clone()),
@@ -57,12 +57,12 @@ impl Rechunked {
         };
         let item_bytes = stored.item_bytes().max(data_type.item_bytes()) as u64;
         let chunk_shape = chunk_shape(&recipe.chunks, shape, item_bytes);
-        // While it is made, a chunk is there in both types.
+        // During encoding, a chunk is in memory in both types.
         let bytes = chunk_shape.iter().fold(item_bytes, |bytes, &edge| bytes.saturating_mul(edge));
         if bytes > limits.chunk_bytes {
             return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
         }
-        let codecs = codecs(recipe.codec, &data_type);
+        let codecs = v3_codecs(recipe.codec, &data_type);
         let chain = CodecChain::bind(&codecs, &data_type, &chunk_shape, &fill_value, limits)?;
         let grid =
             shape.iter().zip(&chunk_shape).map(|(&length, &edge)| ChunkAxis::new(length, edge)).collect();
@@ -84,8 +84,8 @@ impl Rechunked {
         &self.array
     }
 
-    /// The codec that was asked for.
-    pub(super) fn codec(&self) -> Codec {
+    /// The requested codec.
+    pub(super) fn codec(&self) -> CodecSpec {
         self.codec
     }
 
@@ -94,12 +94,12 @@ impl Rechunked {
         &self.grid
     }
 
-    /// Bytes that a chunk takes at most while it is made, beside those of the stored chunks it is made of.
+    /// The most bytes that encoding a chunk takes, beside the stored chunks it is derived from.
     pub(super) fn working_bytes(&self) -> u64 {
         self.chain.working_bytes().saturating_mul(3)
     }
 
-    /// The elements of a chunk that lie in the array; `None` if there is no chunk at these coordinates.
+    /// The part of a chunk inside the array; `None` if there is no chunk at these coordinates.
     pub(super) fn subset(&self, coords: &[u64]) -> Option<Subset> {
         if coords.len() != self.grid.len() {
             return None;
@@ -115,12 +115,12 @@ impl Rechunked {
         self.grid.iter().zip(coords).map(range).collect::<Option<_>>().map(Subset)
     }
 
-    /// Encodes the elements of a chunk that lie in the array, which have this shape.
+    /// Encodes the part of a chunk inside the array, whose elements have this shape.
     ///
     /// # Errors
-    /// [`CodecError::NotCast`] if one of them cannot be; [`CodecError::Encode`], [`CodecError::NoMemory`].
+    /// [`CodecError::NotCast`] if an element cannot be cast; [`CodecError::Encode`], [`CodecError::NoMemory`].
     pub(super) fn encode(&self, elements: Elements, shape: &[u64]) -> Result<Bytes, CodecError> {
-        let elements = self.filled_up(elements, shape)?;
+        let elements = self.pad_to_chunk(elements, shape)?;
         let elements = match &self.cast {
             None => elements,
             Some(cast) => elements.map_items(|items| cast.cast(&items))?,
@@ -128,8 +128,8 @@ impl Rechunked {
         self.chain.encode(elements)
     }
 
-    /// A whole chunk of elements of this shape, with fill values behind them.
-    fn filled_up(&self, elements: Elements, shape: &[u64]) -> Result<Elements, CodecError> {
+    /// Pads elements of this shape with fill values to a whole chunk.
+    fn pad_to_chunk(&self, elements: Elements, shape: &[u64]) -> Result<Elements, CodecError> {
         if shape == self.chunk_shape {
             return Ok(elements);
         }
@@ -164,13 +164,13 @@ impl Rechunked {
         Ok(whole.freeze())
     }
 
-    /// The array's metadata, as v3 has it.
+    /// The array's metadata in v3.
     pub(super) fn metadata(&self) -> ArrayMetadata {
         let ArrayMetadata { shape, attributes, dimension_names, .. } = self.array.metadata();
-        // What v3 has a member for is no attribute there.
-        let is_told =
+        // v3 has a member for these names, so the attribute is not needed.
+        let is_redundant =
             dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(json!(dimension_names));
-        let attributes = if is_told { attributes.without(ARRAY_DIMENSIONS) } else { attributes.clone() };
+        let attributes = if is_redundant { attributes.without(ARRAY_DIMENSIONS) } else { attributes.clone() };
         ArrayMetadata {
             zarr_format: ZarrFormat::V3,
             shape: shape.clone(),
@@ -178,29 +178,29 @@ impl Rechunked {
             chunk_grid: ChunkGridMetadata::Regular { chunk_shape: self.chunk_shape.clone() },
             chunk_key_encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
             fill_value: self.fill_value.clone(),
-            codecs: codecs(self.codec, &self.data_type),
+            codecs: v3_codecs(self.codec, &self.data_type),
             attributes,
             dimension_names: dimension_names.clone(),
         }
     }
 
-    /// Whether v3 has a word for the elements' type.
-    pub(super) fn is_in_v3(&self) -> bool {
-        is_in_v3(&self.data_type)
+    /// Whether v3 has a name for the data type.
+    pub(super) fn has_v3_type(&self) -> bool {
+        is_v3_type(&self.data_type)
     }
 
-    /// What v2 calls the elements' type; `None` if it has no word for it.
-    pub(super) fn dtype(&self) -> Option<Value> {
+    /// The name of the data type in v2; `None` if it has none.
+    pub(super) fn v2_dtype(&self) -> Option<Value> {
         self.data_type.to_v2()
     }
 }
 
-fn is_in_v3(data_type: &DataType) -> bool {
+fn is_v3_type(data_type: &DataType) -> bool {
     DataType::from_v3(&data_type.to_metadata()).as_ref() == Ok(data_type)
 }
 
-/// The filter of v2 that makes bytes of elements, if it takes one: its name in v2, and what it says.
-pub(super) fn filter(data_type: &DataType) -> Option<Value> {
+/// The v2 filter that turns elements into bytes, if the type needs one: its identifier and configuration.
+pub(super) fn v2_filter(data_type: &DataType) -> Option<Value> {
     match data_type {
         DataType::String => Some(json!({ "id": "vlen-utf8" })),
         DataType::VariableBytes => Some(json!({ "id": "vlen-bytes" })),
@@ -211,7 +211,7 @@ pub(super) fn filter(data_type: &DataType) -> Option<Value> {
 }
 
 /// The codecs, in encoding order.
-fn codecs(codec: Codec, data_type: &DataType) -> Vec<CodecMetadata> {
+fn v3_codecs(codec: CodecSpec, data_type: &DataType) -> Vec<CodecMetadata> {
     let (name, configuration) = match data_type {
         DataType::String => ("vlen-utf8", json!({})),
         DataType::VariableBytes => ("vlen-bytes", json!({})),
@@ -220,5 +220,5 @@ fn codecs(codec: Codec, data_type: &DataType) -> Vec<CodecMetadata> {
         fixed if fixed.endian_unit_bytes() == Some(1) => ("bytes", json!({})),
         _ => ("bytes", json!({ "endian": "little" })),
     };
-    std::iter::once(CodecMetadata::new(name, configuration)).chain(codec.in_v3(data_type)).collect()
+    std::iter::once(CodecMetadata::new(name, configuration)).chain(codec.to_v3(data_type)).collect()
 }

@@ -1,0 +1,45 @@
+//! [`VertexFormat`]: the formats of vertices, with their names and media types.
+
+use crate::render::Format;
+
+/// A format of vertices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VertexFormat {
+    /// One JSON object.
+    Json,
+    /// A stream of Arrow record batches.
+    Arrow,
+    /// One binary frame: a header in JSON, then the columns.
+    Binary,
+}
+
+impl VertexFormat {
+    /// All formats; the first is the default.
+    pub const ALL: [Self; 3] = [Self::Json, Self::Arrow, Self::Binary];
+
+    /// The value of the query parameter `format`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => Format::Json.name(),
+            Self::Arrow => Format::Arrow.name(),
+            Self::Binary => "bin",
+        }
+    }
+
+    /// The format of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The media type, without parameters.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => Format::Json.media_type(),
+            Self::Arrow => Format::Arrow.media_type(),
+            Self::Binary => Format::Bytes.media_type(),
+        }
+    }
+}
