@@ -31,7 +31,7 @@ const PAGE: u64 = 1000;
 const MAX_PAGE: u64 = 10_000;
 /// The largest number of touched chunks when empty ones are listed.
 const MAX_CANDIDATES: u64 = 1 << 18;
-/// The number of chunks documents concurrently.
+/// The number of chunks described concurrently.
 const CONCURRENCY: usize = 16;
 /// The largest number of fragments listed for a chunk.
 const MAX_FRAGMENTS: usize = 10_000;
