@@ -79,6 +79,9 @@ pub(super) enum PendingChunk {
 /// What is stored of a chunk or of a part of it, its shape, and the window on it.
 type FoundChunk = (ChunkLookup, Arc<[u64]>, CopyRegion);
 
+/// The shape of a chunk, and the window on it.
+type ShapedWindow = (Arc<[u64]>, CopyRegion);
+
 impl<'a> ChunkReader<'a> {
     /// Resolves a chunk, as far as memory allows ([without suspending](super#answers-from-memory-without-suspending)).
     ///
@@ -188,7 +191,7 @@ impl<'a> ChunkReader<'a> {
         chain: &CodecChain,
         shape: Arc<[u64]>,
         window: CopyRegion,
-    ) -> Result<FromMemory<FoundChunk, (Arc<[u64]>, CopyRegion)>, ArrayError> {
+    ) -> Result<FromMemory<FoundChunk, ShapedWindow>, ArrayError> {
         let key = self.array.stored_key(coords)?;
         if let Some(lookup) = self.source.try_fetch_or_lookup(&key, chain, self.context) {
             return Ok(FromMemory::Ready((lookup, shape, window)));
