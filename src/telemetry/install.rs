@@ -24,7 +24,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// The log writer and the trace exporter of the process.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
-    lines: LogWriter,
+    writer: LogWriter,
     exporter: Option<Exporter>,
 }
 
@@ -32,11 +32,11 @@ impl Telemetry {
     /// Installs the global subscriber, which writes events to standard error and queues spans for export. `now` is the
     /// clock.
     pub(crate) fn install(log: &LogOptions, telemetry: &TelemetryOptions, now: fn() -> SystemTime) -> Self {
-        let lines = LogWriter::start(std::io::stderr());
+        let writer = LogWriter::start(std::io::stderr());
         // `config` has validated the levels; should the two parsers ever disagree, log at INFO.
         let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
         let filter = filter.with_target(SPAN_TARGET, tracing::level_filters::LevelFilter::OFF);
-        let layer = fmt::layer().with_writer(lines.clone());
+        let layer = fmt::layer().with_writer(writer.clone());
         let (spans, exporter) = match &telemetry.otlp_endpoint {
             Some(endpoint) => {
                 let (exporter, queue) =
@@ -59,7 +59,7 @@ impl Telemetry {
         };
         // Installing a second subscriber fails; the first one then stays, which is fine.
         let _ = registry().with(layer).with(spans).try_init();
-        Self { lines, exporter }
+        Self { writer, exporter }
     }
 
     /// The sources of the process metrics.
@@ -87,6 +87,6 @@ impl Telemetry {
 
     /// Waits at most 2 seconds until queued lines are written.
     pub(crate) fn flush_log(&self) {
-        self.lines.flush(FLUSH_TIMEOUT);
+        self.writer.flush(FLUSH_TIMEOUT);
     }
 }

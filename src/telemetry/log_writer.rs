@@ -61,22 +61,22 @@ impl LogWriter {
     /// lines that do not fit are dropped.
     pub(super) fn start(output: impl Write + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
-        let lines = Self(Arc::clone(&shared));
+        let writer = Self(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("zarrd-log".to_owned());
         drop(thread.spawn(move || shared.write_all(output)));
-        lines
+        writer
     }
 
     /// Waits until all lines enqueued so far are written, but at most `longest`.
     pub(super) fn flush(&self, longest: Duration) {
         let Self(shared) = self;
         let mut queue = shared.lock();
-        let added = queue.enqueued_bytes;
+        let target = queue.enqueued_bytes;
         queue.flush_waiters += 1;
         shared.wake.notify_one();
-        let waited =
-            shared.batch_written.wait_timeout_while(queue, longest, |queue| queue.written_bytes < added);
-        waited.unwrap_or_else(PoisonError::into_inner).0.flush_waiters -= 1;
+        let queue =
+            shared.batch_written.wait_timeout_while(queue, longest, |queue| queue.written_bytes < target);
+        queue.unwrap_or_else(PoisonError::into_inner).0.flush_waiters -= 1;
     }
 
     fn enqueue(&self, line: &[u8]) {
@@ -179,25 +179,25 @@ mod tests {
     fn a_blocked_output_blocks_no_writer_and_bounds_memory() {
         let (go, stopped) = sync_channel(0);
         let written = Arc::new(Mutex::new((0, Vec::new())));
-        let lines = LogWriter::start(BlockedOutput(stopped, Arc::clone(&written)));
+        let writer = LogWriter::start(BlockedOutput(stopped, Arc::clone(&written)));
         let line = [b'x'; 1 << 10];
         let sent = 2 * MAX_BUFFERED_BYTES / line.len();
         let before = dropped_lines();
         for _ in 0..sent {
-            assert_eq!(lines.make_writer().write(&line).unwrap(), line.len());
+            assert_eq!(writer.make_writer().write(&line).unwrap(), line.len());
         }
         let lost = usize::try_from(dropped_lines() - before).unwrap();
         assert_eq!(lost, sent / 2);
         drop(go);
-        lines.flush(Duration::from_mins(1));
+        writer.flush(Duration::from_mins(1));
         {
             let (writes, bytes) = &*written.lock().unwrap();
             assert_eq!(bytes.len(), (sent - lost) * line.len());
             // Lines queued while the output was blocked are written in one call.
             assert!(*writes <= 2, "{writes} writes");
         }
-        lines.make_writer().write_all(b"more").unwrap();
-        lines.flush(Duration::from_mins(1));
+        writer.make_writer().write_all(b"more").unwrap();
+        writer.flush(Duration::from_mins(1));
         assert!(written.lock().unwrap().1.ends_with(b"more"));
     }
 }
