@@ -18,7 +18,7 @@ use super::{
 use crate::chunk::{AssembleError, ChunkCoords, CopyRegion, Elements, ElementsMut, RowRange};
 use crate::codec::CodecChain;
 use crate::cpu::{ComputePool, ComputePoolError};
-use crate::store::{SharedStore, StoreKind};
+use crate::store::SharedStore;
 
 /// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
 const HELD_BYTES: u64 = 64 << 20;
@@ -437,7 +437,7 @@ impl Reader {
         item_bytes: usize,
         places: impl ExactSizeIterator<Item = ChunkLocation<'a>>,
     ) -> Option<PartialChunk> {
-        if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
+        if !store.capabilities().near {
             return None;
         }
         let rows = CopyRegion::rows(windows.into_iter(), shape, item_bytes)?;

@@ -19,8 +19,8 @@ use super::caches::{CacheKind, Evictable, is_key_below};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 
 /// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
@@ -70,7 +70,7 @@ impl ValueCache {
     #[must_use]
     pub fn over(&self, mount: &str, store: SharedStore, freshness: CachePolicy) -> SharedStore {
         // What is in memory needs no copy there.
-        if store.kind() == StoreKind::Memory {
+        if store.capabilities().in_memory {
             return store;
         }
         let (mount, trusted): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
@@ -162,31 +162,11 @@ impl Store for CachedStore {
         self.inner.kind()
     }
 
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.inner)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         match self.recall(key, ByteRange::Whole) {
             Some(kept) => Ok(Some(kept.info.clone())),
             None => self.inner.head(key).await,
         }
-    }
-
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
-        // Where older looks will do, what changed between them and the watch would never be told.
-        if self.freshness == CachePolicy::Always { self.inner.watch(keys).await } else { None }
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        let oldest = match self.freshness {
-            CachePolicy::Always | CachePolicy::Uncached => return began,
-            // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
-            CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
-            CachePolicy::Immutable => None,
-        };
-        let trusted = *lock(&self.trusted);
-        oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
     }
 
     async fn get(
@@ -278,6 +258,29 @@ impl Store for CachedStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+#[async_trait]
+impl Shortcuts for CachedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
+        // Where older looks will do, what changed between them and the watch would never be told.
+        if self.freshness == CachePolicy::Always { self.inner.watch(keys).await } else { None }
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        let oldest = match self.freshness {
+            CachePolicy::Always | CachePolicy::Uncached => return began,
+            // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
+            CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
+            CachePolicy::Immutable => None,
+        };
+        let trusted = *lock(&self.trusted);
+        oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
     }
 }
 

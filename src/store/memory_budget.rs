@@ -99,17 +99,17 @@ impl Drop for Reservation {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     use super::*;
 
     /// A room of so many bytes, of which so many are free.
     #[derive(Debug)]
-    pub(crate) struct Few(pub(crate) u64, pub(crate) AtomicU64);
+    struct Few(u64, AtomicU64);
 
     impl Few {
-        pub(crate) fn new(bytes: u64) -> Arc<Self> {
+        fn new(bytes: u64) -> Arc<Self> {
             Arc::new(Self(bytes, AtomicU64::new(bytes)))
         }
     }

@@ -12,8 +12,8 @@ use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
@@ -209,10 +209,6 @@ impl Store for ObservedStore {
         self.inner.kind()
     }
 
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.inner)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         let mut question = self.call(Verb::Head);
         let found = self.inner.head(key).instrument(self.span(Verb::Head)).await;
@@ -291,6 +287,12 @@ impl Store for ObservedStore {
         let checked = self.inner.check().instrument(self.span(Verb::Check)).await;
         question.outcome = Outcome::of(&checked);
         checked
+    }
+}
+
+impl Shortcuts for ObservedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
     }
 }
 

@@ -389,7 +389,9 @@ mod tests {
 
     use super::*;
     use crate::key::StorePrefix;
-    use crate::store::{DirEntries, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
+    use crate::store::{
+        Capabilities, DirEntries, ListEntry, SharedStore, Shortcuts, StoreKind, StoreOptions, ValueBody, open,
+    };
 
     fn memory() -> SharedStore {
         let cpu = crate::cpu::ComputePool::new(crate::cpu::ComputePoolOptions { threads: 1 }).unwrap();
@@ -441,9 +443,11 @@ mod tests {
         fn kind(&self) -> StoreKind {
             self.inner.kind()
         }
+
         async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
             self.inner.head(key).await
         }
+
         async fn get(
             &self,
             key: &StoreKey,
@@ -464,6 +468,7 @@ mod tests {
             }
             Ok(value)
         }
+
         async fn set(
             &self,
             key: &StoreKey,
@@ -472,18 +477,22 @@ mod tests {
         ) -> Result<SetResult, StoreError> {
             self.inner.set(key, body, condition).await
         }
+
         async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
             if key.as_str() == "bad" {
                 return Err(StoreError::WrongLength);
             }
             self.inner.erase(key, condition).await
         }
+
         async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
             self.inner.erase_prefix(prefix).await
         }
+
         fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
             self.inner.list_dir_after(prefix, after)
         }
+
         fn list_prefix(
             &self,
             prefix: &StorePrefix,
@@ -491,8 +500,15 @@ mod tests {
         ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
             self.inner.list_prefix(prefix, after)
         }
+
         async fn check(&self) -> Result<(), StoreError> {
             self.inner.check().await
+        }
+    }
+
+    impl Shortcuts for Meddled {
+        fn capabilities(&self) -> Capabilities {
+            self.inner.capabilities()
         }
     }
 

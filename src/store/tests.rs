@@ -1,12 +1,14 @@
 //! One suite for every store: what the interface promises, asked of each implementation alike.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 
 use super::*;
 use crate::cpu::{ComputePool, ComputePoolOptions};
+use crate::key::{StoreKey, StorePrefix};
 
 /// One pool for all tests of the room.
 pub(super) fn cpu() -> ComputePool {
@@ -271,9 +273,11 @@ impl Store for Wrapper {
     fn kind(&self) -> StoreKind {
         self.0.kind()
     }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         self.0.head(key).await
     }
+
     async fn get(
         &self,
         key: &StoreKey,
@@ -283,6 +287,7 @@ impl Store for Wrapper {
         let value = self.0.get(key, range, if_match).await?;
         Ok(value.map(|value| Value { body: ValueBody::Stream(value.body.into_stream()), ..value }))
     }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -291,15 +296,19 @@ impl Store for Wrapper {
     ) -> Result<SetResult, StoreError> {
         self.0.set(key, body, condition).await
     }
+
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.0.erase(key, condition).await
     }
+
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.0.erase_prefix(prefix).await
     }
+
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.0.list_dir_after(prefix, after)
     }
+
     fn list_prefix(
         &self,
         prefix: &StorePrefix,
@@ -307,8 +316,15 @@ impl Store for Wrapper {
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.0.list_prefix(prefix, after)
     }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.0.check().await
+    }
+}
+
+impl Shortcuts for Wrapper {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
     }
 }
 

@@ -25,8 +25,8 @@ use crate::cpu::ComputePool;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueBody, ValueInfo, Version,
+    ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, Version,
 };
 
 /// A shard that changes while it is read is read anew this often.
@@ -373,10 +373,6 @@ impl Store for ViewStore {
         self.below().kind()
     }
 
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         Ok(match self.shows(key).await? {
             ViewEntry::Nothing => None,
@@ -447,5 +443,15 @@ impl Store for ViewStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.below().check().await
+    }
+}
+
+impl Shortcuts for ViewStore {
+    fn capabilities(&self) -> Capabilities {
+        self.below().capabilities()
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.below().freshness_horizon(began)
     }
 }

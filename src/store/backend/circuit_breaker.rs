@@ -12,35 +12,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::state::CircuitState;
 use crate::store::StoreError;
 
 /// For how long failures count.
 const WHILE: Duration = Duration::from_secs(10);
 /// For how long a backend is left alone.
 const MOMENT: Duration = Duration::from_secs(1);
-
-/// Whether a backend is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CircuitState {
-    /// It is.
-    Closed,
-    /// It is not: it has failed too often.
-    Open,
-    /// One question is under way, to see whether it answers again.
-    Probing,
-}
-
-impl CircuitState {
-    /// The state as a stable word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::Probing => "probing",
-        }
-    }
-}
 
 /// The backend has failed too often.
 #[derive(Debug, thiserror::Error)]

@@ -5,53 +5,17 @@
 //! whose directory was removed under its hands begins again (see `write`). A directory that stays empty, because a
 //! process died before it put a value there, does no harm and is used or removed by the next who passes.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::disk::Step;
 use super::failure::{is_absence, os};
+use super::paths::{ancestors, parent_path};
+use super::root_state::LocalRootState;
 use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
 use crate::store::StoreError;
-
-/// Directories made here that may not be on the disk yet, and which making of each was the last.
-#[derive(Debug, Default)]
-pub(super) struct NewDirectories(Mutex<Notes>);
-
-#[derive(Debug, Default)]
-struct Notes {
-    made: BTreeMap<String, u64>,
-    count: u64,
-}
-
-impl NewDirectories {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, directory: &str) {
-        let mut notes = self.notes();
-        notes.count += 1;
-        let count = notes.count;
-        notes.made.insert(directory.to_owned(), count);
-    }
-
-    fn noted(&self, directory: &str) -> Option<u64> {
-        self.notes().made.get(directory).copied()
-    }
-
-    /// Strikes a directory off, unless it was removed and made again since it was looked up.
-    fn strike(&self, directory: &str, noted: u64) {
-        let mut notes = self.notes();
-        if notes.made.get(directory) == Some(&noted) {
-            notes.made.remove(directory);
-        }
-    }
-}
 
 impl LocalRootState {
     fn note_new(&self, directory: &str) {
@@ -118,17 +82,6 @@ impl LocalRootState {
     }
 }
 
-/// A prefix as the path of a directory.
-pub(super) fn parent_path(prefix: &str) -> &str {
-    prefix.strip_suffix('/').unwrap_or(prefix)
-}
-
-/// `a`, `a/b`, `a/b/c` of `a/b/c`; nothing of the root.
-pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-    ends.filter_map(|end| path.get(..end)).filter(|directory| !directory.is_empty())
-}
-
 /// Removes a directory that holds nothing but empty directories. Returns whether it is gone.
 pub(super) fn remove_empty(parent: &OwnedFd, name: &str) -> Result<bool, Errno> {
     remove_empty_at(parent, name, 0)
@@ -158,22 +111,5 @@ fn remove_empty_at(parent: &OwnedFd, name: &str, depth: usize) -> Result<bool, E
         Ok(()) | Err(Errno::NOENT) => Ok(true),
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
         Err(errno) => Err(errno),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_that_is_made_again_while_it_is_made_durable_stays_noted() {
-        let directories = NewDirectories::default();
-        directories.note("a");
-        let noted = directories.noted("a").unwrap();
-        directories.note("a");
-        directories.strike("a", noted);
-        let again = directories.noted("a").expect("it is another directory");
-        directories.strike("a", again);
-        assert_eq!(directories.noted("a"), None);
     }
 }

@@ -9,13 +9,13 @@ use futures::stream::TryStreamExt;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::blocking::Blocking;
-use super::directories::parent_path;
 use super::failure::os;
 use super::list::{Below, list};
 use super::locks::{KeyLock, lock};
+use super::paths::parent_path;
 use super::root::is_link;
+use super::root_state::LocalRootState;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntry, StoreError};

@@ -14,11 +14,11 @@ use futures::stream::{StreamExt, TryStreamExt, iter, unfold};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::blocking::Blocking;
 use super::failure::os;
 use super::names::{Names, Selection};
 use super::root::{Root, is_file};
+use super::root_state::LocalRootState;
 use super::version::info_of;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::is_reserved;

@@ -22,7 +22,7 @@ mod linux {
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-    use crate::store::local::root::kernel::BENEATH;
+    use crate::store::local::kernel::BENEATH;
 
     const NONBLOCKING: ResolveFlags =
         BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::CACHED).union(ResolveFlags::NO_XDEV);

@@ -17,8 +17,7 @@ use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
 use super::nonblocking;
 use super::root::{OpenNow, Root};
-use super::settled::Looked;
-use super::version::{info_of, is_version_of, was_written_between};
+use super::version::{Looked, info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 

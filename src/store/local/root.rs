@@ -16,13 +16,15 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use super::failure::{is_absence, os};
-use super::settled::{Looked, Settling};
-use super::{LocalOptions, Symlinks, nonblocking};
+use super::kernel::DIRECTORY;
+use super::options::{LocalOptions, Symlinks};
+use super::settled::Settling;
+use super::version::Looked;
+use super::{kernel, nonblocking};
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{LinkFault, StoreError};
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// For what is looked at and not read.
 #[cfg(target_os = "linux")]
 const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -75,7 +77,7 @@ impl Root {
             named.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
-        let by_kernel = kernel::is_there(&fd);
+        let by_kernel = kernel::is_supported(&fd);
         let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
         let settling =
             Settling::new(options.believes_times, nonblocking::has_own_clock(&fd).then_some(device));
@@ -322,70 +324,5 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
             Err(Errno::INTR | Errno::AGAIN) if tries < 64 => tries += 1,
             result => return result,
         }
-    }
-}
-
-#[cfg(target_os = "linux")]
-pub(super) mod kernel {
-    //! Resolution by the kernel.
-
-    use std::os::fd::{AsRawFd, OwnedFd};
-
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat};
-    use rustix::io::Errno;
-
-    use super::DIRECTORY;
-    use crate::store::reserved_keys::is_reserved;
-
-    /// How names are resolved: never out of the root.
-    pub(in crate::store::local) const BENEATH: ResolveFlags =
-        ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-
-    pub(super) fn is_there(root: &OwnedFd) -> bool {
-        open_beneath(root, ".", DIRECTORY, false).is_ok()
-    }
-
-    pub(super) fn open_beneath(
-        root: &OwnedFd,
-        path: &str,
-        flags: OFlags,
-        follows_links: bool,
-    ) -> Result<OwnedFd, Errno> {
-        let how = if follows_links { BENEATH } else { BENEATH.union(ResolveFlags::NO_SYMLINKS) };
-        openat2(root, path, flags, Mode::empty(), how)
-    }
-
-    /// What a link leads to, unless that belongs to the store itself: this is as far from callers as what is outside.
-    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
-        let path = readlinkat(CWD, format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new());
-        let is_free = path.is_ok_and(|path| !is_reserved(&path.to_string_lossy()));
-        if is_free { Ok(opened) } else { Err(Errno::XDEV) }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod kernel {
-    //! There is no such call here; `Root::walk` does the work.
-
-    use std::os::fd::OwnedFd;
-
-    use rustix::fs::OFlags;
-    use rustix::io::Errno;
-
-    pub(super) fn is_there(_root: &OwnedFd) -> bool {
-        false
-    }
-
-    pub(super) fn open_beneath(
-        _root: &OwnedFd,
-        _path: &str,
-        _flags: OFlags,
-        _follows_links: bool,
-    ) -> Result<OwnedFd, Errno> {
-        Err(Errno::NOSYS)
-    }
-
-    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
-        Ok(opened)
     }
 }

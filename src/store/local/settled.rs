@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Dev, Stat};
 
-use super::version::timespec;
+use super::version::{Looked, timespec};
 
 /// Twice the longest tick of the clock that kernels stamp files with.
 const FINE_STEP: Duration = Duration::from_millis(20);
@@ -20,14 +20,6 @@ const FINE_STEP: Duration = Duration::from_millis(20);
 const COARSE_STEP: Duration = Duration::from_millis(2020);
 /// Of so many files the process knows that it wrote them last.
 const OWN_FILES: usize = 1024;
-
-/// A file, as it was found by a look.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Looked {
-    pub(super) stat: Stat,
-    /// Whether the next write is sure to give it other times.
-    pub(super) is_settled: bool,
-}
 
 /// What a store knows of when its files were written.
 #[derive(Debug)]

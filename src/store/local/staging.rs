@@ -19,11 +19,11 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite};
 
-use super::Durability;
 use super::blocking::detach;
-use super::directories::NewDirectories;
 use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
+use super::new_directories::NewDirectories;
+use super::options::Durability;
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
 use crate::store::reserved_keys::RESERVED;

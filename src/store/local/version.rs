@@ -13,8 +13,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Stat, Timespec};
 
-use super::settled::Looked;
 use crate::store::{ValueInfo, Version};
+
+/// A file, as it was found by a look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    pub(super) stat: Stat,
+    /// Whether the next write is sure to give it other times.
+    pub(super) is_settled: bool,
+}
 
 /// What a store knows of a file.
 pub(super) fn info_of(looked: &Looked) -> ValueInfo {

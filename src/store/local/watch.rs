@@ -27,7 +27,7 @@ mod linux {
 
     use crate::key::StoreKey;
     use crate::store::WatchToken;
-    use crate::store::local::directories::{ancestors, parent_path};
+    use crate::store::local::paths::{ancestors, parent_path};
     use crate::store::local::root::{Root, is_file};
 
     /// Directories and files of one store that are watched at most: each takes about a kilobyte of the kernel's memory.
@@ -200,11 +200,11 @@ mod nowhere {
     pub(in crate::store::local) struct Watcher;
 
     impl Watcher {
-        pub(in crate::store::local) fn watch(&self, _root: &Root, _keys: &[StoreKey]) -> Option<Quiet> {
+        pub(in crate::store::local) fn watch(&self, _root: &Root, _keys: &[StoreKey]) -> Option<WatchToken> {
             None
         }
 
-        pub(in crate::store::local) fn is_quiet(&self, _since: Quiet) -> bool {
+        pub(in crate::store::local) fn is_quiet(&self, _since: WatchToken) -> bool {
             false
         }
     }

@@ -15,14 +15,16 @@ use rustix::fs::{AtFlags, fsync, unlinkat};
 use rustix::io::Errno;
 
 use super::blocking::{Blocking, join};
-use super::directories::{parent_path, remove_empty};
+use super::directories::remove_empty;
 use super::disk::Step;
 use super::failure::{failed, is_absence, os};
 use super::locks::{KeyLock, lock};
+use super::options::Durability;
+use super::paths::parent_path;
 use super::read::head;
+use super::root_state::LocalRootState;
 use super::staging::Staged;
 use super::version::info_of;
-use super::{Durability, LocalRootState};
 use crate::key::StoreKey;
 use crate::store::reserved_keys::{check_not_reserved, is_reserved};
 use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition};

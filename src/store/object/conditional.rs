@@ -19,9 +19,9 @@ use object_store::{
 use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use tokio::time::{Instant, sleep};
 
-use super::ObjectBackend;
 use super::client::on_condition;
 use super::failure::{failure, is_not_sent, status};
+use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
 use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreKind};
 
 /// The status that the backend answered with, if it answered with a failure.
 ///
@@ -179,6 +179,15 @@ pub(super) fn write_failure(error: Error) -> StoreError {
 
 fn chain(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), |cause| (*cause).source())
+}
+
+/// A web server that does not know `PROPFIND` says so in many ways; it cannot list.
+pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
+    let refused = match status(&error) {
+        Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
+        None => !is_transport(&error),
+    };
+    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
 }
 
 #[cfg(test)]

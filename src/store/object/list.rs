@@ -10,8 +10,8 @@ use std::pin::Pin;
 use futures::stream::{BoxStream, Peekable, StreamExt, TryStreamExt, iter, once, try_unfold};
 use object_store::{Error, ListResult, ObjectMeta, ObjectStore};
 
-use super::ObjectBackend;
-use super::failure::{failure, is_transport, status};
+use super::failure::list_failure;
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, StoreKind};
 
@@ -122,13 +122,4 @@ async fn sorted(entries: Entries) -> Result<Vec<Result<ListEntry, StoreError>>, 
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     entries.dedup_by(|a, b| a.key == b.key);
     Ok(entries.into_iter().map(Ok).collect())
-}
-
-/// A web server that does not know `PROPFIND` says so in many ways; it cannot list.
-pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
-    let refused = match status(&error) {
-        Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
-        None => !is_transport(&error),
-    };
-    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
 }

@@ -9,8 +9,8 @@ use futures::stream::{StreamExt, TryStreamExt, iter, try_unfold};
 use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
-use super::ObjectBackend;
-use super::list::list_failure;
+use super::failure::list_failure;
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, StoreError};
 

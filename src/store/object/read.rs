@@ -5,8 +5,8 @@ use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 
 use bytes::Bytes;
 
-use super::ObjectBackend;
 use super::failure::{failure, is_transport, status};
+use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version};
 

@@ -9,7 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::store::tests::{body, cpu, key, keys, prefix, read};
 use crate::store::{
-    ByteRange, Secret, SharedStore, StoreError, StoreOptions, ValueInfo, Version, WriteCondition, open,
+    AzureOptions, BucketOptions, ByteRange, S3Options, Secret, SharedStore, StoreError, StoreOptions,
+    ValueInfo, Version, WriteCondition, open,
 };
 
 /// The head of a request, as text; its body is read and forgotten.
@@ -41,11 +42,17 @@ impl Server {
 
     fn s3(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
         let mut options = StoreOptions {
-            endpoint: Some(self.address.clone()),
-            allow_http: true,
+            bucket: BucketOptions {
+                endpoint: Some(self.address.clone()),
+                allow_http: true,
+                ..BucketOptions::default()
+            },
             writable: true,
-            access_key_id: Some("id".into()),
-            secret_access_key: Some(Secret::new("secret")),
+            s3: S3Options {
+                access_key_id: Some("id".into()),
+                secret_access_key: Some(Secret::new("secret")),
+                ..S3Options::default()
+            },
             ..StoreOptions::default()
         };
         change(&mut options);
@@ -208,7 +215,7 @@ async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
         store.check().await.unwrap();
     }
     let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
-    let store = server.s3(|options| options.missing_on_403 = true);
+    let store = server.s3(|options| options.remote.missing_on_403 = true);
     assert_eq!(store.head(&key("a")).await.unwrap(), None);
     assert!(store.get(&key("a"), ByteRange::Whole, None).await.unwrap().is_none());
 }
@@ -250,8 +257,8 @@ async fn redirects_are_not_followed() {
 async fn a_store_without_credentials_sends_none() {
     let server = Server::start(ten_bytes).await;
     let store = server.s3(|options| {
-        options.access_key_id = None;
-        options.secret_access_key = None;
+        options.s3.access_key_id = None;
+        options.s3.secret_access_key = None;
     });
     store.head(&key("a")).await.unwrap();
     assert!(!server.seen.lock().unwrap().iter().any(|head| head.contains("authorization:")));
@@ -303,10 +310,13 @@ async fn gcs_and_azure_are_told_conditions_and_names_of_writes_in_their_own_word
         });
         let server = server.await;
         let options = StoreOptions {
-            endpoint: Some(server.address.clone()),
-            allow_http: true,
+            bucket: BucketOptions {
+                endpoint: Some(server.address.clone()),
+                allow_http: true,
+                ..BucketOptions::default()
+            },
             writable: true,
-            account: Some("account".into()),
+            azure: AzureOptions { account: Some("account".into()), ..AzureOptions::default() },
             ..StoreOptions::default()
         };
         let store = open(url, &options, &cpu()).unwrap();

@@ -14,8 +14,8 @@ use object_store::{
 };
 use std::sync::Arc;
 
-use super::ObjectBackend;
 use super::failure::{failure, is_transport, write_failure};
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition};
 

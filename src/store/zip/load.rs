@@ -4,48 +4,20 @@
 //! a file is broken is remembered like a directory; that a backend failed is not. Its memory is reserved before it is read,
 //! and that of the version before is given back first.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::ZipError;
 use super::directory::Directory;
 use super::record::{END_BYTES, find_end};
-use super::{TRIES, ZipError, ZipStore};
+use super::zip_store::{TRIES, ZipStore};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 /// Bytes at the end of a file that are read first: most directories lie in them whole.
 const TAIL_BYTES: u64 = 256 << 10;
 const _: () = assert!(TAIL_BYTES >= END_BYTES as u64, "the end record must be found in the tail");
-
-type Outcome = Result<Arc<Directory>, ZipError>;
-
-/// What is known of the last version of the file that was looked at.
-#[derive(Debug, Default)]
-pub(super) struct Remembered {
-    last: Mutex<Option<(Version, Outcome)>>,
-    /// Held by whoever reads the directory: the last failure that says nothing of the file.
-    loading: tokio::sync::Mutex<Option<StoreError>>,
-    /// How many such failures there were.
-    failures: AtomicU64,
-}
-
-impl Remembered {
-    fn last(&self) -> Option<(Version, Outcome)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What came of this version.
-    fn of(&self, version: &Version) -> Option<Outcome> {
-        self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
-    }
-
-    /// A file that may still change unseen is not remembered.
-    fn set(&self, known: Option<(Version, Outcome)>) {
-        let known = known.filter(|(version, _)| version.is_settled());
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = known;
-    }
-}
 
 impl ZipStore {
     /// The directory as it was when last looked at. The file may have changed since.

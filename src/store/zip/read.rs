@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::ZipError;
 use super::directory::{Directory, Entry, Kept};
 use super::inflating::inflated;
 use super::record::{LOCAL_BYTES, local_length};
-use super::{ZipError, ZipStore};
+use super::zip_store::ZipStore;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, Version};
 

@@ -13,7 +13,8 @@ use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
+    ByteRange, Capabilities, DirEntries, ListEntry, SharedStore, Shortcuts, Store, StoreError, StoreKind,
+    Value, ValueInfo, Version,
 };
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.
@@ -93,5 +94,11 @@ impl Store for ShortKeys {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for ShortKeys {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

@@ -26,8 +26,8 @@ use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    BudgetExceeded, ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store,
-    StoreError, StoreKind, Value, ValueBody, ValueInfo, Version,
+    BudgetExceeded, ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore,
+    Shortcuts, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo, Version,
 };
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::{Nodes, StoredArray};
@@ -361,10 +361,6 @@ impl Store for RechunkStore {
         self.below().kind()
     }
 
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.below().freshness_horizon(began)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         match self.shows(key).await? {
             RechunkEntry::Nothing => Ok(None),
@@ -376,21 +372,6 @@ impl Store for RechunkStore {
                 Ok(made.map(|(_, info)| info))
             }
         }
-    }
-
-    fn version<'a>(
-        &'a self,
-        key: &'a StoreKey,
-    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        Some(Box::pin(async move {
-            match self.shows(key).await? {
-                RechunkEntry::Nothing => Ok(None),
-                RechunkEntry::Made(_, info) => Ok(Some(info)),
-                RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
-                RechunkEntry::Stored => self.below().head(key).await,
-                RechunkEntry::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
-            }
-        }))
     }
 
     async fn get(
@@ -447,5 +428,30 @@ impl Store for RechunkStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.below().check().await
+    }
+}
+
+impl Shortcuts for RechunkStore {
+    fn capabilities(&self) -> Capabilities {
+        self.below().capabilities()
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.below().freshness_horizon(began)
+    }
+
+    fn version<'a>(
+        &'a self,
+        key: &'a StoreKey,
+    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
+        Some(Box::pin(async move {
+            match self.shows(key).await? {
+                RechunkEntry::Nothing => Ok(None),
+                RechunkEntry::Made(_, info) => Ok(Some(info)),
+                RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
+                RechunkEntry::Stored => self.below().head(key).await,
+                RechunkEntry::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
+            }
+        }))
     }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, read};
-use crate::store::{ByteRange, LinkFault, Store, StoreError, WriteCondition};
+use crate::store::{ByteRange, LinkFault, Shortcuts, Store, StoreError, WriteCondition};
 
 /// A root with links of every kind, and a directory outside of it.
 fn tree() -> (TempDir, std::path::PathBuf) {

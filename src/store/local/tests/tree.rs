@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, put, read};
-use crate::store::{DirListing, Store, StoreError, WriteCondition};
+use crate::store::{DirListing, Shortcuts, Store, StoreError, WriteCondition};
 
 #[tokio::test]
 async fn a_pipe_or_a_socket_is_no_value_and_nobody_waits_for_it() {
@@ -181,11 +181,11 @@ async fn no_read_and_no_glance_at_a_directory_waits_behind_walks_through_directo
     assert!(listing.next().now_or_never().is_none() && (&mut erasing).now_or_never().is_none());
     // By a link, so that it takes a thread.
     assert_eq!(read(&store, "folder/link/value").await.unwrap(), "x");
-    let mut seen = store.glance(&folder, 100).unwrap().await.unwrap();
+    let mut seen = store.sample_prefixes(&folder, 100).unwrap().await.unwrap();
     seen.sort_unstable();
     assert_eq!(seen, ["folder/a/", "folder/b/", "folder/link/"].map(prefix));
-    assert_eq!(store.glance(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
-    assert!(store.glance(&folder, 3).unwrap().await.unwrap().len() <= 3);
+    assert_eq!(store.sample_prefixes(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
+    assert!(store.sample_prefixes(&folder, 3).unwrap().await.unwrap().len() <= 3);
     drop(under_way);
     assert!(listing.next().await.is_some());
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::store::tests::key;
-use crate::store::{Store, WatchToken};
+use crate::store::{Shortcuts, WatchToken};
 
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));

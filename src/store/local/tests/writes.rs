@@ -9,7 +9,7 @@ use futures::stream::{StreamExt, TryStreamExt};
 
 use super::*;
 use crate::store::tests::{body, broken_body, key, put, read};
-use crate::store::{ByteRange, Store, StoreError, ValueBody, WriteCondition};
+use crate::store::{ByteRange, Shortcuts, Store, StoreError, ValueBody, WriteCondition};
 
 #[tokio::test]
 async fn a_body_that_breaks_off_leaves_the_old_value_and_nothing_else() {

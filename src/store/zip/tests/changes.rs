@@ -8,7 +8,7 @@ use super::super::{ZipBudget, ZipError, ZipStore};
 use super::{Below, FILE, Zip, deflated, stored};
 use crate::error::{Classify, ErrorClass};
 use crate::store::tests::{cpu, key, keys, put, read};
-use crate::store::{ByteRange, ObjectBackend, SharedStore, Store, StoreError, WriteCondition};
+use crate::store::{ByteRange, ObjectBackend, SharedStore, Shortcuts, Store, StoreError, WriteCondition};
 
 /// A file with one large entry, which takes two reads, and one small.
 fn file(byte: u8) -> Vec<u8> {

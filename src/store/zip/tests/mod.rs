@@ -18,8 +18,8 @@ use crate::codec::ContentCoding;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Where the zip file lies in the store below.
@@ -260,10 +260,12 @@ impl Store for Below {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
     }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         *self.heads.lock().unwrap() += 1;
         Ok(self.inner.head(key).await?.map(|info| self.said(info)))
     }
+
     async fn get(
         &self,
         key: &StoreKey,
@@ -293,6 +295,7 @@ impl Store for Below {
         let value = self.inner.get(key, range, if_match.as_ref()).await?;
         Ok(value.map(|value| Value { info: self.said(value.info.clone()), ..value }))
     }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -301,15 +304,19 @@ impl Store for Below {
     ) -> Result<SetResult, StoreError> {
         self.inner.set(key, body, condition).await
     }
+
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.inner.erase(key, condition).await
     }
+
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.inner.erase_prefix(prefix).await
     }
+
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.inner.list_dir_after(prefix, after)
     }
+
     fn list_prefix(
         &self,
         prefix: &StorePrefix,
@@ -317,8 +324,15 @@ impl Store for Below {
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.inner.list_prefix(prefix, after)
     }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for Below {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{Advice, fadvise};
 use super::*;
 use crate::store::local::root::OpenNow;
 use crate::store::tests::{key, read};
-use crate::store::{ByteRange, Store, StoreError, Version};
+use crate::store::{ByteRange, Shortcuts, Store, StoreError, Version};
 
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
