@@ -366,7 +366,7 @@ mod tests {
     async fn where_times_are_not_believed_every_read_reads() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a"), "one").unwrap();
-        let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
+        let options = LocalOptions { trusts_file_times: false, ..LocalOptions::default() };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
         let store = ValueCache::new(16 << 20).over("m", store, CachePolicy::Uncached);
         assert!(!is_kept(&store, "a", ByteRange::Whole).await);

@@ -168,7 +168,7 @@ impl<'a> Making<'a> {
     fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: &Arc<dyn MemoryBudget>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
         let store = hierarchy.store.with_budget(room).unwrap_or_else(|| Arc::clone(&hierarchy.store));
-        let lot = Mutex::new(Reservation::of(Some(room)));
+        let lot = Mutex::new(Reservation::new(Some(room)));
         Self { hierarchy, root, bytes_left, store, lot, below_arrays: false }
     }
 
@@ -202,7 +202,7 @@ impl<'a> Making<'a> {
         self.hold(copied.saturating_mul(2))?;
         let work = move || {
             let text = write();
-            let version = Version::of_text(text.as_bytes());
+            let version = Version::from_text(text.as_bytes());
             (text, version)
         };
         let (text, version) = self.hierarchy.cpu.run_document(copied, work).await?;

@@ -113,7 +113,7 @@ impl HierarchyError {
         match self {
             Self::NoRoom { .. }
             | Self::NeverRoom { .. }
-            | Self::Store { source: StoreError::NoRoom | StoreError::NoRoomToRead(_), .. } => true,
+            | Self::Store { source: StoreError::NoUploadMemory | StoreError::OverBudget(_), .. } => true,
             // All would ask a backend that is busy, one after the other.
             Self::Store { source: StoreError::Busy(_), .. } => false,
             error => error.class() == ErrorClass::Overloaded,

@@ -19,7 +19,7 @@ use crate::store::{ValueInfo, Version};
 /// The answer to a GET of this document. To write a long one takes a while: to be called on the pool.
 pub(super) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
-    let version = Version::of_text(text.as_bytes());
+    let version = Version::from_text(text.as_bytes());
     let bytes = text.len() as u64;
     let mut answer = text_answer(headers, [text.into()], version);
     BufferedBytes::put(bytes, answer.extensions_mut());

@@ -132,7 +132,7 @@ impl ViewStore {
 
     /// What something takes of the request's room: nothing yet.
     pub(super) fn lot(&self) -> Reservation {
-        Reservation::of(self.room.as_ref())
+        Reservation::new(self.room.as_ref())
     }
 
     /// For the reads of one request.

@@ -1,20 +1,20 @@
 //! [`BackendState`]: circuit breaker and concurrency limit of a backend, as metrics show them.
 
-/// Whether a backend is asked.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircuitState {
-    /// It is.
+    /// Requests go to the backend.
     Closed,
-    /// It is not: it has failed too often.
+    /// Requests are rejected: too many failed.
     Open,
-    /// One question is under way, to see whether it answers again.
+    /// One request is in flight, to find out whether the backend works again.
     Probing,
 }
 
 impl CircuitState {
-    /// The state as a stable word.
+    /// The state as a stable identifier.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
             Self::Open => "open",
@@ -23,17 +23,17 @@ impl CircuitState {
     }
 }
 
-/// How much a backend is asked.
+/// Circuit breaker and concurrency limit of a backend, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendState {
-    /// Whether it is asked at all.
+    /// The circuit breaker.
     pub circuit: CircuitState,
-    /// How often it was left alone for a while since the start.
-    pub times_opened: u64,
-    /// Questions under way.
-    pub under_way: usize,
-    /// Questions that wait for their turn.
+    /// How often the circuit opened since the start.
+    pub opened_total: u64,
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Requests in the queue.
     pub waiting: usize,
-    /// Questions that may be under way.
+    /// The most requests in flight.
     pub limit: usize,
 }

@@ -16,75 +16,75 @@ use crate::store::{
     StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
-/// How much a backend may be asked.
+/// Limits on the requests to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct ThrottleOptions {
-    /// Questions under way at a time.
+    /// The most concurrent requests.
     pub(in crate::store) requests: usize,
-    /// How long one waits for its turn.
+    /// The longest wait in the queue.
     pub(in crate::store) queue: Duration,
-    /// How many must fail for the backend to be left alone; 0 for never.
+    /// The number of failures that opens the circuit; 0 for never.
     pub(in crate::store) failures: usize,
 }
 
-/// A store that asks with restraint. Clones share it.
+/// A store behind a concurrency limit and a circuit breaker. Clones share both.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct ThrottledStore(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     store: SharedStore,
-    turns: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     breaker: CircuitBreaker,
 }
 
 impl ThrottledStore {
-    pub(in crate::store) fn new(store: SharedStore, restraint: ThrottleOptions) -> Self {
-        let turns = ConcurrencyLimit::new(restraint.requests, restraint.queue);
-        Self(Arc::new(Inner { store, turns, breaker: CircuitBreaker::new(restraint.failures) }))
+    pub(in crate::store) fn new(store: SharedStore, options: ThrottleOptions) -> Self {
+        let limit = ConcurrencyLimit::new(options.requests, options.queue);
+        Self(Arc::new(Inner { store, limit, breaker: CircuitBreaker::new(options.failures) }))
     }
 }
 
 impl Inner {
-    /// Asks when it is its turn.
-    async fn call<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    /// Sends a request once it has a permit.
+    async fn call<T>(&self, request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.breaker.check()?;
-        let _turn = self.turns.take().await?;
-        self.attempt(question).await
+        let _permit = self.limit.acquire().await?;
+        self.attempt(request).await
     }
 
-    /// Asks, if the backend is to be asked at all.
+    /// Sends a request, if the circuit breaker admits it.
     async fn attempt<T>(
         &self,
-        question: impl Future<Output = Result<T, StoreError>>,
+        request: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        // It may be so no longer, after the wait for a turn.
+        // The circuit may have opened during the wait for a permit.
         let attempt = self.breaker.begin()?;
-        let outcome = question.await;
+        let outcome = request.await;
         attempt.end(outcome.as_ref().is_err_and(is_backend_failure));
         outcome
     }
 
-    /// A listing, which begins when it is its turn.
-    fn listed<T: Send + 'static>(
+    /// A listing, whose first request waits for a permit.
+    fn throttle_listing<T: Send + 'static>(
         self: Arc<Self>,
         mut entries: BoxStream<'static, Result<T, StoreError>>,
     ) -> BoxStream<'static, Result<T, StoreError>> {
-        let listed = async move {
+        let throttle_listing = async move {
             let first = self.call(entries.try_next()).await?;
-            Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(self.watched(entries)))
+            Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(self.count_failures(entries)))
         };
-        stream::once(listed).try_flatten().boxed()
+        stream::once(throttle_listing).try_flatten().boxed()
     }
 
-    /// The same, with failures counted.
-    fn watched<T>(
+    /// The same stream, with its failures counted by the circuit breaker.
+    fn count_failures<T>(
         self: Arc<Self>,
         parts: impl Stream<Item = Result<T, StoreError>>,
     ) -> impl Stream<Item = Result<T, StoreError>> {
         parts.inspect_err(move |error| {
             if is_backend_failure(error) {
-                self.breaker.failed();
+                self.breaker.record_failure();
             }
         })
     }
@@ -108,8 +108,8 @@ impl Store for ThrottledStore {
     ) -> Result<Option<Value>, StoreError> {
         let Some(value) = self.0.call(self.0.store.get(key, range, if_match)).await? else { return Ok(None) };
         let body = match value.body {
-            ValueBody::Stream(parts) => ValueBody::Stream(Arc::clone(&self.0).watched(parts).boxed()),
-            at_hand @ ValueBody::Bytes(_) => at_hand,
+            ValueBody::Stream(parts) => ValueBody::Stream(Arc::clone(&self.0).count_failures(parts).boxed()),
+            bytes @ ValueBody::Bytes(_) => bytes,
         };
         Ok(Some(Value { body, ..value }))
     }
@@ -142,7 +142,7 @@ impl Store for ThrottledStore {
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        Arc::clone(&self.0).listed(self.0.store.list_dir_after(prefix, after))
+        Arc::clone(&self.0).throttle_listing(self.0.store.list_dir_after(prefix, after))
     }
 
     fn list_prefix(
@@ -150,7 +150,7 @@ impl Store for ThrottledStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        Arc::clone(&self.0).listed(self.0.store.list_prefix(prefix, after))
+        Arc::clone(&self.0).throttle_listing(self.0.store.list_prefix(prefix, after))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -164,9 +164,9 @@ impl Shortcuts for ThrottledStore {
     }
 
     fn backend(&self) -> Option<BackendState> {
-        let Inner { turns, breaker, .. } = &*self.0;
-        let (under_way, waiting, limit) = (turns.in_flight(), turns.waiting(), turns.limit());
-        let (circuit, times_opened) = (breaker.circuit(), breaker.opened_total());
-        Some(BackendState { circuit, times_opened, under_way, waiting, limit })
+        let Inner { limit, breaker, .. } = &*self.0;
+        let (in_flight, waiting, limit) = (limit.in_flight(), limit.waiting(), limit.limit());
+        let (circuit, opened_total) = (breaker.circuit(), breaker.opened_total());
+        Some(BackendState { circuit, opened_total, in_flight, waiting, limit })
     }
 }

@@ -26,13 +26,13 @@ use crate::store::{
 /// A store over a directory.
 #[derive(Debug)]
 pub struct LocalStore {
-    pub(super) area: Arc<LocalRootState>,
+    pub(super) shared: Arc<LocalRootState>,
     pub(super) blocking: Blocking,
 }
 
 impl LocalStore {
-    /// Whether there is a directory at a path; `None` if there is nothing at all. What cannot be looked at is
-    /// taken for one, and opening it says why it cannot be.
+    /// Whether there is a directory at a path; `None` if there is nothing. `true` if that cannot be found out: opening it then
+    /// reports why.
     #[must_use]
     pub fn is_directory(path: &Path) -> Option<bool> {
         match std::fs::metadata(path) {
@@ -42,32 +42,32 @@ impl LocalStore {
         }
     }
 
-    /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
-    /// removes what writers who died left behind. Blocks for the time of a few file operations; if the last
-    /// server was killed, until all of the file system is on the disk.
+    /// Opens an existing directory as a store. For writing, this takes the lock of the root and removes the staging files of
+    /// writers that died. Blocks for a few file operations; if the last server was killed, until the whole file system is
+    /// on the disk.
     ///
     /// # Errors
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options)?;
-        let reserved =
+        let staging =
             if options.writable { Some(StagingDir::open(&root, options.durability)?) } else { None };
-        let area = LocalRootState {
+        let shared = LocalRootState {
             root,
-            reserved,
+            staging,
             durability: options.durability,
             disk: Arc::default(),
             watcher: Watcher::default(),
         };
-        Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })
+        Ok(Self { shared: Arc::new(shared), blocking: Blocking::new(options.concurrency) })
     }
 
     async fn look(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        if let Ok(found) = read::head_now(&self.area.root, key) {
+        if let Ok(found) = read::try_head(&self.shared.root, key) {
             return Ok(found);
         }
-        let (area, key) = (Arc::clone(&self.area), key.clone());
-        self.blocking.run(move || read::head(&area.root, &key)).await
+        let (shared, key) = (Arc::clone(&self.shared), key.clone());
+        self.blocking.run(move || read::head(&shared.root, &key)).await
     }
 
     async fn start(
@@ -76,17 +76,17 @@ impl LocalStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Started>, StoreError> {
-        if let Ok(started) = read::start_now(&self.area.root, key, range, if_match) {
+        if let Ok(started) = read::try_start(&self.shared.root, key, range, if_match) {
             return started;
         }
-        let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
-        self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await
+        let (shared, key, if_match) = (Arc::clone(&self.shared), key.clone(), if_match.cloned());
+        self.blocking.run(move || read::start(&shared.root, &key, range, if_match.as_ref())).await
     }
 
-    /// How long to wait before looking again, where what was just found has no version to believe in yet and soon will.
+    /// How long to wait before a second `stat` of a value whose version is unsettled and soon will be settled.
     fn settles_in(&self, found: Option<&ValueInfo>) -> Option<Duration> {
         let unsettled = found.filter(|info| !info.version.is_settled())?;
-        self.area.root.settling.settles_in(unsettled.modified)
+        self.shared.root.settling.settles_in(unsettled.modified)
     }
 }
 
@@ -98,8 +98,8 @@ impl LocalStore {
     }
 
     /// Whether reads are tried without a thread; the file system says.
-    pub(crate) fn reads_now(&self) -> bool {
-        self.area.root.now
+    pub(crate) fn reads_nonblocking(&self) -> bool {
+        self.shared.root.nonblocking
     }
 }
 
@@ -123,7 +123,7 @@ impl Store for LocalStore {
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
         let mut started = self.start(key, range, if_match).await?;
-        // What is read at a version that somebody has already is read at once.
+        // With `if_match` the caller has a version already, so there is nothing to wait for.
         if if_match.is_none()
             && let Some(wait) = self.settles_in(started.as_ref().map(Started::info))
         {
@@ -142,27 +142,27 @@ impl Store for LocalStore {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
-        self.area.writable()?;
-        write::set(&self.area, &self.blocking, key, body, condition).await
+        self.shared.writable()?;
+        write::set(&self.shared, &self.blocking, key, body, condition).await
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        self.area.writable()?;
-        write::erase(&self.area, &self.blocking, key, condition).await
+        self.shared.writable()?;
+        write::erase(&self.shared, &self.blocking, key, condition).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        self.area.writable()?;
-        erase::erase_prefix(&self.area, &self.blocking, prefix).await
+        self.shared.writable()?;
+        erase::erase_prefix(&self.shared, &self.blocking, prefix).await
     }
 
     async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
-        let (area, read, written) = (Arc::clone(&self.area), read.clone(), written.clone());
-        self.blocking.walk(move || overlap::overlap(&area.root, &read, &written)).await
+        let (shared, read, written) = (Arc::clone(&self.shared), read.clone(), written.clone());
+        self.blocking.walk(move || overlap::overlap(&shared.root, &read, &written)).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::Directly, prefix, after)
+        list::list(Arc::clone(&self.shared), self.blocking.clone(), Below::Directly, prefix, after)
     }
 
     fn list_prefix(
@@ -171,7 +171,7 @@ impl Store for LocalStore {
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         let after = after.map(StoreKey::as_str).unwrap_or_default();
-        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::All, prefix, after)
+        list::list(Arc::clone(&self.shared), self.blocking.clone(), Below::All, prefix, after)
             .try_filter_map(|entry| {
                 let DirEntry::Key(entry) = entry else { return ready(Ok(None)) };
                 ready(Ok(Some(entry)))
@@ -180,16 +180,16 @@ impl Store for LocalStore {
     }
 
     fn is_replaced(&self) -> bool {
-        self.area.root.is_replaced()
+        self.shared.root.is_replaced()
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let area = Arc::clone(&self.area);
+        let shared = Arc::clone(&self.shared);
         self.blocking
             .run(move || {
-                area.root.check()?;
-                if area.reserved.is_some() {
-                    area.writable()?;
+                shared.root.check()?;
+                if shared.staging.is_some() {
+                    shared.writable()?;
                 }
                 Ok(())
             })
@@ -204,17 +204,17 @@ impl Shortcuts for LocalStore {
     }
 
     fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        read::still_has(&self.area.root, key, version)
+        read::validate_cached(&self.shared.root, key, version)
     }
 
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
-        let area = Arc::clone(&self.area);
-        let watched = self.blocking.run(move || Ok(area.watcher.watch(&area.root, &keys)));
+        let shared = Arc::clone(&self.shared);
+        let watched = self.blocking.run(move || Ok(shared.watcher.watch(&shared.root, &keys)));
         watched.await.ok()?
     }
 
     fn unchanged_since(&self, since: WatchToken) -> bool {
-        self.area.watcher.is_quiet(since)
+        self.shared.watcher.unchanged_since(since)
     }
 
     fn sample_prefixes<'a>(
@@ -222,7 +222,7 @@ impl Shortcuts for LocalStore {
         prefix: &'a StorePrefix,
         entries: usize,
     ) -> Option<BoxFuture<'a, Result<Vec<StorePrefix>, StoreError>>> {
-        let (area, prefix) = (Arc::clone(&self.area), prefix.clone());
-        Some(self.blocking.run(move || list::glance(&area.root, &prefix, entries)).boxed())
+        let (shared, prefix) = (Arc::clone(&self.shared), prefix.clone());
+        Some(self.blocking.run(move || list::sample_prefixes(&shared.root, &prefix, entries)).boxed())
     }
 }

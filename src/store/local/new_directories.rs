@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Directories made here that may not be on the disk yet, and which making of each was the last.
+/// Directories that this process created and that may not be on the disk yet, each with the number of its last creation.
 #[derive(Debug, Default)]
-pub(super) struct NewDirectories(Mutex<Notes>);
+pub(super) struct NewDirectories(Mutex<Records>);
 
 #[derive(Debug, Default)]
-struct Notes {
-    made: BTreeMap<String, u64>,
+struct Records {
+    created: BTreeMap<String, u64>,
     count: u64,
 }
 
 impl NewDirectories {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn records(&self) -> MutexGuard<'_, Records> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn note(&self, directory: &str) {
-        let mut notes = self.notes();
-        notes.count += 1;
-        let count = notes.count;
-        notes.made.insert(directory.to_owned(), count);
+    pub(super) fn record(&self, directory: &str) {
+        let mut records = self.records();
+        records.count += 1;
+        let count = records.count;
+        records.created.insert(directory.to_owned(), count);
     }
 
-    pub(super) fn noted(&self, directory: &str) -> Option<u64> {
-        self.notes().made.get(directory).copied()
+    pub(super) fn recorded(&self, directory: &str) -> Option<u64> {
+        self.records().created.get(directory).copied()
     }
 
-    /// Strikes a directory off, unless it was removed and made again since it was looked up.
-    pub(super) fn strike(&self, directory: &str, noted: u64) {
-        let mut notes = self.notes();
-        if notes.made.get(directory) == Some(&noted) {
-            notes.made.remove(directory);
+    /// Removes the record of a directory, unless the directory was removed and created again since it was looked up.
+    pub(super) fn remove(&self, directory: &str, recorded: u64) {
+        let mut records = self.records();
+        if records.created.get(directory) == Some(&recorded) {
+            records.created.remove(directory);
         }
     }
 }
@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_made_again_while_it_is_made_durable_stays_noted() {
+    fn a_directory_created_again_during_its_sync_stays_recorded() {
         let directories = NewDirectories::default();
-        directories.note("a");
-        let noted = directories.noted("a").unwrap();
-        directories.note("a");
-        directories.strike("a", noted);
-        let again = directories.noted("a").expect("it is another directory");
-        directories.strike("a", again);
-        assert_eq!(directories.noted("a"), None);
+        directories.record("a");
+        let recorded = directories.recorded("a").unwrap();
+        directories.record("a");
+        directories.remove("a", recorded);
+        let again = directories.recorded("a").expect("it is another directory");
+        directories.remove("a", again);
+        assert_eq!(directories.recorded("a"), None);
     }
 }

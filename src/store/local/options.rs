@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::options::section;
 
-/// What becomes of symbolic links below the root.
+/// How symbolic links below the root are treated.
 ///
-/// Where links are followed, two keys may lead to one file. To conditional writes they are two keys all the same: each
-/// is compared and replaced in one step, but not with the other.
+/// If links are followed, two keys may lead to one file. Conditional writes still treat them as two keys: each is compared
+/// and replaced in one step, but not together with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symlinks {
-    /// Links are not followed, wherever they lead: what is behind one is an error, and not absent.
+    /// No link is followed: a value behind one is an error, and not absent.
     Deny,
-    /// Links are followed as long as they do not leave the root (absolute links do, wherever they lead). Needs the
-    /// system call `openat2` of Linux: without it, no link is followed.
+    /// Links are followed if they stay below the root (absolute links never do). Needs the system call `openat2` of Linux:
+    /// without it, no link is followed.
     #[default]
     Within,
-    /// Links are followed wherever they lead, out of the root as well.
+    /// All links are followed, even out of the root.
     Follow,
 }
 
@@ -35,17 +35,17 @@ pub enum Durability {
 /// How a local store is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalOptions {
-    /// What becomes of symbolic links.
+    /// How symbolic links are treated.
     pub symlinks: Symlinks,
     /// When a write is acknowledged.
     pub durability: Durability,
     /// Whether values may be written. Only one server may open a root for writing.
     pub writable: bool,
-    /// How many file operations that may wait can be under way at once: 1 to [`MAX_CONCURRENCY`](super::MAX_CONCURRENCY).
+    /// The most concurrent file operations that may block: 1 to [`MAX_CONCURRENCY`](super::MAX_CONCURRENCY).
     pub concurrency: usize,
-    /// Whether a file that has the times it had is taken for unchanged. Writes through a memory map may not show in them:
-    /// without this, nothing is known of a file but what a read gives.
-    pub believes_times: bool,
+    /// Whether a file with unchanged times counts as unchanged. Writes through a memory map may not change them: without this,
+    /// no version is settled and every read goes to the file.
+    pub trusts_file_times: bool,
 }
 
 impl Default for LocalOptions {
@@ -55,9 +55,9 @@ impl Default for LocalOptions {
             durability: Durability::Fsync,
             writable: false,
             concurrency: 32,
-            believes_times: true,
+            trusts_file_times: true,
         }
     }
 }
 
-section!(LocalOptions { symlinks, durability, concurrency } skip { writable, believes_times });
+section!(LocalOptions { symlinks, durability, concurrency } skip { writable, trusts_file_times });

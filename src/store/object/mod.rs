@@ -1,8 +1,8 @@
 //! A store over one of `object_store`'s backends: S3, GCS, Azure, HTTP, memory.
 //!
-//! Zarr core 3.1, "Abstract store interface". The crate speaks the protocols; this room adds what it leaves
-//! open: versions compared on every answer, ranges and lengths checked, absence told from refusal, listings in
-//! order. What a backend cannot do is an error, never done some other way that looks alike.
+//! Zarr core 3.1, "Abstract store interface". The crate speaks the protocols; this module adds what it leaves open: it
+//! compares versions on every response, checks ranges and lengths, distinguishes absence from refusal, and orders
+//! listings. What a backend cannot do is an error, never emulated by something weaker.
 
 mod client;
 mod conditional;

@@ -34,16 +34,16 @@ pub struct ObjectOptions {
     /// Whether "403 Forbidden" means that a key does not exist, as it does in S3 buckets whose keys may be read
     /// but not listed. If credentials expire, such a store looks empty.
     pub missing_on_403: bool,
-    /// The longest value, in bytes, that is held in memory because the backend takes it only whole.
+    /// The longest value, in bytes, that is held in memory because the backend takes it only in one piece.
     pub held_bytes: u64,
-    /// After what time a conditional write is not made again.
+    /// No retry of a conditional write begins later than this after its first attempt.
     pub retry: Duration,
-    /// Whether the backend is known to heed conditions; if not, it is tried before the first conditional write. Web
-    /// servers always are.
+    /// Whether the backend is known to heed conditions; if not, it is probed before the first conditional write. Web servers
+    /// are always probed.
     pub known: bool,
 }
 
-/// How the key begins that conditions are tried with at a web server, which may be one of this kind and keep
+/// The prefix of the key that probes conditions at a web server. That server may be one of this kind, and reserve
 /// [`RESERVED`] for itself.
 const PROBE: &str = ".zarr-server-probe-";
 
@@ -54,21 +54,21 @@ pub struct ObjectBackend {
     pub(super) inner: Arc<dyn ObjectStore>,
     /// The same backend without retries, for conditional writes.
     pub(super) once: Arc<dyn ObjectStore>,
-    /// What stands before every key in the backend.
+    /// Precedes every key in the backend.
     pub(super) prefix: StorePrefix,
     pub(super) options: ObjectOptions,
-    /// Whether there is anything to make requests again with; `None` for always.
+    /// The budget for retries; `None` for no limit.
     pub(super) retries: Option<Arc<RetryBudget>>,
     pub(super) memory: Option<Arc<Memory>>,
-    /// Whether the backend heeds the conditions of writes, once that is known.
+    /// Whether the backend heeds the conditions of writes, once known.
     pub(super) heeds_conditions: Arc<OnceCell<bool>>,
-    /// What signs URLs, if the store does.
+    /// Signs URLs, if the store does.
     pub(super) signer: Option<Arc<dyn Signer>>,
-    /// What lists in pages, if the backend does.
+    /// Lists in pages, if the backend does.
     pub(super) pages: Option<Pages>,
 }
 
-/// The same clients as those of the store, as far as they list in pages.
+/// The clients of the store, as clients that list in pages.
 #[derive(Clone)]
 pub(super) struct Pages {
     inner: Arc<dyn PaginatedListStore>,
@@ -81,18 +81,17 @@ impl std::fmt::Debug for Pages {
     }
 }
 
-/// What values in memory need beyond what the backend does.
+/// State of a store in memory that its client does not have.
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Makes "check, then write" one step.
     writers: Mutex<()>,
-    /// Numbers start again with each store, so a random one tells the versions of two stores apart.
+    /// A random prefix of all versions: the client's numbers begin again with each store.
     epoch: String,
 }
 
 impl ObjectBackend {
-    /// A store over `inner`, whose keys all stand under `prefix` there. `once` is the same backend with its
-    /// retries off.
+    /// A store over `inner`, where all its keys are under `prefix`. `once` is the same backend without retries.
     #[must_use]
     pub fn new(
         kind: StoreKind,
@@ -117,28 +116,28 @@ impl ObjectBackend {
         }
     }
 
-    /// The same, whose requests are made again only as far as those that were answered pay for it.
+    /// The same store, with the retry budget of a connector.
     #[must_use]
     pub(in crate::store) fn with_retries_of(self, connector: &Connector) -> Self {
         Self { retries: Some(Arc::clone(connector.retries())), ..self }
     }
 
-    /// The backend, for what may be done twice.
+    /// The client for requests that may be repeated.
     pub(super) fn client(&self) -> &Arc<dyn ObjectStore> {
         if self.may_retry() { &self.inner } else { &self.once }
     }
 
-    /// The same, as far as it lists in pages.
+    /// The same client, if it lists in pages.
     pub(super) fn pages(&self) -> Option<&Arc<dyn PaginatedListStore>> {
         let pages = self.pages.as_ref()?;
         Some(if self.may_retry() { &pages.inner } else { &pages.once })
     }
 
     pub(super) fn may_retry(&self) -> bool {
-        self.retries.as_ref().is_none_or(|retries| retries.has_any())
+        self.retries.as_ref().is_none_or(|retries| retries.has_balance())
     }
 
-    /// The same store, which lists directories page by page: by the clients that [`Self::new`] was given.
+    /// The same store, listing directories page by page with the clients that [`Self::new`] was given.
     #[must_use]
     pub(in crate::store) fn with_pages(
         self,
@@ -148,7 +147,7 @@ impl ObjectBackend {
         Self { pages: Some(Pages { inner, once }), ..self }
     }
 
-    /// The same store, which signs URLs with this.
+    /// The same store, signing URLs with `signer`.
     #[must_use]
     pub fn with_signer(self, signer: Arc<dyn Signer>) -> Self {
         Self { signer: Some(signer), ..self }
@@ -180,31 +179,31 @@ impl ObjectBackend {
         }
     }
 
-    /// Where a key's value is in the backend. Never encoded: the backend's key is the key's own text.
+    /// The path of a key in the backend. Never encoded: the backend's key is the key's own text.
     pub(super) fn path(&self, key: &StoreKey) -> Result<Path, StoreError> {
-        self.place(key.as_str())
+        self.parse_path(key.as_str())
     }
 
     /// As [`Self::path`], for a prefix.
     pub(super) fn directory(&self, prefix: &StorePrefix) -> Result<Path, StoreError> {
-        self.place(prefix.as_str())
+        self.parse_path(prefix.as_str())
     }
 
-    pub(super) fn place(&self, text: &str) -> Result<Path, StoreError> {
+    pub(super) fn parse_path(&self, text: &str) -> Result<Path, StoreError> {
         let Ok(path) = Path::parse(format!("{}{text}", self.prefix)) else {
             return Err(StoreError::InvalidKey("the backend does not take such keys"));
         };
         Ok(path)
     }
 
-    /// The key of something in the backend; `None` if it is none of this store.
+    /// The key of a path in the backend; `None` if it does not belong to this store.
     pub(super) fn key(&self, path: &Path) -> Option<StoreKey> {
         let text = path.as_ref().strip_prefix(self.prefix.as_str())?;
         let is_probe = self.kind == StoreKind::Http && text.starts_with(PROBE);
         StoreKey::parse(text).ok().filter(|_| !is_probe && !self.is_reserved(text))
     }
 
-    /// Whether a key belongs to the store itself, at any depth: a mount may stand below another.
+    /// Whether a key belongs to the store itself, at any depth: one mount may lie below another.
     pub(super) fn is_reserved(&self, key: &str) -> bool {
         self.kind != StoreKind::Http && is_reserved(key)
     }
@@ -212,12 +211,12 @@ impl ObjectBackend {
     /// A key of the store itself.
     pub(super) fn probe_path(&self, name: &str) -> Result<Path, StoreError> {
         match self.kind {
-            StoreKind::Http => self.place(&format!("{PROBE}{name}")),
-            _ => self.place(&format!("{RESERVED}/{name}")),
+            StoreKind::Http => self.parse_path(&format!("{PROBE}{name}")),
+            _ => self.parse_path(&format!("{RESERVED}/{name}")),
         }
     }
 
-    /// What a backend says of a value.
+    /// Size, version and time of a value, from the backend's metadata.
     pub(super) fn info(&self, meta: &ObjectMeta) -> ValueInfo {
         let modified = Some(SystemTime::from(meta.last_modified)).filter(|time| *time != UNIX_EPOCH);
         let version = match meta.e_tag.as_deref().filter(|tag| !tag.is_empty()) {
@@ -247,7 +246,7 @@ impl ObjectBackend {
         version.is_strong().then(|| format!("\"{tag}\""))
     }
 
-    /// Keeps other writers out, where that is this process's business.
+    /// Excludes other writers of a store in memory.
     pub(super) async fn writers(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.memory {
             Some(memory) => Some(memory.writers.lock().await),
@@ -259,7 +258,7 @@ impl ObjectBackend {
         if self.options.writable { Ok(()) } else { Err(StoreError::ReadOnly) }
     }
 
-    /// Absence as the backend says it, or the failure.
+    /// `None` if the error means absence, or else the failure.
     pub(super) fn absence_or<T>(&self, error: object_store::Error) -> Result<Option<T>, StoreError> {
         match error {
             object_store::Error::NotFound { .. } => Ok(None),
@@ -336,7 +335,7 @@ impl Store for ObjectBackend {
         self.list_all_under(prefix, after)
     }
 
-    /// Asks for a key that most stores have; that it is not there is an answer, too.
+    /// Requests a key that most stores have; its absence is a valid response, too.
     async fn check(&self) -> Result<(), StoreError> {
         match StoreKey::parse("zarr.json") {
             Ok(key) => self.meta(&key).await.map(drop),
@@ -353,7 +352,7 @@ impl Shortcuts for ObjectBackend {
         }
     }
 
-    /// What is in this process's memory is looked at in no time.
+    /// Values in this process's memory are checked without I/O.
     fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         let look = || self.head(key).now_or_never()?.ok();
         self.memory.is_some() && look().is_some_and(|info| info.as_ref().map(|info| &info.version) == version)

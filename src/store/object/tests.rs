@@ -112,7 +112,7 @@ async fn bytes(store: &SharedStore, range: ByteRange) -> Result<Bytes, StoreErro
 }
 
 #[tokio::test]
-async fn ranges_are_asked_of_the_backend_and_its_answers_are_checked() {
+async fn requests_ranges_and_checks_the_responses() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         assert_eq!(bytes(&store, ByteRange::Whole).await.unwrap(), "0123456789");
@@ -129,7 +129,7 @@ async fn ranges_are_asked_of_the_backend_and_its_answers_are_checked() {
 }
 
 #[tokio::test]
-async fn a_web_server_without_ranges_is_read_whole_and_cut() {
+async fn a_web_server_without_ranges_is_read_completely_and_trimmed() {
     let server = Server::start(|_| ten_bytes("")).await;
     let store = server.http();
     for (range, expected) in [
@@ -159,7 +159,7 @@ async fn a_backend_that_ignores_conditions_does_not_mix_versions() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_off_is_an_error() {
+async fn rejects_a_truncated_body() {
     let server = Server::start(|_| {
         reply("200 OK", &format!("{MODIFIED}etag: \"v1\"\r\n"), "0123456789").replace("6789", "")
     });
@@ -207,7 +207,7 @@ async fn no_failure_of_a_backend_is_taken_for_absence() {
 }
 
 #[tokio::test]
-async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
+async fn not_found_is_absence_and_forbidden_only_if_configured() {
     let server = Server::start(|_| reply("404 Not Found", "", "")).await;
     for store in [server.s3(|_| ()), server.http()] {
         assert_eq!(store.head(&key("a")).await.unwrap(), None);
@@ -221,7 +221,7 @@ async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
 }
 
 #[tokio::test]
-async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_its_version_or_range() {
+async fn a_missing_key_is_absent_even_if_the_backend_rejects_its_version_or_range() {
     let server = Server::start(|head| {
         let status = if head.starts_with("head ") { "404 Not Found" } else { "412 Precondition Failed" };
         reply(status, "", "")
@@ -242,7 +242,7 @@ async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_it
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed() {
+async fn does_not_follow_redirects() {
     let elsewhere = Server::start(ten_bytes).await;
     let location = format!("location: {}/a\r\n", elsewhere.address);
     let server = Server::start(move |_| reply("302 Found", &location, "")).await;
@@ -267,7 +267,7 @@ async fn a_store_without_credentials_sends_none() {
 }
 
 #[tokio::test]
-async fn a_weak_version_is_never_written_over() {
+async fn rejects_a_write_over_a_weak_version() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         let weak = WriteCondition::IfVersion(Version::weak("v1"));
@@ -279,7 +279,7 @@ async fn a_weak_version_is_never_written_over() {
 }
 
 #[tokio::test]
-async fn gcs_and_azure_are_told_conditions_and_names_of_writes_in_their_own_words() {
+async fn gcs_and_azure_get_conditions_and_write_ids_in_their_own_headers() {
     for (url, put, erase, id) in [
         (
             "gs://bucket",
@@ -389,7 +389,7 @@ async fn a_bucket_is_listed_without_the_directories_that_tools_leave_behind() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
+async fn rejects_a_listing_that_breaks_off_or_is_refused() {
     let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
     let store = server.s3(|_| ());
     assert!(matches!(store.list_dir(&prefix("")).await.unwrap_err(), StoreError::Backend(_)));
@@ -401,7 +401,7 @@ async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_web_server_lists_if_it_knows_how_to() {
+async fn a_web_server_lists_if_it_supports_propfind() {
     for answer in [reply("405 Method Not Allowed", "", ""), reply("200 OK", "", "<html>hello</html>")] {
         let server = Server::start(move |_| answer.clone()).await;
         let store = server.http();

@@ -27,7 +27,7 @@ fn error(url: &str, options: &StoreOptions) -> String {
 }
 
 #[test]
-fn a_url_names_its_kind_of_store() {
+fn a_url_selects_its_kind_of_store() {
     let options = remote();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display();
@@ -45,7 +45,7 @@ fn a_url_names_its_kind_of_store() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn an_open_error_gives_the_reason() {
     let options = StoreOptions::default();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
@@ -102,7 +102,7 @@ fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_zip_file_is_decoded_where_urls_are_encoded() {
+async fn decodes_the_name_of_a_zip_file_only_in_encoded_urls() {
     let folder = tempfile::tempdir().unwrap();
     let empty = [b"PK\x05\x06".as_slice(), &[0; 18]].concat();
     std::fs::write(folder.path().join("a b.zip"), empty).unwrap();
@@ -120,7 +120,7 @@ async fn the_name_of_a_zip_file_is_decoded_where_urls_are_encoded() {
 }
 
 #[test]
-fn options_never_show_their_secrets_and_refuse_what_they_do_not_know() {
+fn options_never_show_their_secrets_and_reject_unknown_keys() {
     let json =
         r#"{"region": "r", "access_key_id": "id", "secret_access_key": "hunter2", "sas_token": "hunter2"}"#;
     let options: StoreOptions = serde_json::from_str(json).unwrap();
@@ -133,7 +133,7 @@ fn options_never_show_their_secrets_and_refuse_what_they_do_not_know() {
 }
 
 #[test]
-fn stores_of_one_root_in_one_server_share_it_until_the_last_of_them_is_closed() {
+fn stores_of_one_root_share_its_lock_until_the_last_is_closed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };
@@ -153,7 +153,7 @@ fn stores_of_one_root_in_one_server_share_it_until_the_last_of_them_is_closed() 
 }
 
 #[test]
-fn a_second_server_that_writes_to_a_root_is_refused_in_clear_words() {
+fn rejects_a_second_server_that_writes_to_a_root() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };

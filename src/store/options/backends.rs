@@ -24,7 +24,7 @@ pub struct RemoteOptions {
     pub tries: usize,
     /// No retry begins later than this after the first attempt, in milliseconds.
     pub retry_ms: u64,
-    /// The retry budget: the most retries for each hundred requests that succeed (100: no limit).
+    /// The retry budget: the most retries for each hundred answered requests (100: no limit).
     pub retry_percent: u8,
     /// The most concurrent requests (at least 1).
     pub requests: usize,

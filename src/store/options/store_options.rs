@@ -24,8 +24,8 @@ pub struct StoreOptions {
     /// Whether URLs are signed for callers. A right of the mount: not read from the table.
     pub signs_urls: bool,
     /// Whether a file with unchanged times counts as unchanged. A promise of the mount: not read from the table.
-    pub believes_times: bool,
-    /// Directories, and zip files in them. Its `writable` and `believes_times` are those of the mount.
+    pub trusts_file_times: bool,
+    /// Directories, and zip files in them. Its `writable` and `trusts_file_times` are those of the mount.
     pub local: LocalOptions,
     /// All remote backends.
     pub remote: RemoteOptions,
@@ -47,7 +47,7 @@ impl Default for StoreOptions {
         Self {
             writable: local.writable,
             signs_urls: false,
-            believes_times: local.believes_times,
+            trusts_file_times: local.trusts_file_times,
             local,
             remote: RemoteOptions::default(),
             bucket: BucketOptions::default(),
@@ -62,8 +62,8 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// The options of a local store, with the rights of the mount.
     pub(in crate::store) fn to_local(&self) -> LocalOptions {
-        let (writable, believes_times) = (self.writable, self.believes_times);
-        LocalOptions { writable, believes_times, ..self.local.clone() }
+        let (writable, trusts_file_times) = (self.writable, self.trusts_file_times);
+        LocalOptions { writable, trusts_file_times, ..self.local.clone() }
     }
 }
 

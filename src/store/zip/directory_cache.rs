@@ -9,11 +9,11 @@ use crate::store::{StoreError, Version};
 
 pub(super) type Outcome = Result<Arc<Directory>, ZipError>;
 
-/// What is known of the last version of the file that was looked at.
+/// The directory of the last version of the file that was checked, or why it has none.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryCache {
     last: Mutex<Option<(Version, Outcome)>>,
-    /// Held by whoever reads the directory: the last failure that says nothing of the file.
+    /// Held while the directory is read. Holds the last failure that is not a property of the file.
     pub(super) loading: tokio::sync::Mutex<Option<StoreError>>,
     /// How many such failures there were.
     pub(super) failures: AtomicU64,
@@ -24,13 +24,13 @@ impl DirectoryCache {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What came of this version.
-    pub(super) fn of(&self, version: &Version) -> Option<Outcome> {
+    /// The cached outcome for this version.
+    pub(super) fn outcome_for(&self, version: &Version) -> Option<Outcome> {
         self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
     }
 
-    /// A file that may still change unseen is not remembered.
-    pub(super) fn set(&self, known: Option<(Version, Outcome)>) {
+    /// Replaces the outcome. An unsettled version is not cached: the file may still change unnoticed.
+    pub(super) fn replace(&self, known: Option<(Version, Outcome)>) {
         let known = known.filter(|(version, _)| version.is_settled());
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }

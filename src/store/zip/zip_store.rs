@@ -15,10 +15,10 @@ use crate::store::{
     Value, ValueInfo, Version,
 };
 
-/// How often a read begins again because the file changed meanwhile.
+/// The most attempts of a read, if the file changes meanwhile.
 pub(super) const TRIES: usize = 3;
 
-/// A read-only store over a zip file. Clones share what is remembered of it.
+/// A read-only store over a zip file. Clones share its cached directory.
 #[derive(Clone, Debug)]
 pub struct ZipStore {
     pub(super) inner: SharedStore,
@@ -26,15 +26,15 @@ pub struct ZipStore {
     pub(super) file: StoreKey,
     pub(super) cpu: ComputePool,
     pub(super) budget: ZipBudget,
-    pub(super) remembered: Arc<DirectoryCache>,
+    pub(super) cache: Arc<DirectoryCache>,
 }
 
 impl ZipStore {
-    /// A store over the zip file that is the value of `file` in `inner`, whose directory is held within a budget. Nothing is
-    /// read yet.
+    /// A store over the zip file that is the value of `file` in `inner`. Its directory is held within a budget, and read by the
+    /// first request.
     #[must_use]
     pub fn new(inner: SharedStore, file: StoreKey, cpu: ComputePool, budget: ZipBudget) -> Self {
-        Self { inner, file, cpu, budget, remembered: Arc::default() }
+        Self { inner, file, cpu, budget, cache: Arc::default() }
     }
 }
 
@@ -49,11 +49,11 @@ impl Store for ZipStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        let directory = self.current().await?;
+        let directory = self.current_directory().await?;
         let Some(entry) = directory.find(key) else {
             return Ok(None);
         };
-        entry.kept()?;
+        entry.storage()?;
         Ok(Some(directory.info(&entry)))
     }
 
@@ -63,22 +63,22 @@ impl Store for ZipStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        if let Some(directory) = self.remembered()
+        if let Some(directory) = self.cached_directory()
             && let Some(outcome) = self.read_if_current(&directory, key, range, if_match).await
         {
             return outcome.map(Some);
         }
         for _ in 0..TRIES {
-            let directory = self.current().await?;
+            let directory = self.current_directory().await?;
             let Some(entry) = directory.find(key) else {
                 return Ok(None);
             };
-            if if_match.is_some_and(|version| !version.holds_for(&directory.info(&entry).version)) {
+            if if_match.is_some_and(|version| !version.matches(&directory.info(&entry).version)) {
                 return Err(StoreError::VersionChanged);
             }
             match self.read(&directory, &entry, range).await {
                 Err(StoreError::VersionChanged) => {}
-                outcome => return outcome.map(|value| Some(value.at(if_match))),
+                outcome => return outcome.map(|value| Some(value.with_requested_version(if_match))),
             }
         }
         Err(StoreError::VersionChanged)
@@ -87,7 +87,7 @@ impl Store for ZipStore {
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         let (store, prefix, after) = (self.clone(), prefix.clone(), after.to_owned());
         let entries = async move {
-            let directory = store.current().await?;
+            let directory = store.current_directory().await?;
             let mut next = directory.begin(&prefix, &after);
             let entries = std::iter::from_fn(move || directory.next_under(&prefix, &mut next));
             let entries = entries.filter(move |entry| entry.text() > after.as_str());
@@ -103,7 +103,7 @@ impl Store for ZipStore {
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         let (store, prefix, after) = (self.clone(), prefix.clone(), after.cloned());
         let entries = async move {
-            let directory = store.current().await?;
+            let directory = store.current_directory().await?;
             let first = directory.begin(&prefix, after.as_ref().map(StoreKey::as_str).unwrap_or_default());
             let entries = (first..).map_while(move |at| directory.listed(at, &prefix));
             Ok::<_, StoreError>(in_steps(entries))
@@ -111,9 +111,9 @@ impl Store for ZipStore {
         once(entries).try_flatten().boxed()
     }
 
-    /// Looks for the file, and reads its directory if that has not been done.
+    /// Requests the file's version, and reads its directory unless it is cached.
     async fn check(&self) -> Result<(), StoreError> {
-        self.current().await.map(drop)
+        self.current_directory().await.map(drop)
     }
 }
 
@@ -125,14 +125,14 @@ impl Shortcuts for ZipStore {
     fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         let is_current =
             |directory: &Directory| self.inner.validate_cached(&self.file, Some(&directory.file.version));
-        let Some(directory) = self.remembered().filter(|directory| is_current(directory)) else {
+        let Some(directory) = self.cached_directory().filter(|directory| is_current(directory)) else {
             return false;
         };
         directory.find(key).map(|entry| directory.info(&entry).version).as_ref() == version
     }
 }
 
-/// Entries that are at hand. Others have their turn between them: to find one takes time, and there may be many.
+/// Entries in memory as a stream that yields to other tasks: finding an entry takes time, and there may be many.
 fn in_steps<T>(entries: impl Iterator<Item = T>) -> impl Stream<Item = Result<T, StoreError>> {
     iter(entries).then(|entry| async {
         tokio::task::consume_budget().await;

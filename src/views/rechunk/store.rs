@@ -247,7 +247,7 @@ impl RechunkStore {
             let bytes = opened.located.document_bytes();
             let make = move || {
                 let text = text_of(&opened.node, rechunked.as_ref(), &name)?;
-                let version = Version::of_text(text.as_bytes());
+                let version = Version::from_text(text.as_bytes());
                 Some((text.into(), version))
             };
             Ok(cpu.run_document(bytes, make).await?)
@@ -258,7 +258,7 @@ impl RechunkStore {
 
     /// What something takes of the request's room: nothing yet.
     pub(super) fn lot(&self) -> Reservation {
-        Reservation::of(self.room.as_ref())
+        Reservation::new(self.room.as_ref())
     }
 
     fn room(&self) -> Arc<dyn MemoryBudget> {

@@ -47,7 +47,7 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
         timeout(PATIENCE, back).await.expect("it is tried again");
         assert_eq!(store.backend().unwrap().circuit, CircuitState::Closed);
     }
-    assert!(store.backend().unwrap().times_opened >= 3);
+    assert!(store.backend().unwrap().opened_total >= 3);
 }
 
 #[tokio::test]
@@ -84,8 +84,8 @@ async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
     }
     assert_eq!(s3.heal(), 50);
     let state = store.backend().unwrap();
-    assert_eq!((state.circuit, state.times_opened), (CircuitState::Closed, 0));
-    assert_eq!((state.under_way, state.waiting, state.limit), (0, 0, 64));
+    assert_eq!((state.circuit, state.opened_total), (CircuitState::Closed, 0));
+    assert_eq!((state.in_flight, state.waiting, state.limit), (0, 0, 64));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,5 +128,5 @@ async fn a_backend_that_hangs_is_nothing_to_those_beside_it() {
     assert!(hung.requests(Kind::Get) <= 4, "no more than have their turn");
     assert!(statuses.iter().all(|status| matches!(status, 503 | 504)), "{statuses:?}");
     let state = store.backend().unwrap();
-    assert_eq!((state.under_way, state.waiting), (0, 0));
+    assert_eq!((state.in_flight, state.waiting), (0, 0));
 }

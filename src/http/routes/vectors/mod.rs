@@ -249,7 +249,7 @@ impl VectorRequest<'_> {
                 let most = self.state.options().whole_bytes;
                 let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
                 let text = text.map_err(problem_of)?;
-                let version = Version::of_text(&text);
+                let version = Version::from_text(&text);
                 Ok(text_answer(self.headers, [text.into()], version))
             }
             Subresource::Links => self.json(links::of_box(&self.level().await?, &self.params).await),

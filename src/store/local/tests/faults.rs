@@ -21,7 +21,7 @@ fn open(directory: &TempDir, durability: Durability) -> LocalStore {
 impl LocalStore {
     fn script(&self, script: impl FnMut(Step) -> Result<(), Errno> + Send + 'static) {
         let script: Script = Box::new(script);
-        *self.area.disk.script.lock().unwrap() = Some(script);
+        *self.shared.disk.script.lock().unwrap() = Some(script);
     }
 
     /// From now on every step of this kind fails. Says how often one did.
@@ -39,7 +39,7 @@ impl LocalStore {
     }
 
     fn heal(&self) {
-        *self.area.disk.script.lock().unwrap() = None;
+        *self.shared.disk.script.lock().unwrap() = None;
     }
 }
 
@@ -88,7 +88,7 @@ fn is_seen(step: Step) -> bool {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_leaves_the_old_value_and_nothing_else() {
+async fn a_failed_step_leaves_the_old_value_and_nothing_else() {
     let steps = [
         Step::Create,
         Step::Write,

@@ -22,7 +22,7 @@ fn served() -> Option<(TempDir, LocalStore)> {
     fs::create_dir_all(directory.path().join("b")).unwrap();
     fs::hard_link(directory.path().join("a/c/1/0"), directory.path().join("b/name")).unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    store.reads_now().then_some((directory, store))
+    store.reads_nonblocking().then_some((directory, store))
 }
 
 async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
@@ -32,7 +32,7 @@ async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
 const KEYS: [&str; 3] = ["a/c/0/0", "a/c/1/0", "a/zarr.json"];
 
 #[tokio::test]
-async fn every_change_of_a_watched_key_ends_the_quiet() {
+async fn every_change_of_a_watched_key_is_reported() {
     let open = |root: &Path| OpenOptions::new().write(true).open(root.join("a/c/1/0")).unwrap();
     let changes: [Change<'_>; 18] = [
         ("written in place", &|root| fs::write(root.join("a/c/1/0"), "new").unwrap()),
@@ -88,7 +88,7 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
 }
 
 #[tokio::test]
-async fn a_writer_that_began_before_is_told_of_too() {
+async fn a_write_that_began_before_the_watch_is_reported() {
     let Some((directory, store)) = served() else { return };
     let path = directory.path().join("b/late");
     let file = File::create(&path).unwrap();
@@ -99,7 +99,7 @@ async fn a_writer_that_began_before_is_told_of_too() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own() {
+async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
     let quiet = watch(&store, &KEYS).await.unwrap();
@@ -120,7 +120,7 @@ async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own(
 }
 
 #[tokio::test]
-async fn what_would_not_be_told_is_not_watched() {
+async fn files_without_notifications_are_not_watched() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
     symlink("a", root.join("link")).unwrap();
@@ -135,7 +135,7 @@ async fn what_would_not_be_told_is_not_watched() {
 }
 
 #[tokio::test]
-async fn files_that_come_and_go_leave_room_to_watch_others() {
+async fn removed_files_free_their_watches() {
     let Some((directory, store)) = served() else { return };
     for round in 0..40 {
         let names: Vec<String> = (0..500).map(|name| format!("a/c/1/{name}")).collect();

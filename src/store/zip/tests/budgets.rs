@@ -37,7 +37,7 @@ async fn pieces(store: &impl Store, name: &str, range: ByteRange) -> (Vec<Bytes>
 }
 
 #[tokio::test]
-async fn a_deflated_entry_comes_in_pieces_however_long_it_is() {
+async fn a_deflated_entry_of_any_length_streams_in_pieces() {
     let all = numbers(3 * MIB + 17);
     let store = over(Zip::of([compressed("long", &all), stored("after", "x")]).bytes()).await;
     for (range, expected) in [
@@ -56,7 +56,7 @@ async fn a_deflated_entry_comes_in_pieces_however_long_it_is() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_not_what_its_entry_says_never_looks_whole() {
+async fn a_value_that_contradicts_its_entry_never_looks_complete() {
     let all = numbers(MIB);
     let whole = compressed("a", &all);
     let (size, crc) = (whole.size, whole.crc ^ 1);
@@ -86,7 +86,7 @@ async fn a_value_that_is_not_what_its_entry_says_never_looks_whole() {
 }
 
 #[tokio::test]
-async fn an_entry_too_short_for_what_it_says_is_refused_before_it_is_decoded() {
+async fn rejects_an_entry_shorter_than_its_size_before_decoding_it() {
     let entry = Entry { size: 64 << 20, ..compressed("a", &[0; 1000]) };
     let store = over(Zip::of([entry]).bytes()).await;
     let outcome = store.get(&key("a"), ByteRange::Whole, None).await;
@@ -94,7 +94,7 @@ async fn an_entry_too_short_for_what_it_says_is_refused_before_it_is_decoded() {
 }
 
 #[tokio::test]
-async fn what_is_decoded_of_an_entry_that_nobody_takes_is_a_piece() {
+async fn an_unread_entry_decodes_one_piece() {
     let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
     assert!(matches!(value.body, ValueBody::Stream(_)), "not held whole");
@@ -102,7 +102,7 @@ async fn what_is_decoded_of_an_entry_that_nobody_takes_is_a_piece() {
 }
 
 #[tokio::test]
-async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
+async fn rejects_a_directory_over_budget_and_keeps_the_others() {
     // Records of 46 bytes and a name of one, and twelve bytes for each.
     let budget = ZipBudget::new(3 * 59);
     let file = |names: &[&str]| Zip::of(names.iter().map(|name| stored(name, name))).bytes();
@@ -128,7 +128,7 @@ async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
 }
 
 #[tokio::test]
-async fn a_directory_larger_than_all_there_is_is_looked_at_once() {
+async fn a_directory_larger_than_the_budget_is_requested_once() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("a", "one")]).bytes()).await;
     let store = below.zip_within(&ZipBudget::new(58));
@@ -143,7 +143,7 @@ async fn a_directory_larger_than_all_there_is_is_looked_at_once() {
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_read_fails_once_for_all_who_wait_for_it() {
+async fn a_failed_directory_read_fails_for_all_its_waiters() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("a", "one")]).bytes()).await;
     let store = below.zip();

@@ -7,7 +7,7 @@ use crate::store::tests::{body, directories_go_on_after_any_text, key, keys, pre
 use crate::store::{ByteRange, DirListing, Store, StoreError, StoreKind, WriteCondition};
 
 #[tokio::test]
-async fn ranges_of_an_entry_are_exact_however_it_is_kept() {
+async fn ranges_of_stored_and_deflated_entries_are_exact() {
     let numbers = |count: u32| (0..count).map(|at| u8::try_from(at % 251).unwrap()).collect::<Vec<_>>();
     let (small, large) = (numbers(1000), numbers(200_000));
     let entries = [
@@ -54,7 +54,7 @@ async fn ranges_of_an_entry_are_exact_however_it_is_kept() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_large_stored_entry_is_all_that_is_read_of_it() {
+async fn a_range_of_a_large_stored_entry_reads_only_that_range() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("large", vec![7; 1 << 20])]).bytes()).await;
     let store = below.zip();
@@ -103,7 +103,7 @@ async fn listings_are_complete_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_stands_before_behind_and_between_does_no_harm() {
+async fn bytes_before_after_and_between_entries_do_no_harm() {
     let entries = || {
         let padded =
             crate::store::zip::tests::Entry { local_extra: 300, ..stored("padded", "after an extra field") };
