@@ -1,10 +1,9 @@
 //! [`Capabilities`]: what a backend is good at, for callers that choose between two correct ways to read.
 
-/// What a backend is good at. Callers ask for these instead of for its kind.
+/// What a backend is good at. Callers check these, not its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether a read is so cheap that reading a part of a value now and another part later costs no more than one read
-    /// of the whole.
+    /// Whether a request is so cheap that several reads of parts of a value cost no more than one read of the complete value.
     pub near: bool,
     /// Whether values are in this process's memory, so that a cache of them saves nothing.
     pub in_memory: bool,

@@ -101,7 +101,7 @@ pub enum StoreError {
     #[error("another server has the directory open for writing")]
     RootInUse(#[source] Shared),
     /// The backend is full.
-    #[error("the backend has no room left")]
+    #[error("the storage of the backend is full")]
     StorageFull(#[source] Shared),
     /// The backend is too busy.
     #[error("the backend is too busy")]

@@ -173,7 +173,7 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
 
 /// What makes a store fast: cheaper ways to answers that the verbs of [`Store`] give too, and facts about the backend.
 ///
-/// Each method has a default that is correct for every store: it asks [`Shortcuts::inner`], and without one reports that
+/// Each method has a default that is correct for every store: it delegates to [`Shortcuts::inner`], and without one reports that
 /// there is no shortcut.
 #[async_trait]
 pub trait Shortcuts {
@@ -208,7 +208,7 @@ pub trait Shortcuts {
         self.inner().is_some_and(|inner| inner.validate_cached(key, version))
     }
 
-    /// Begins to watch for changes that could give any of these keys another value; ask with
+    /// Begins to watch for changes that could give any of these keys another value; check with
     /// [`Shortcuts::unchanged_since`]. Earlier changes are not reported, so check the keys once more after this. `None` if
     /// the store cannot watch them.
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {

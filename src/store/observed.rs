@@ -321,8 +321,8 @@ mod tests {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let inner =
             open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
-        let told = Arc::new(Recorder::default());
-        let store = observed("m", inner, Arc::clone(&told) as Arc<dyn Observer>);
+        let reports = Arc::new(Recorder::default());
+        let store = observed("m", inner, Arc::clone(&reports) as Arc<dyn Observer>);
         let key = StoreKey::parse("a/b").unwrap();
         let body = || ValueBody::Bytes("four".into()).into_stream().boxed();
         assert!(store.head(&key).await.unwrap().is_none());
@@ -335,7 +335,7 @@ mod tests {
         drop(store.head(&key));
         assert!(store.erase(&key, WriteCondition::Always).await.unwrap());
         assert_eq!(
-            *told.0.lock().unwrap(),
+            *reports.0.lock().unwrap(),
             [
                 (Verb::Head, Outcome::Absent, 0),
                 (Verb::Set, Outcome::Done, 0),

@@ -418,7 +418,7 @@ mod tests {
         PartialWrite { key: key("a"), parts, result_bytes: None, limit_bytes: 1 << 20 }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it stands in for a condition")]
+    #[expect(clippy::unnecessary_wraps, reason = "it replaces a condition")]
     fn always(_: Option<&ValueInfo>) -> Result<(), StoreError> {
         Ok(())
     }
@@ -516,7 +516,7 @@ mod tests {
         let store = memory();
         put(&*store, "a", b"0123456789").await;
         put(&*store, "b", b"").await;
-        let asked = [
+        let ranges = [
             (key("a"), ByteRange::Suffix(3)),
             (key("none"), ByteRange::Whole),
             (key("b"), ByteRange::Whole),
@@ -524,10 +524,10 @@ mod tests {
             (key("a"), ByteRange::From(8)),
             (key("a"), ByteRange::Whole),
         ];
-        let values = get_partial_values(&*store, &asked, 17).await.unwrap();
+        let values = get_partial_values(&*store, &ranges, 17).await.unwrap();
         let expected = [Some("789"), None, Some(""), Some("23"), Some("89"), Some("0123456789")];
         assert_eq!(values, expected.map(|text| text.map(|text| Bytes::from_static(text.as_bytes()))));
-        let failure = get_partial_values(&*store, &asked, 16).await.unwrap_err();
+        let failure = get_partial_values(&*store, &ranges, 16).await.unwrap_err();
         assert!(matches!(failure.error, StoreError::PartsTooLarge { limit: 16 }), "{failure:?}");
         let outside = [(key("a"), ByteRange::Whole), (key("b"), ByteRange::From(0))];
         let failure = get_partial_values(&*store, &outside, 100).await.unwrap_err();
@@ -537,17 +537,17 @@ mod tests {
 
     #[tokio::test]
     async fn ranges_of_one_value_are_of_one_version() {
-        let asked = [(key("a"), ByteRange::Bounded(0, 9)), (key("a"), ByteRange::Bounded(0, 100))];
+        let ranges = [(key("a"), ByteRange::Bounded(0, 9)), (key("a"), ByteRange::Bounded(0, 100))];
         for (times, weak) in [(2, false), (2, true), (3, false)] {
             let store = FlakyStore { weak, ..FlakyStore::new(times) };
             put(&*store.inner, "a", b"unmeddled").await;
-            let values = get_partial_values(&store, &asked, 100).await.unwrap();
-            let [Some(head), Some(whole)] = &*values else { panic!("{values:?}") };
-            assert!(whole.starts_with(head), "{head:?} {whole:?}");
+            let values = get_partial_values(&store, &ranges, 100).await.unwrap();
+            let [Some(head), Some(complete)] = &*values else { panic!("{values:?}") };
+            assert!(complete.starts_with(head), "{head:?} {complete:?}");
         }
         let store = FlakyStore::new(100);
         put(&*store.inner, "a", b"unmeddled").await;
-        let failure = get_partial_values(&store, &asked, 100).await.unwrap_err();
+        let failure = get_partial_values(&store, &ranges, 100).await.unwrap_err();
         assert!(matches!(failure.error, StoreError::VersionChanged), "{failure:?}");
     }
 

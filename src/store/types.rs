@@ -213,7 +213,7 @@ pub enum ByteRange {
     Bounded(u64, u64),
     /// From this offset, in bytes, to the end.
     From(u64),
-    /// The last bytes; more than there are means the whole value.
+    /// The last bytes; more than there are means the complete value.
     Suffix(u64),
 }
 
@@ -256,7 +256,7 @@ pub enum ValueBody {
 /// A value, or a part of one.
 #[derive(Debug)]
 pub struct Value {
-    /// The whole value's size and version.
+    /// Size of the complete value and version.
     pub info: ValueInfo,
     /// Which of its bytes the body holds.
     pub range: Range<u64>,

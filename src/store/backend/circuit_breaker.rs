@@ -179,35 +179,35 @@ impl Drop for Attempt<'_> {
 mod tests {
     use super::*;
 
-    fn ask(breaker: &CircuitBreaker, has_failed: bool) -> bool {
+    fn attempt(breaker: &CircuitBreaker, has_failed: bool) -> bool {
         breaker.check().is_ok() && breaker.begin().map(|attempt| attempt.end(has_failed)).is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn opens_after_repeated_failures_and_then_admits_one_probe() {
         let breaker = CircuitBreaker::new(10);
-        assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10);
+        assert_eq!((0..50).filter(|_| attempt(&breaker, true)).count(), 10);
         assert_eq!(breaker.circuit(), CircuitState::Open);
         tokio::time::advance(COOLDOWN).await;
         let probe = breaker.begin().unwrap();
         assert_eq!(breaker.circuit(), CircuitState::Probing);
         assert!(breaker.check().is_err() && breaker.begin().is_err(), "one is enough");
         probe.end(true);
-        assert!(!ask(&breaker, false), "for another moment");
+        assert!(!attempt(&breaker, false), "for another cooldown");
         tokio::time::advance(COOLDOWN).await;
-        assert!(ask(&breaker, false));
+        assert!(attempt(&breaker, false));
         assert_eq!((breaker.circuit(), breaker.opened_total()), (CircuitState::Closed, 2));
-        assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10, "what was is forgotten");
+        assert_eq!((0..50).filter(|_| attempt(&breaker, true)).count(), 10, "a success resets the failures");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_dropped_probe_is_followed_by_another() {
         let breaker = CircuitBreaker::new(1);
-        assert!(ask(&breaker, true));
+        assert!(attempt(&breaker, true));
         tokio::time::advance(COOLDOWN).await;
         drop(breaker.begin().unwrap());
         assert_eq!(breaker.circuit(), CircuitState::Open);
-        assert!(ask(&breaker, false));
+        assert!(attempt(&breaker, false));
         assert_eq!(breaker.circuit(), CircuitState::Closed);
     }
 
@@ -215,14 +215,14 @@ mod tests {
     async fn rare_or_old_failures_do_not_open_the_circuit() {
         let breaker = CircuitBreaker::new(10);
         for number in 0..10_000 {
-            assert!(ask(&breaker, number % 100 == 0), "one in a hundred");
+            assert!(attempt(&breaker, number % 100 == 0), "one in a hundred");
         }
         let breaker = CircuitBreaker::new(10);
         for _ in 0..100 {
-            assert!(ask(&breaker, true), "one in more than a second");
+            assert!(attempt(&breaker, true), "one in more than a second");
             tokio::time::advance(Duration::from_millis(1200)).await;
         }
         let breaker = CircuitBreaker::new(0);
-        assert!((0..100).all(|_| ask(&breaker, true)), "none is too many");
+        assert!((0..100).all(|_| attempt(&breaker, true)), "none is too many");
     }
 }

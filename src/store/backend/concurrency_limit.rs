@@ -125,14 +125,14 @@ mod tests {
     async fn the_limit_holds_and_every_request_gets_a_permit() {
         let limiter = ConcurrencyLimit::new(4, 60 * SECOND);
         let most = AtomicUsize::new(0);
-        let question = || async {
+        let request = || async {
             let permit = limiter.acquire().await.unwrap();
             most.fetch_max(limiter.in_flight(), Ordering::Relaxed);
             tokio::time::sleep(SECOND).await;
             drop(permit);
         };
         let began = Instant::now();
-        join_all((0..40).map(|_| question())).await;
+        join_all((0..40).map(|_| request())).await;
         assert_eq!(began.elapsed(), 10 * SECOND);
         assert_eq!(most.into_inner(), 4);
         assert_eq!((limiter.in_flight(), limiter.waiting()), (0, 0));
@@ -169,7 +169,7 @@ mod tests {
         assert!(limiter.acquire().await.is_err());
         assert_eq!(began.elapsed(), STALL_AFTER, "that nothing ends is noticed");
         assert!(join_all((0..100).map(|_| limiter.acquire())).await.iter().all(Result::is_err));
-        assert_eq!(began.elapsed(), STALL_AFTER, "and from then on, nobody waits");
+        assert_eq!(began.elapsed(), STALL_AFTER, "and from then on, no request waits");
         drop(held);
         assert!(limiter.acquire().await.is_ok());
     }

@@ -84,7 +84,7 @@ impl LocalRootState {
                 _ => Ok(false),
             },
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(os("look at a value's name", errno)),
+            Err(errno) => Err(os("stat a value's name", errno)),
         }
     }
 }

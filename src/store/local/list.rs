@@ -96,7 +96,7 @@ struct Frame {
     stat: Stat,
     names: Names,
     /// How many names the last pass was to keep.
-    kept: usize,
+    limit: usize,
 }
 
 impl Walk {
@@ -178,7 +178,7 @@ impl Walk {
         let Some(directory) = root.open_directory(prefix.as_str())? else {
             return Ok(());
         };
-        let stat = fstat(&directory).map_err(|errno| os("look at a directory", errno))?;
+        let stat = fstat(&directory).map_err(|errno| os("stat a directory", errno))?;
         let is_same = |above: &Stat| (above.st_dev, above.st_ino) == (stat.st_dev, stat.st_ino);
         if self.frames.iter().any(|above| is_same(&above.stat)) {
             return Ok(());
@@ -186,14 +186,15 @@ impl Walk {
         // Entries come after the name with which `after` continues here, or are below that name.
         let rest = self.after.strip_prefix(prefix.as_str()).unwrap_or_default();
         let after = rest.split('/').next().unwrap_or_default();
-        let names = first_names(root, &directory, &prefix, self.below, after, FIRST_NAMES, self.room())?;
-        self.frames.push(Frame { prefix, stat, names, kept: FIRST_NAMES });
+        let names =
+            first_names(root, &directory, &prefix, self.below, after, FIRST_NAMES, self.free_bytes())?;
+        self.frames.push(Frame { prefix, stat, names, limit: FIRST_NAMES });
         Ok(())
     }
 
     /// Reads more names of the current directory, or leaves it.
     fn read_more(&mut self, root: &Root) -> Result<(), StoreError> {
-        let Some(Frame { prefix, stat, names, kept }) = self.frames.pop() else {
+        let Some(Frame { prefix, stat, names, limit }) = self.frames.pop() else {
             return Ok(());
         };
         let Some(after) = names.last().filter(|_| !names.is_complete()).map(str::to_owned) else {
@@ -204,14 +205,14 @@ impl Walk {
         let Some(directory) = root.open_directory(prefix.as_str())? else {
             return Ok(());
         };
-        let kept = kept.saturating_mul(MORE_NAMES);
-        let names = first_names(root, &directory, &prefix, self.below, &after, kept, self.room())?;
-        self.frames.push(Frame { prefix, stat, names, kept });
+        let limit = limit.saturating_mul(MORE_NAMES);
+        let names = first_names(root, &directory, &prefix, self.below, &after, limit, self.free_bytes())?;
+        self.frames.push(Frame { prefix, stat, names, limit });
         Ok(())
     }
 
     /// Bytes of names that one more directory may hold. Leaves some for directories below it.
-    fn room(&self) -> usize {
+    fn free_bytes(&self) -> usize {
         let free = NAMES_BYTES.saturating_sub(self.held_bytes());
         match self.below {
             Below::Directly => free,
@@ -261,18 +262,18 @@ pub(super) fn sample_prefixes(
     let Some(directory) = root.open_directory(prefix.as_str())? else {
         return Ok(Vec::new());
     };
-    let (mut found, mut looks) = (Vec::new(), 0);
+    let (mut found, mut stats) = (Vec::new(), 0);
     for entry in Dir::read_from(&directory).map_err(|errno| os("read a directory", errno))?.take(entries) {
         let entry = entry.map_err(|errno| os("read a directory", errno))?;
         let kind = entry.file_type();
         if matches!(kind, FileType::Symlink | FileType::Unknown) {
-            looks += 1;
+            stats += 1;
         } else if kind != FileType::Directory {
             continue;
         }
         let Ok(name) = entry.file_name().to_str() else { continue };
         let Ok(key) = prefix.key(name) else { continue };
-        if looks <= MAX_STATS
+        if stats <= MAX_STATS
             && kind_of(root, &directory, name, &key, Below::Directly, kind)? == Some(FileType::Directory)
         {
             found.push(key.as_prefix());
@@ -297,7 +298,7 @@ fn kind_of(
         kind = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => FileType::from_raw_mode(stat.st_mode),
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(os("look at an entry of a directory", errno)),
+            Err(errno) => return Err(os("stat an entry of a directory", errno)),
         };
     }
     if kind != FileType::Symlink {
@@ -335,7 +336,7 @@ fn stat_entry(
             }
         }
         Ok(_) | Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(os("look at an entry of a directory", errno)),
+        Err(errno) => Err(os("stat an entry of a directory", errno)),
     }
 }
 

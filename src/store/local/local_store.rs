@@ -43,7 +43,7 @@ impl LocalStore {
     }
 
     /// Opens an existing directory as a store. For writing, this takes the lock of the root and removes the staging files of
-    /// writers that died. Blocks for a few file operations; if the last server was killed, until the whole file system is
+    /// writers that died. Blocks for a few file operations; if the last server was killed, until the complete file system is
     /// on the disk.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl LocalStore {
         Ok(Self { shared: Arc::new(shared), blocking: Blocking::new(options.concurrency) })
     }
 
-    async fn look(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+    async fn head_once(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         if let Ok(found) = read::try_head(&self.shared.root, key) {
             return Ok(found);
         }
@@ -70,7 +70,7 @@ impl LocalStore {
         self.blocking.run(move || read::head(&shared.root, &key)).await
     }
 
-    async fn start(
+    async fn start_read(
         &self,
         key: &StoreKey,
         range: ByteRange,
@@ -110,10 +110,10 @@ impl Store for LocalStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        let found = self.look(key).await?;
+        let found = self.head_once(key).await?;
         let Some(wait) = self.settles_in(found.as_ref()) else { return Ok(found) };
         tokio::time::sleep(wait).await;
-        self.look(key).await
+        self.head_once(key).await
     }
 
     async fn get(
@@ -122,13 +122,13 @@ impl Store for LocalStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let mut started = self.start(key, range, if_match).await?;
+        let mut started = self.start_read(key, range, if_match).await?;
         // With `if_match` the caller has a version already, so there is nothing to wait for.
         if if_match.is_none()
             && let Some(wait) = self.settles_in(started.as_ref().map(Started::info))
         {
             tokio::time::sleep(wait).await;
-            started = self.start(key, range, None).await?;
+            started = self.start_read(key, range, None).await?;
         }
         Ok(started.map(|started| match started {
             Started::Complete(value) => value,

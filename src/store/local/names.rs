@@ -48,7 +48,7 @@ pub(super) struct Selection<'a> {
     /// The most names that are kept in the end, and the most bytes they take during the pass.
     names: usize,
     bytes: usize,
-    kept: Text,
+    selected: Text,
     /// The last name that may still be kept, once others were left out.
     last: Option<String>,
     is_complete: bool,
@@ -57,7 +57,7 @@ pub(super) struct Selection<'a> {
 impl<'a> Selection<'a> {
     /// The first names after `after`: about `names` of them, or fewer if they take more than `bytes`.
     pub(super) fn new(after: &'a str, names: usize, bytes: usize) -> Self {
-        Self { after, names, bytes, kept: Text::default(), last: None, is_complete: true }
+        Self { after, names, bytes, selected: Text::default(), last: None, is_complete: true }
     }
 
     /// Whether a name may be selected, as it is or followed by `/`. Rejects most names of a long directory without a copy and
@@ -81,61 +81,61 @@ impl<'a> Selection<'a> {
             self.is_complete = false;
             return;
         }
-        self.kept.push(name, end);
-        let is_full =
-            self.kept.spans.len() >= self.names.saturating_mul(2) || self.kept.held_bytes() >= self.bytes;
-        if is_full && self.kept.spans.len() > 1 {
+        self.selected.push(name, end);
+        let is_full = self.selected.spans.len() >= self.names.saturating_mul(2)
+            || self.selected.held_bytes() >= self.bytes;
+        if is_full && self.selected.spans.len() > 1 {
             self.drop_half();
         }
     }
 
     fn drop_half(&mut self) {
-        let Text { text, spans } = &mut self.kept;
+        let Text { text, spans } = &mut self.selected;
         let half = spans.len() / 2;
         let (first, last, _) =
             spans.select_nth_unstable_by(half - 1, |one, other| name(text, *one).cmp(name(text, *other)));
-        let mut kept = Text::default();
+        let mut half = Text::default();
         for &mut span in first.iter_mut().chain([&mut *last]) {
-            kept.push(name(text, span), "");
+            half.push(name(text, span), "");
         }
         self.last = Some(name(text, *last).to_owned());
-        self.kept = kept;
+        self.selected = half;
         self.is_complete = false;
     }
 
     /// The selected names, sorted.
     pub(super) fn into_names(self) -> Names {
-        let Text { mut text, mut spans } = self.kept;
+        let Text { mut text, mut spans } = self.selected;
         text.shrink_to_fit();
         spans.shrink_to_fit();
         spans.sort_unstable_by(|one, other| name(&text, *one).cmp(name(&text, *other)));
-        Names { kept: Text { text, spans }, next: 0, is_complete: self.is_complete }
+        Names { selected: Text { text, spans }, next: 0, is_complete: self.is_complete }
     }
 }
 
 /// Names in their order. Those of directories end in `/`.
 #[derive(Debug)]
 pub(super) struct Names {
-    kept: Text,
+    selected: Text,
     next: usize,
     is_complete: bool,
 }
 
 impl Names {
     pub(super) fn next(&mut self) -> Option<&str> {
-        let span = *self.kept.spans.get(self.next)?;
+        let span = *self.selected.spans.get(self.next)?;
         self.next += 1;
-        Some(name(&self.kept.text, span))
+        Some(name(&self.selected.text, span))
     }
 
     /// The last of them; `None` if there are none.
     pub(super) fn last(&self) -> Option<&str> {
-        self.kept.spans.last().map(|span| name(&self.kept.text, *span))
+        self.selected.spans.last().map(|span| name(&self.selected.text, *span))
     }
 
     /// Whether all names were taken.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.next >= self.kept.spans.len()
+        self.next >= self.selected.spans.len()
     }
 
     /// Whether the directory has no names after these.
@@ -144,7 +144,7 @@ impl Names {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.kept.held_bytes()
+        self.selected.held_bytes()
     }
 }
 
@@ -164,8 +164,8 @@ mod tests {
                     selection.take(name, *is_directory);
                 }
                 assert!(
-                    selection.kept.spans.len() < 2 * names.max(1)
-                        && selection.kept.held_bytes() < bytes.max(600)
+                    selection.selected.spans.len() < 2 * names.max(1)
+                        && selection.selected.held_bytes() < bytes.max(600)
                 );
             }
             let mut names = selection.into_names();
@@ -219,7 +219,7 @@ mod tests {
         assert!(!names.is_complete());
         assert_eq!(names.next(), Some("50"));
         assert_eq!(names.next(), Some("500"));
-        assert!((100..200).contains(&names.kept.spans.len()), "{}", names.kept.spans.len());
+        assert!((100..200).contains(&names.selected.spans.len()), "{}", names.selected.spans.len());
         assert!(taken < 3_000, "{taken} names were more than compared");
         assert!(names.held_bytes() < 4_096);
     }

@@ -10,7 +10,7 @@
 //! 2. **Fall back.** The caller then runs `x` on a blocking thread ([`Blocking::run`](super::blocking::Blocking::run)), from
 //!    the beginning. A `try_x` keeps no state, so nothing has to be undone.
 //!
-//! Both share the decisions: what absence is and which bytes are of one version stands once in `root` and `read`. A `try_x`
+//! Both share the decisions: what absence is and which bytes are of one version is decided in `root` and `read`. A `try_x`
 //! never reports absence or a value that `x` would not. The pairs are [`head`](super::read::head) and
 //! [`try_head`](super::read::try_head), [`start`](super::read::start) and [`try_start`](super::read::try_start),
 //! `Root::open_file` and `Root::try_open_file`; `Root::try_stat` and `Root::try_is_absent` validate cached versions and have

@@ -186,6 +186,6 @@ fn with_ancestors(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>, 
 }
 
 fn identity(directory: impl AsFd) -> Result<Identity, StoreError> {
-    let stat = fstat(directory).map_err(|errno| os("look at a directory", errno))?;
+    let stat = fstat(directory).map_err(|errno| os("stat a directory", errno))?;
     Ok((stat.st_dev, stat.st_ino))
 }

@@ -186,7 +186,7 @@ fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Byte
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(io("read the value's file", &error)),
     }
-    let after = fstat(file).map_err(|errno| os("look at the value's file", errno))?;
+    let after = fstat(file).map_err(|errno| os("stat the value's file", errno))?;
     Ok((!was_written_between(stat, &after)).then(|| bytes.into()))
 }
 

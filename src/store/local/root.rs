@@ -1,4 +1,4 @@
-//! [`Root`]: the directory a store stands on, and the only way to open what is below it.
+//! [`Root`]: the directory of a store, and the only way to open what is below it.
 //!
 //! A key never leads out of the root. On Linux the kernel ensures that (`openat2`), in one call and without a gap between
 //! check and open; on other systems, and where `openat2` is filtered out, the path is walked one segment at a time and no
@@ -78,7 +78,7 @@ impl Root {
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
         let by_kernel = kernel::is_supported(&fd);
-        let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
+        let device = fstat(&fd).map_err(|errno| os("stat the root directory", errno))?.st_dev;
         let settling =
             Settling::new(options.trusts_file_times, nonblocking::has_local_clock(&fd).then_some(device));
         let (symlinks, nonblocking) = (options.symlinks, by_kernel && nonblocking::is_supported(&fd));
@@ -125,7 +125,7 @@ impl Root {
         }
         let began = SystemTime::now();
         let Some(fd) = self.open_if_present(key, FILE, "open the value's file")? else { return Ok(None) };
-        let stat = fstat(&fd).map_err(|errno| os("look at the value's file", errno))?;
+        let stat = fstat(&fd).map_err(|errno| os("stat the value's file", errno))?;
         Ok(is_file(&stat).then(|| (File::from(fd), self.file_state(stat, began))))
     }
 
@@ -217,7 +217,7 @@ impl Root {
 
     /// Whether the root is still there.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let stat = fstat(&self.fd).map_err(|errno| os("look at the root directory", errno))?;
+        let stat = fstat(&self.fd).map_err(|errno| os("stat the root directory", errno))?;
         if stat.st_nlink == 0 {
             Err(os("use the root directory, which was removed", Errno::NOENT))
         } else {

@@ -15,7 +15,7 @@ use super::version::{FileState, timespec};
 
 /// Twice the longest tick of the clock that kernels stamp files with.
 const FINE_STEP: Duration = Duration::from_millis(20);
-/// FAT counts in steps of two seconds, other file systems in whole ones. Times of other machines get this much tolerance
+/// FAT counts in steps of two seconds, other file systems in rounded ones. Times of other machines get this much tolerance
 /// for clocks that differ.
 const COARSE_STEP: Duration = Duration::from_millis(2020);
 /// The most files that the process records as its own last writes.
@@ -95,10 +95,10 @@ fn nanos(nanoseconds: impl TryInto<u64>) -> u64 {
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
-    let told = |stat: &Stat| {
+    let identity = |stat: &Stat| {
         (stat.st_ino, (stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec), stat.st_size)
     };
-    told(one) == told(other)
+    identity(one) == identity(other)
 }
 
 #[cfg(test)]
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn a_file_settles_once_the_clock_passes_a_step_of_its_times() {
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
-        // Modified, changed, looked at (each in milliseconds): settled on a file system of this machine, and elsewhere.
-        for (modified, changed, now, here, elsewhere) in [
+        // Modified, changed, time of the stat (each in milliseconds): settled on a file system of this machine, and on another.
+        for (modified, changed, now, local, remote) in [
             (5_001, 5_001, 5_001, false, false),
             (5_001, 5_001, 5_020, false, false),
             (5_001, 5_001, 5_021, true, false),
             (5_001, 5_001, 7_020, true, false),
             (5_001, 5_001, 7_021, true, true),
-            // Whole seconds: nobody knows how they were rounded.
+            // Whole seconds: the rounding is unknown.
             (5_000, 5_000, 5_500, false, false),
             (5_000, 5_000, 7_019, false, false),
             (5_000, 5_000, 7_020, true, true),
@@ -154,8 +154,9 @@ mod tests {
             (9_001, 5_001, 8_000, false, false),
             (5_001, 9_001, 8_000, false, false),
         ] {
-            let told = |settling: &Settling| settling.file_state(file(modified, changed), at(now)).is_settled;
-            assert_eq!((told(&own), told(&other)), (here, elsewhere), "{modified} {changed} {now}");
+            let is_settled =
+                |settling: &Settling| settling.file_state(file(modified, changed), at(now)).is_settled;
+            assert_eq!((is_settled(&own), is_settled(&other)), (local, remote), "{modified} {changed} {now}");
         }
         let mut ancient = file(5_001, 5_001);
         ancient.st_mtime = -1_000;
@@ -194,8 +195,8 @@ mod tests {
         let now = SystemTime::now();
         let millis = now.duration_since(UNIX_EPOCH).unwrap().as_millis();
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
-        let whole = at(u64::try_from(millis / 1000 * 1000).unwrap());
-        assert_eq!(own.settles_in(Some(whole)), None, "rounded to seconds");
+        let rounded = at(u64::try_from(millis / 1000 * 1000).unwrap());
+        assert_eq!(own.settles_in(Some(rounded)), None, "rounded to seconds");
         for away in [Duration::from_mins(1), Duration::from_hours(1)] {
             assert_eq!(own.settles_in(Some(now - away)), None);
             assert_eq!(own.settles_in(Some(now + away)), None);

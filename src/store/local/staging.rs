@@ -64,7 +64,7 @@ impl StagingDir {
     /// Opens the staging area of a root: shares that of another store of this process, or else creates the directory if it is
     /// missing, takes the lock, and removes the staging files of dead processes.
     pub(super) fn open(root: &Root, durability: Durability) -> Result<Arc<Self>, StoreError> {
-        let stat = fstat(root.fd()).map_err(|errno| os("look at the root directory", errno))?;
+        let stat = fstat(root.fd()).map_err(|errno| os("stat the root directory", errno))?;
         let id = (stat.st_dev, stat.st_ino);
         let mut open = open_roots();
         let shared = loop {
@@ -164,7 +164,7 @@ fn sync_all_files(root: &Root) -> Result<(), StoreError> {
     root.sync_file_system().map_err(|errno| os("make durable what another left", errno))
 }
 
-/// `EWOULDBLOCK` here means "held by another", not "ask again".
+/// `EWOULDBLOCK` here means "held by another", not "retry".
 fn broken_by(errno: Errno) -> Errno {
     if errno == Errno::WOULDBLOCK { Errno::BUSY } else { errno }
 }
@@ -276,7 +276,7 @@ impl Staged {
 
     /// The file's `stat`.
     pub(super) fn stat(&self) -> Result<Stat, StoreError> {
-        fstat(&*self.file).map_err(|errno| os("look at the value written", errno))
+        fstat(&*self.file).map_err(|errno| os("stat the value written", errno))
     }
 
     /// Renames the file to `name` in `directory`.

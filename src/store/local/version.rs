@@ -34,7 +34,7 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
 }
 
 fn version_of(FileState { stat, is_settled }: &FileState) -> Version {
-    // Room for six numbers of 64 bits and what stands between them.
+    // Capacity for six numbers of 64 bits and their separators.
     let mut tag = String::with_capacity(6 * 17);
     // Writing to a `String` cannot fail.
     let _ = spell(stat, &mut tag);

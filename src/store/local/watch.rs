@@ -110,11 +110,11 @@ mod linux {
                 if is_early || more > MAX_WATCHES {
                     return None;
                 }
-                self.forget();
+                self.reset();
             }
             if self.inotify.is_none() {
-                let told = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
-                self.inotify = Some(self.note_refusal(told)?);
+                let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
+                self.inotify = Some(self.note_refusal(inotify)?);
                 self.begun = Some(now);
             }
             Some(self.count_changes())
@@ -143,7 +143,7 @@ mod linux {
         fn note_refusal<T>(&mut self, outcome: Result<T, Errno>) -> Option<T> {
             static LOGGED: Once = Once::new();
             let limit = match outcome {
-                Ok(made) => return Some(made),
+                Ok(created) => return Some(created),
                 Err(Errno::NOSPC) => "fs.inotify.max_user_watches",
                 Err(Errno::MFILE | Errno::NFILE) => "fs.inotify.max_user_instances",
                 Err(_) => return None,
@@ -161,9 +161,9 @@ mod linux {
 
         /// The number of events, including those that are pending now.
         fn count_changes(&mut self) -> u64 {
-            let Some(told) = &self.inotify else { return self.changes };
+            let Some(inotify) = &self.inotify else { return self.changes };
             let mut buffer = [MaybeUninit::uninit(); EVENT_BUFFER_BYTES];
-            let mut events = Reader::new(told, &mut buffer);
+            let mut events = Reader::new(inotify, &mut buffer);
             for _ in 0..MAX_EVENTS {
                 match events.next() {
                     Err(Errno::AGAIN) => return self.changes,
@@ -177,12 +177,12 @@ mod linux {
                     Err(_) => break,
                 }
             }
-            self.forget();
+            self.reset();
             self.changes
         }
 
         /// Drops all watches, and with that invalidates all tokens.
-        fn forget(&mut self) {
+        fn reset(&mut self) {
             self.inotify = None;
             self.watched.clear();
             self.changes += 1;

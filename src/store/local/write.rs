@@ -158,7 +158,7 @@ impl LocalRootState {
                 Err(Errno::NOTDIR | Errno::ISDIR) => return Err(StoreError::KeyClash),
                 Err(Errno::NAMETOOLONG) => return Err(NAME_TOO_LONG),
                 Err(Errno::LOOP | Errno::XDEV) => {
-                    return Err(StoreError::InvalidKey("a symbolic link stands in its way"));
+                    return Err(StoreError::InvalidKey("a symbolic link is in its way"));
                 }
                 Err(errno) => return Err(os("give the value its name", errno)),
             }

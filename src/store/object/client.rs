@@ -173,14 +173,14 @@ impl HttpService for Connector {
 
 /// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of that
 /// name, and no value.
-fn leads_to_the_directory(asked: &impl std::fmt::Display, response: &HttpResponse) -> bool {
+fn leads_to_the_directory(requested: &impl std::fmt::Display, response: &HttpResponse) -> bool {
     if !response.status().is_redirection() {
         return false;
     }
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());
-    let (Some(location), Ok(asked)) = (location, Url::parse(&asked.to_string())) else {
+    let (Some(location), Ok(requested)) = (location, Url::parse(&requested.to_string())) else {
         return false;
     };
-    let directory = format!("{}/", asked.path());
-    asked.join(location).is_ok_and(|to| to.host() == asked.host() && to.path() == directory)
+    let directory = format!("{}/", requested.path());
+    requested.join(location).is_ok_and(|to| to.host() == requested.host() && to.path() == directory)
 }

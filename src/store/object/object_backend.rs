@@ -354,8 +354,8 @@ impl Shortcuts for ObjectBackend {
 
     /// Values in this process's memory are checked without I/O.
     fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        let look = || self.head(key).now_or_never()?.ok();
-        self.memory.is_some() && look().is_some_and(|info| info.as_ref().map(|info| &info.version) == version)
+        let head = || self.head(key).now_or_never()?.ok();
+        self.memory.is_some() && head().is_some_and(|info| info.as_ref().map(|info| &info.version) == version)
     }
 
     fn signed_url<'a>(

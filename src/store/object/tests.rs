@@ -1,4 +1,4 @@
-//! A small server that gives any answer, good or bad, and what the remote stores make of it.
+//! The remote stores against a small server that sends any response, valid or not.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::store::{
     ValueInfo, Version, WriteCondition, open,
 };
 
-/// The head of a request, as text; its body is read and forgotten.
+/// The head of a request, as text; its body is read and discarded.
 type Head = String;
 type Answer = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
@@ -92,7 +92,7 @@ fn reply(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
 }
 
-/// A value of ten bytes, from a server that knows ranges.
+/// A value of ten bytes, from a server with range requests.
 fn ten_bytes(head: &str) -> String {
     let headers = format!("{MODIFIED}etag: \"v1\"\r\n");
     match head.split("range: bytes=").nth(1).and_then(|rest| rest.split("\r\n").next()) {
@@ -121,10 +121,7 @@ async fn requests_ranges_and_checks_the_responses() {
         let error = bytes(&store, ByteRange::From(10)).await.unwrap_err();
         assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 10 }), "{error:?}");
     }
-    assert!(
-        server.requests("get /bucket/some/prefix/a ") >= 4,
-        "the prefix of the URL stands before the key"
-    );
+    assert!(server.requests("get /bucket/some/prefix/a ") >= 4, "the prefix of the URL precedes the key");
     assert!(server.requests("get /some/prefix/a ") >= 4);
 }
 
@@ -230,7 +227,7 @@ async fn a_missing_key_is_absent_even_if_the_backend_rejects_its_version_or_rang
     let version = Version::strong("v1");
     assert!(store.get(&key("a"), ByteRange::Suffix(4), Some(&version)).await.unwrap().is_none());
 
-    // A range behind the end, answered with the last byte.
+    // A range after the end, for which the server sends the last byte.
     let server = Server::start(|head| {
         let headers = format!("{MODIFIED}etag: \"v1\"\r\ncontent-range: bytes 9-9/10\r\n");
         if head.contains("range: ") { reply("206 Partial Content", &headers, "9") } else { ten_bytes(head) }
@@ -243,11 +240,11 @@ async fn a_missing_key_is_absent_even_if_the_backend_rejects_its_version_or_rang
 
 #[tokio::test]
 async fn does_not_follow_redirects() {
-    let elsewhere = Server::start(ten_bytes).await;
-    let location = format!("location: {}/a\r\n", elsewhere.address);
+    let other = Server::start(ten_bytes).await;
+    let location = format!("location: {}/a\r\n", other.address);
     let server = Server::start(move |_| reply("302 Found", &location, "")).await;
     assert!(matches!(server.http().head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
-    assert_eq!(elsewhere.requests(""), 0);
+    assert_eq!(other.requests(""), 0);
 
     let server = Server::start(|_| reply("301 Moved Permanently", "location: /some/prefix/a/\r\n", "")).await;
     assert_eq!(server.http().head(&key("a")).await.unwrap(), None, "a directory is no value");
@@ -323,15 +320,15 @@ async fn gcs_and_azure_get_conditions_and_write_ids_in_their_own_headers() {
         let condition = || WriteCondition::IfVersion(Version::strong("v1"));
         let outcome = store.set(&key("a"), body("x"), condition()).await.unwrap();
         assert_eq!(outcome.version, Some(Version::strong("v2")));
-        let told = |method: &str, word: &str| {
+        let has_header = |method: &str, word: &str| {
             let seen = server.seen.lock().unwrap();
             seen.iter().any(|head| head.starts_with(&format!("{method} ")) && head.contains(word))
         };
-        assert!(told("put", put), "{url}");
-        assert!(told("put", &format!("{id}zarr_server_write_id: ")), "{url}");
+        assert!(has_header("put", put), "{url}");
+        assert!(has_header("put", &format!("{id}zarr_server_write_id: ")), "{url}");
         if !erase.is_empty() {
             assert!(store.erase(&key("a"), condition()).await.unwrap());
-            assert!(told("delete", erase), "{url}");
+            assert!(has_header("delete", erase), "{url}");
         }
     }
 }

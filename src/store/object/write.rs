@@ -31,7 +31,7 @@ impl ObjectBackend {
             && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure)
     }
 
-    /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the whole body.
+    /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the complete body.
     pub(super) fn held_by_write(&self, condition: &WriteCondition) -> u64 {
         if self.writes_in_parts(condition) {
             PART_BYTES * (PARTS_IN_FLIGHT as u64 + 1)

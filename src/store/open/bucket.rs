@@ -43,7 +43,7 @@ pub(super) fn open_bucket(
     let own = &options.bucket;
     let is_unencrypted = own.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
     if is_unencrypted && !own.allow_http {
-        return Err(OpenError::Options("an endpoint of plain http needs `allow_http = true`"));
+        return Err(OpenError::Options("an unencrypted http endpoint needs `allow_http = true`"));
     }
     let has_credentials = has_credentials || own.instance_credentials;
     if own.anonymous == Some(true) && has_credentials {

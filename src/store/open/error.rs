@@ -21,7 +21,7 @@ pub enum OpenError {
     /// The URL is not one.
     #[error("the URL is not valid: {0}")]
     InvalidUrl(&'static str),
-    /// What stands after the bucket or host cannot be a prefix of keys.
+    /// The path after the bucket or host is not a valid prefix of keys.
     #[error("the prefix in the URL is not valid: {0}")]
     InvalidPrefix(#[from] KeyError),
     /// There is no such directory.
@@ -43,7 +43,7 @@ pub enum OpenError {
     #[error("the options do not fit: {0}")]
     Options(&'static str),
     /// The client could not be built.
-    #[error("the client of the backend cannot be made")]
+    #[error("the client of the backend cannot be built")]
     Client(#[source] Shared),
 }
 

@@ -29,7 +29,7 @@ fn build(
     };
     let mut builder = base.with_bucket_name(bucket).with_retry(retry).with_http_connector(connector);
     if is_anonymous {
-        // The empty credential is never sent; without it, the client looks for one on the machine.
+        // The empty credential is never sent; without it, the client searches the machine for one.
         let nothing = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
         builder = builder.with_skip_signature(true).with_credentials(Arc::new(nothing));
     }

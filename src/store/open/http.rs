@@ -25,7 +25,7 @@ pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, Ope
         return Err(OpenError::InvalidUrl("it must not have a user name or password in it"));
     }
     let Ok(path) = object_store::path::Path::from_url_path(url.path()) else {
-        return Err(OpenError::InvalidUrl("its path is not made of valid names"));
+        return Err(OpenError::InvalidUrl("its path has invalid names"));
     };
     let prefix = parse_prefix(path.as_ref())?;
     let timeouts = options.remote.timeouts();

@@ -8,7 +8,7 @@ use crate::store::{ObjectBackend, SharedStore, StoreOptions};
 pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     if !rest.trim_matches('/').is_empty() {
-        return Err(OpenError::InvalidUrl("nothing may stand after `memory://`"));
+        return Err(OpenError::InvalidUrl("nothing may follow `memory://`"));
     }
     Ok(Arc::new(ObjectBackend::memory(options.writable)))
 }

@@ -71,7 +71,7 @@ pub(super) fn decoded_file_name(url: &str, name: &str) -> Result<String, OpenErr
     }
     match object_store::path::Path::from_url_path(name) {
         Ok(path) if path.parts().count() == 1 => Ok(path.as_ref().to_owned()),
-        _ => Err(OpenError::InvalidUrl("its path is not made of valid names")),
+        _ => Err(OpenError::InvalidUrl("its path has invalid names")),
     }
 }
 

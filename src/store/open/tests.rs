@@ -9,7 +9,7 @@ use crate::store::{
     AzureOptions, BucketOptions, Durability, LocalOptions, S3Options, StoreError, StoreKind, StoreOptions,
 };
 
-/// With an endpoint of plain http, no certificates are needed to open it.
+/// With an endpoint of unencrypted http, no certificates are needed to open it.
 fn remote() -> StoreOptions {
     StoreOptions {
         azure: AzureOptions { account: Some("account".into()), ..AzureOptions::default() },
@@ -60,8 +60,8 @@ fn an_open_error_gives_the_reason() {
     assert!(error("memory://x", &options).contains("memory"));
     assert!(error("http://user:password@host/", &options).contains("user name"));
     let bucket = BucketOptions { endpoint: Some("http://localhost:9000".into()), ..BucketOptions::default() };
-    let plain = StoreOptions { bucket, ..StoreOptions::default() };
-    assert!(error("s3://bucket", &plain).contains("allow_http"));
+    let unencrypted = StoreOptions { bucket, ..StoreOptions::default() };
+    assert!(error("s3://bucket", &unencrypted).contains("allow_http"));
     let half = StoreOptions {
         s3: S3Options { access_key_id: Some("id".into()), ..S3Options::default() },
         ..remote()
@@ -94,7 +94,7 @@ fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
     let writable = StoreOptions { writable: true, ..remote() };
     assert!(error("s3://bucket/a.zip", &writable).contains("only read"));
     assert!(error("http://host/a?b.zip", &options).contains("query"));
-    assert!(error("http://host/a%2fb.zip", &options).contains("valid names"));
+    assert!(error("http://host/a%2fb.zip", &options).contains("invalid names"));
     assert!(error("http://host/a?b/c.zip", &options).contains("query"));
     assert!(error("/no/such/directory/a.zip", &options).contains("no directory `/no/such/directory`"));
     assert!(error("memory:///a.zip", &options).contains("memory"));
@@ -126,8 +126,8 @@ fn options_never_show_their_secrets_and_reject_unknown_keys() {
     let options: StoreOptions = serde_json::from_str(json).unwrap();
     assert!(!format!("{options:?}").contains("hunter2"));
     assert!(!serde_json::to_string(&options).unwrap().contains("hunter2"));
-    let plain = StoreOptions { bucket: remote().bucket, ..options };
-    let store = open("s3://bucket", &plain, &cpu()).unwrap();
+    let unencrypted = StoreOptions { bucket: remote().bucket, ..options };
+    let store = open("s3://bucket", &unencrypted, &cpu()).unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
     assert!(serde_json::from_str::<StoreOptions>(r#"{"regoin": "r"}"#).is_err());
 }
@@ -142,13 +142,13 @@ fn stores_of_one_root_share_its_lock_until_the_last_is_closed() {
         local: LocalOptions { durability: Durability::Rename, ..LocalOptions::default() },
         ..options.clone()
     };
-    let second = open(path, &second, &cpu()).expect("a configuration that was read again");
+    let second = open(path, &second, &cpu()).expect("a reloaded configuration");
     let third = open(path, &options, &cpu()).unwrap();
     let lock = std::fs::File::open(directory.path().join(".zarr-server/lock")).unwrap();
     drop((first, third));
-    assert!(lock.try_lock().is_err(), "one is still there");
+    assert!(lock.try_lock().is_err(), "one is still open");
     drop(second);
-    lock.try_lock().expect("nobody has it any more");
+    lock.try_lock().expect("the last store released it");
     assert_eq!(lock.metadata().unwrap().len(), 0, "what one of them wrote may not be on the disk");
 }
 
@@ -165,7 +165,7 @@ fn rejects_a_second_server_that_writes_to_a_root() {
     let OpenError::Directory { source, .. } = refused else { panic!("{refused:?}") };
     assert!(matches!(source, StoreError::RootInUse(_)), "{source:?}");
     assert!(source.to_string().contains("another server"));
-    open(path, &StoreOptions::default(), &cpu()).expect("readers are welcome");
+    open(path, &StoreOptions::default(), &cpu()).expect("a reader needs no lock");
     drop(lock);
     open(path, &options, &cpu()).expect("and so is the next writer");
 }

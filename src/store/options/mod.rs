@@ -1,7 +1,7 @@
 //! Options of stores: everything that a URL does not say.
 //!
 //! Each backend has a type of its own for its options; [`StoreOptions`] is the table of the configuration that holds them.
-//! Which sections mean something to which backend stands in `open::backends`.
+//! The backends of each section are in the table of `open::backends`.
 
 mod backends;
 mod section;

@@ -1,7 +1,7 @@
 //! [`Section`]: options that share one table of the configuration with the options of other sections.
 //!
 //! A table `[mounts.NAME.options]` holds the keys of several sections: those of all remote backends beside those of one. Serde
-//! can flatten structs into one table, but then neither reports where an unknown key stands nor keeps the source of each
+//! can flatten structs into one table, but then neither reports the place of an unknown key nor keeps the source of each
 //! value. So each section reads and writes its own keys here.
 
 use serde::de::MapAccess;

@@ -15,7 +15,7 @@ use crate::store::LocalOptions;
 
 /// How a store is opened: the rights of the mount, and the options of each backend.
 ///
-/// In the configuration, the keys of all sections stand in one table. A backend is given only its own sections;
+/// In the configuration, the keys of all sections are in one table. A backend is given only its own sections;
 /// [`backends_of`](crate::store::backends_of) says which backends an option means something to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for TableVisitor {
     }
 }
 
-/// A key of one of the sections. An unknown one is refused here, while the deserializer still knows where it stands.
+/// A key of one of the sections. An unknown one is refused here, while the deserializer still knows its place.
 struct Key(&'static str);
 
 impl<'de> Deserialize<'de> for Key {

@@ -37,7 +37,7 @@ struct Decoder {
     inflater: Inflater,
     input: Bytes,
     /// The buffer for a piece, and how much of it is filled.
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     filled: usize,
 }
 
@@ -70,13 +70,13 @@ impl InflateStream {
             let start = self.at;
             let piece = self.decode().await?;
             self.at = start.saturating_add(piece.len() as u64);
-            let asked = self.wanted.start.max(start)..self.wanted.end.min(self.at);
-            if asked.is_empty() {
+            let requested = self.wanted.start.max(start)..self.wanted.end.min(self.at);
+            if requested.is_empty() {
                 continue;
             }
             // Both lie in the piece, which is short.
             let place = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-            let piece = piece.slice(place(asked.start)..place(asked.end));
+            let piece = piece.slice(place(requested.start)..place(requested.end));
             if self.at < self.wanted.end {
                 return Ok(Some(piece));
             }
@@ -89,8 +89,8 @@ impl InflateStream {
     async fn decode(&mut self) -> Result<Bytes, StoreError> {
         let mut decoder = self.decoder.take().ok_or_else(|| corrupt("could not be decoded"))?;
         loop {
-            let room_bytes = decoder.room.len() as u64;
-            let filled = self.cpu.run_or_inline(room_bytes, move || decoder.filled()).await;
+            let buffer_bytes = decoder.buffer.len() as u64;
+            let filled = self.cpu.run_or_inline(buffer_bytes, move || decoder.filled()).await;
             decoder = filled.map_err(ZipError::Cpu)?.map_err(ZipError::Inflate)?;
             let has_ended = decoder.inflater.has_ended();
             if !has_ended && decoder.is_full() {
@@ -110,13 +110,13 @@ impl InflateStream {
 }
 
 impl Decoder {
-    fn new(inflater: Inflater, room_bytes: u64) -> Self {
-        let room = vec![0; usize::try_from(room_bytes).unwrap_or_default()];
-        Self { inflater, input: Bytes::new(), room, filled: 0 }
+    fn new(inflater: Inflater, buffer_bytes: u64) -> Self {
+        let buffer = vec![0; usize::try_from(buffer_bytes).unwrap_or_default()];
+        Self { inflater, input: Bytes::new(), buffer, filled: 0 }
     }
 
     fn is_full(&self) -> bool {
-        self.filled >= self.room.len()
+        self.filled >= self.buffer.len()
     }
 
     /// Decodes until the buffer is full, or the available input is used up.
@@ -126,8 +126,8 @@ impl Decoder {
                 return Ok(self);
             }
             // Input after the end is an error.
-            let room = self.room.get_mut(self.filled..).unwrap_or_default();
-            let Inflated { consumed, written } = self.inflater.inflate(&self.input, room)?;
+            let buffer = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            let Inflated { consumed, written } = self.inflater.inflate(&self.input, buffer)?;
             self.input.advance(consumed);
             self.filled += written;
             if consumed == 0 && written == 0 {
@@ -138,11 +138,11 @@ impl Decoder {
 
     /// Takes the decoded bytes, and leaves a new buffer.
     fn piece(&mut self) -> Bytes {
-        let mut piece = std::mem::take(&mut self.room);
+        let mut piece = std::mem::take(&mut self.buffer);
         piece.truncate(self.filled);
         self.filled = 0;
         if !self.inflater.has_ended() {
-            self.room = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
+            self.buffer = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
         }
         piece.into()
     }

@@ -46,10 +46,10 @@ impl ZipStore {
         entry: &Entry<'_>,
         range: ByteRange,
     ) -> Result<Value, StoreError> {
-        let kept = entry.storage()?;
+        let storage = entry.storage()?;
         let size = entry.size;
         let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
-        let body = match kept {
+        let body = match storage {
             _ if range.is_empty() => ValueBody::Bytes(Bytes::new()),
             Storage::Stored => self.stored(directory, entry, range.clone()).await?,
             Storage::Deflated => {
@@ -101,7 +101,7 @@ fn entry_range(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
             let all = entry.end - entry.offset <= SINGLE_READ_BYTES;
             Ok(entry.offset..if all { entry.end } else { header })
         }
-        _ => Err(ZipError::Broken("an entry has no room for its header")),
+        _ => Err(ZipError::Broken("an entry is too short for its header")),
     }
 }
 

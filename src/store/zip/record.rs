@@ -154,7 +154,7 @@ fn directory(end: u64, length: u64, offset: u64, entries: u64, exact: bool) -> R
 
 /// The first record of the rest of a central directory, and the bytes after it.
 pub(super) fn central(bytes: &[u8]) -> Result<(Central<'_>, &[u8]), ZipError> {
-    central_or_none(bytes).ok_or(ZipError::Broken("its central directory is not made of whole records"))?
+    central_or_none(bytes).ok_or(ZipError::Broken("its central directory has incomplete records"))?
 }
 
 type Record<'a> = (Central<'a>, &'a [u8]);

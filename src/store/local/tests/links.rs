@@ -15,8 +15,8 @@ use crate::store::{ByteRange, LinkFault, Shortcuts, Store, StoreError, WriteCond
 fn tree() -> (TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let (root, outside) = (directory.path().join("root"), directory.path().join("outside"));
-    for made in [root.join("inside"), outside.clone()] {
-        std::fs::create_dir_all(made).unwrap();
+    for created in [root.join("inside"), outside.clone()] {
+        std::fs::create_dir_all(created).unwrap();
     }
     std::fs::write(root.join("inside/file"), "inside").unwrap();
     std::fs::write(outside.join("file"), "outside").unwrap();
@@ -58,7 +58,7 @@ const BAD: [(&str, LinkFault); 3] =
 /// Keys at and behind links that lead to a file below the root.
 const GOOD: [&str; 4] = ["link-in", "directory-in/file", "link-to-link", "here/inside/file"];
 
-/// Whatever is asked of the key, the answer is this fault, by its name, and never that there is no such key.
+/// Every verb fails with this fault for the key, and never reports it as absent.
 async fn refuses(store: &LocalStore, text: &str, expected: LinkFault) {
     let fault = |error: StoreError| match error {
         StoreError::Link { key, fault } => (key.to_string(), fault),
@@ -157,11 +157,11 @@ async fn no_link_leads_to_the_stores_own_files() {
 async fn circular_links_do_not_make_a_walk_endless() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    // From each of these there are three ways on, 64 levels deep: whoever tries all of them never ends.
-    for (made, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
-        std::fs::create_dir(root.join(made)).unwrap();
+    // From each of these there are three paths on, 64 levels deep: a walk of all of them never ends.
+    for (created, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        std::fs::create_dir(root.join(created)).unwrap();
         for (link, to) in [("x", "."), ("y", &*format!("../{next}")), ("z", "..")] {
-            symlink(to, root.join(made).join(link)).unwrap();
+            symlink(to, root.join(created).join(link)).unwrap();
         }
     }
     for policy in [Symlinks::Within, Symlinks::Follow] {

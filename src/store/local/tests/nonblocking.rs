@@ -1,4 +1,4 @@
-//! Reads without a thread give what reads on a thread give.
+//! Non-blocking reads return what blocking reads return.
 
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::symlink;
@@ -23,14 +23,14 @@ fn served() -> (TempDir, LocalStore) {
     (directory, store)
 }
 
-/// The same store, where no read is tried without a thread.
+/// The same store, where every read takes a thread.
 fn by_threads(directory: &TempDir) -> LocalStore {
     let mut store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
     Arc::get_mut(&mut store.shared).unwrap().root.nonblocking = false;
     store
 }
 
-/// Bytes of which no two stretches are alike.
+/// Bytes without a repeated sequence.
 fn bytes(length: u32) -> Vec<u8> {
     (0..length / 4).flat_map(u32::to_le_bytes).collect()
 }
@@ -80,7 +80,7 @@ async fn reads_from_memory_use_no_thread() {
     let (directory, store) = served();
     std::fs::write(directory.path().join("small"), bytes(16 << 10)).unwrap();
     std::fs::write(directory.path().join("large"), bytes(8 << 20)).unwrap();
-    // Where the file system is not one that may be asked, each look and read takes one, and each piece of the large one.
+    // On a file system without non-blocking reads, each head and read takes a thread, and each piece of the large value.
     let (fewest, most) = if store.shared.root.nonblocking { (0, 40) } else { (400, u64::MAX) };
     for _ in 0..100 {
         assert!(store.head(&key("small")).await.unwrap().is_some());
@@ -163,7 +163,7 @@ async fn a_root_that_was_removed_is_not_a_store_without_values() {
 fn files_of_other_machines_and_programs_are_read_on_threads() {
     let open = |path: &str| LocalStore::open(Path::new(path), &LocalOptions::default()).unwrap();
     assert!(!open("/proc").shared.root.nonblocking);
-    // Nor does the way there lead over a mount point, whatever the root is.
+    // Nor across a mount point, for any root.
     let mut store = open("/");
     Arc::get_mut(&mut store.shared).unwrap().root.nonblocking = true;
     assert!(matches!(store.shared.root.try_open_file("proc/version"), TryOpen::WouldBlock));
@@ -173,7 +173,7 @@ fn files_of_other_machines_and_programs_are_read_on_threads() {
 async fn a_validation_never_reports_an_unchanged_version_for_a_changed_file() {
     let replace = |root: &Path| std::fs::rename(root.join("new"), root.join("c/0/0")).unwrap();
     let changes: [Change; 11] = [
-        ("made", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
+        ("created", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
         ("with a file", &|root| std::fs::write(root.join("c/0/0"), "1").unwrap()),
         ("written in place", &|root| std::fs::write(root.join("c/0/0"), "12").unwrap()),
         ("replaced", &|root| {
@@ -181,15 +181,15 @@ async fn a_validation_never_reports_an_unchanged_version_for_a_changed_file() {
             replace(root);
         }),
         ("renamed away", &|root| std::fs::rename(root.join("c/0"), root.join("c/1")).unwrap()),
-        ("a link to elsewhere", &|root| {
-            std::fs::create_dir(root.join("elsewhere")).unwrap();
-            std::fs::write(root.join("elsewhere/0"), "1234").unwrap();
-            symlink("../elsewhere", root.join("c/0")).unwrap();
+        ("a link to another directory", &|root| {
+            std::fs::create_dir(root.join("other")).unwrap();
+            std::fs::write(root.join("other/0"), "1234").unwrap();
+            symlink("../other", root.join("c/0")).unwrap();
         }),
         ("no link", &|root| std::fs::remove_file(root.join("c/0")).unwrap()),
         ("renamed back", &|root| std::fs::rename(root.join("c/1"), root.join("c/0")).unwrap()),
         ("replaced by a link", &|root| {
-            symlink("../../elsewhere/0", root.join("new")).unwrap();
+            symlink("../../other/0", root.join("new")).unwrap();
             replace(root);
         }),
         ("no file", &|root| std::fs::remove_file(root.join("c/0/0")).unwrap()),
@@ -243,13 +243,13 @@ async fn files_with_future_times_are_read_at_a_matching_version() {
     for range in [ByteRange::Whole, ByteRange::Bounded(0, 100)] {
         let version = store.head(&key("a")).await.unwrap().unwrap().version;
         assert!(!version.is_strong() && !version.is_settled());
-        assert_ne!(store.head(&key("a")).await.unwrap().unwrap().version, version, "each look has its own");
+        assert_ne!(store.head(&key("a")).await.unwrap().unwrap().version, version, "each read has its own");
         assert!(!store.validate_cached(&key("a"), Some(&version)));
         let value = store.get(&key("a"), range, version.pin()).await.unwrap().unwrap();
         assert_eq!(value.info.version, version);
-        // Whoever was told a tag says it as a strong one.
-        let told = Version::strong(version.tag());
-        let refused = store.get(&key("a"), range, Some(&told)).await;
+        // A client that got the tag sends it as a strong one.
+        let received = Version::strong(version.tag());
+        let refused = store.get(&key("a"), range, Some(&received)).await;
         assert!(matches!(refused, Err(StoreError::VersionChanged)));
         write("a", &bytes((4 << 20) + 4));
         let changed = store.get(&key("a"), range, version.pin()).await;

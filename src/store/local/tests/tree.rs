@@ -1,4 +1,4 @@
-//! What else stands in directories: special files, odd names, and what is not a key.
+//! Directory entries that are not values: special files, odd names, and what is not a key.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -145,7 +145,7 @@ async fn a_page_of_a_long_directory_costs_and_holds_a_page() {
             let mut walk = Walk::new(store.shared.clone(), below, &prefix(""), &all[at]);
             let first = walk.step().unwrap();
             let first: Vec<_> = first.iter().map(crate::store::DirEntry::text).collect();
-            // Each of them was looked at, and nothing else.
+            // Exactly these entries were examined.
             assert!(first.len() <= 64, "{}", first.len());
             assert_eq!(first, all[at + 1..][..first.len()]);
             assert!(walk.held_bytes() < 256 << 10, "{}", walk.held_bytes());

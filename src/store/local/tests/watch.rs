@@ -1,4 +1,4 @@
-//! Whatever could give a watched key another value ends the quiet, before who did it can say so.
+//! Every change that could give a watched key another value is reported before the call that made it returns.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -38,7 +38,7 @@ async fn every_change_of_a_watched_key_is_reported() {
         ("written in place", &|root| fs::write(root.join("a/c/1/0"), "new").unwrap()),
         ("written at a place", &|root| open(root).write_all_at(b"x", 1).unwrap()),
         ("written by another name", &|root| fs::write(root.join("b/name"), "new").unwrap()),
-        ("given a name elsewhere", &|root| {
+        ("given a name in another directory", &|root| {
             fs::hard_link(root.join("a/c/1/0"), root.join("b/later")).unwrap();
         }),
         ("given a name outside, and written by it", &|root| {
@@ -46,10 +46,10 @@ async fn every_change_of_a_watched_key_is_reported() {
             fs::hard_link(root.join("a/c/1/0"), outside.path().join("0")).unwrap();
             fs::write(outside.path().join("0"), "new").unwrap();
         }),
-        ("made longer", &|root| {
+        ("extended", &|root| {
             OpenOptions::new().append(true).open(root.join("a/c/1/0")).unwrap().write_all(b"x").unwrap();
         }),
-        ("made shorter", &|root| open(root).set_len(1).unwrap()),
+        ("truncated", &|root| open(root).set_len(1).unwrap()),
         ("dated otherwise", &|root| open(root).set_modified(SystemTime::UNIX_EPOCH).unwrap()),
         ("replaced", &|root| {
             fs::write(root.join("b/new"), "new").unwrap();
@@ -60,8 +60,8 @@ async fn every_change_of_a_watched_key_is_reported() {
         ("its directory renamed", &|root| fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap()),
         ("a directory further up renamed", &|root| fs::rename(root.join("a"), root.join("x")).unwrap()),
         ("a directory further up removed", &|root| fs::remove_dir_all(root.join("a")).unwrap()),
-        ("what was not there made", &|root| fs::write(root.join("a/zarr.json"), "{}").unwrap()),
-        ("a link made of it", &|root| {
+        ("a missing file created", &|root| fs::write(root.join("a/zarr.json"), "{}").unwrap()),
+        ("replaced by a link", &|root| {
             fs::remove_file(root.join("a/c/1/0")).unwrap();
             symlink("../0/0", root.join("a/c/1/0")).unwrap();
         }),
@@ -70,7 +70,7 @@ async fn every_change_of_a_watched_key_is_reported() {
             fs::remove_file(root.join("a/c/1/0")).unwrap();
             fs::rename(root.join("b/1"), root.join("a/c/1")).unwrap();
         }),
-        ("more than is kept track of", &|root| {
+        ("more events than are counted", &|root| {
             for name in 0..40_000 {
                 File::create(root.join(format!("a/c/1/{}", name % 97))).unwrap();
                 fs::remove_file(root.join(format!("a/c/1/{}", name % 97))).unwrap();
@@ -79,11 +79,11 @@ async fn every_change_of_a_watched_key_is_reported() {
     ];
     for (what, change) in changes {
         let Some((directory, store)) = served() else { return };
-        let quiet = watch(&store, &KEYS).await.unwrap();
-        assert!(store.unchanged_since(quiet), "{what}");
+        let token = watch(&store, &KEYS).await.unwrap();
+        assert!(store.unchanged_since(token), "{what}");
         change(directory.path());
-        assert!(!store.unchanged_since(quiet), "{what}");
-        assert!(!store.unchanged_since(quiet), "{what}, asked again");
+        assert!(!store.unchanged_since(token), "{what}");
+        assert!(!store.unchanged_since(token), "{what}, checked again");
     }
 }
 
@@ -93,23 +93,23 @@ async fn a_write_that_began_before_the_watch_is_reported() {
     let path = directory.path().join("b/late");
     let file = File::create(&path).unwrap();
     fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
-    let quiet = watch(&store, &KEYS).await.unwrap();
+    let token = watch(&store, &KEYS).await.unwrap();
     file.write_all_at(b"late", 0).unwrap();
-    assert!(!store.unchanged_since(quiet));
+    assert!(!store.unchanged_since(token));
 }
 
 #[tokio::test]
 async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
-    let quiet = watch(&store, &KEYS).await.unwrap();
+    let token = watch(&store, &KEYS).await.unwrap();
     fs::read(root.join("a/c/1/0")).unwrap();
     fs::read_dir(root.join("a/c")).unwrap().count();
     fs::write(root.join("b/other"), "other").unwrap();
-    assert!(store.unchanged_since(quiet));
+    assert!(store.unchanged_since(token));
     fs::write(root.join("a/c/0/0"), "new").unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(!store.unchanged_since(quiet));
+    assert!(!store.unchanged_since(token));
     assert!(store.unchanged_since(again));
     fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap();
     fs::create_dir(root.join("a/c/1")).unwrap();

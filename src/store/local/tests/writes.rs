@@ -1,4 +1,4 @@
-//! Whole or not at all, and what remains of writes that did not end.
+//! Atomic writes, and what remains of those that did not finish.
 
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
@@ -177,7 +177,11 @@ async fn values_have_the_usual_file_permissions() {
     std::fs::write(&usual, "x").unwrap();
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(directory.path().join("a")), mode(usual));
-    assert_eq!(mode(directory.path().join(RESERVED)) & 0o077, 0, "but nobody looks into the staging area");
+    assert_eq!(
+        mode(directory.path().join(RESERVED)) & 0o077,
+        0,
+        "but others have no access to the staging area"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What is held for a zip file and its entries, and for how long.
+//! The memory that a zip file and its entries take, and for how long.
 
 use std::sync::atomic::Ordering;
 
@@ -58,28 +58,28 @@ async fn a_deflated_entry_of_any_length_streams_in_pieces() {
 #[tokio::test]
 async fn a_value_that_contradicts_its_entry_never_looks_complete() {
     let all = numbers(MIB);
-    let whole = compressed("a", &all);
-    let (size, crc) = (whole.size, whole.crc ^ 1);
-    let mut cut = whole.data.clone();
+    let complete = compressed("a", &all);
+    let (size, crc) = (complete.size, complete.crc ^ 1);
+    let mut cut = complete.data.clone();
     cut.truncate(cut.len() - 100);
     let compressed = cut.len() as u64;
-    let behind = [whole.data.as_slice(), &[0]].concat();
+    let behind = [complete.data.as_slice(), &[0]].concat();
     for (what, entry) in [
-        ("shorter", Entry { size: size + 1, ..whole.clone() }),
-        ("longer", Entry { size: size - 1, ..whole.clone() }),
-        ("another checksum", Entry { crc, ..whole.clone() }),
-        ("cut", Entry { data: cut, compressed, ..whole.clone() }),
-        ("something behind", Entry { compressed: behind.len() as u64, data: behind, ..whole.clone() }),
+        ("shorter", Entry { size: size + 1, ..complete.clone() }),
+        ("longer", Entry { size: size - 1, ..complete.clone() }),
+        ("another checksum", Entry { crc, ..complete.clone() }),
+        ("cut", Entry { data: cut, compressed, ..complete.clone() }),
+        ("something behind", Entry { compressed: behind.len() as u64, data: behind, ..complete.clone() }),
     ] {
         let store = over(Zip::of([entry.clone()]).bytes()).await;
         for range in [ByteRange::Whole, ByteRange::Bounded(0, size - 1), ByteRange::Bounded(100, 1 << 19)] {
             let (pieces, end) = pieces(&store, "a", range).await;
             assert_eq!(end.unwrap_err().class(), ErrorClass::CorruptData, "{what} {range:?}");
             let sent: usize = pieces.iter().map(Bytes::len).sum();
-            let asked = range.resolve(entry.size).unwrap();
-            assert!((sent as u64) < asked.end - asked.start, "{what} {range:?}: {sent}");
+            let requested = range.resolve(entry.size).unwrap();
+            assert!((sent as u64) < requested.end - requested.start, "{what} {range:?}: {sent}");
         }
-        // What is short is found wrong before there is a body.
+        // A short entry is rejected before there is a body.
         let short = store.get(&key("a"), ByteRange::Bounded(5, 10), None).await;
         assert!(matches!(short, Err(StoreError::Zip(ZipError::Inflate(_)))), "{what}: {short:?}");
     }
@@ -97,7 +97,7 @@ async fn rejects_an_entry_shorter_than_its_size_before_decoding_it() {
 async fn an_unread_entry_decodes_one_piece() {
     let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-    assert!(matches!(value.body, ValueBody::Stream(_)), "not held whole");
+    assert!(matches!(value.body, ValueBody::Stream(_)), "not held completely");
     assert_eq!(value.len(), 32 << 20);
 }
 
@@ -117,7 +117,7 @@ async fn rejects_a_directory_over_budget_and_keeps_the_others() {
         assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
         assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
     }
-    // Another version of the first takes the place of the one before, and leaves room for the second.
+    // Another version of the first replaces the previous one, and leaves enough for the second.
     one.holds(file(&["a"])).await;
     assert_eq!(keys(&first, "").await, ["a"]);
     assert_eq!(keys(&second, "").await, ["c", "d"]);
@@ -152,5 +152,5 @@ async fn a_failed_directory_read_fails_for_all_its_waiters() {
     assert!(checks.iter().all(Result::is_err));
     assert_eq!(below.gets().len(), 1);
     below.fails.store(false, Ordering::Relaxed);
-    store.check().await.expect("whoever comes later tries again");
+    store.check().await.expect("a later request retries");
 }

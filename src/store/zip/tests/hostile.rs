@@ -38,9 +38,9 @@ async fn a_file_that_is_not_a_zip_file_is_broken_and_not_empty() {
 async fn a_file_cut_short_anywhere_is_broken() {
     for zip64 in [false, true] {
         let entries = [stored("a", "one"), deflated("b", b"two")];
-        let whole = Zip { zip64, comment: b"a comment".to_vec(), ..Zip::of(entries) }.bytes();
-        for length in 0..whole.len() {
-            assert!(matches!(broken(whole[..length].to_vec()).await, ZipError::Broken(_)), "{length}");
+        let complete = Zip { zip64, comment: b"a comment".to_vec(), ..Zip::of(entries) }.bytes();
+        for length in 0..complete.len() {
+            assert!(matches!(broken(complete[..length].to_vec()).await, ZipError::Broken(_)), "{length}");
         }
     }
 }
@@ -50,11 +50,11 @@ async fn any_changed_byte_gives_an_error_or_a_value() {
     let mut wide = stored("wide", "three");
     wide.zip64 = true;
     let zip = Zip { zip64: true, ..Zip::of([stored("a", "one"), deflated("b/c", b"two"), wide]) };
-    let whole = zip.bytes();
+    let complete = zip.bytes();
     let mut values = 0;
-    for at in 0..whole.len() {
+    for at in 0..complete.len() {
         for mask in [0x01, 0x80, 0xff] {
-            let mut changed = whole.clone();
+            let mut changed = complete.clone();
             changed[at] ^= mask;
             let store = over(changed).await;
             let Ok(listing) = store.list_prefix(&prefix(""), None).try_collect::<Vec<_>>().await else {
@@ -64,13 +64,13 @@ async fn any_changed_byte_gives_an_error_or_a_value() {
                 let Ok(value) = store.get(&entry.key, ByteRange::Whole, None).await else { continue };
                 let value = value.expect("what is listed is there");
                 let size = value.info.size;
-                assert!(size <= whole.len() as u64, "a value cannot be larger than its file here");
+                assert!(size <= complete.len() as u64, "a value cannot be larger than its file here");
                 assert_eq!(value.bytes(size).await.unwrap().len() as u64, size);
                 values += 1;
             }
         }
     }
-    assert!(values > whole.len(), "most changes leave most values as they are");
+    assert!(values > complete.len(), "most changes leave most values as they are");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn rejects_a_directory_that_claims_too_much_before_reading_it() {
 #[tokio::test]
 async fn many_foreign_extra_fields_cost_little() {
     let with = |extra_fields: usize, zip64: bool| Entry { zip64, extra_fields, ..stored("a", "0123456789") };
-    // Where nothing is looked for among them, and where real programs write it.
+    // Beyond the fields that are searched, and where real programs write it.
     for entry in [with(16_383, false), with(0, true), with(60, true)] {
         let store = over(Zip::of([entry]).bytes()).await;
         assert_eq!(keys(&store, "").await, ["a"]);

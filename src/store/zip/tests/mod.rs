@@ -1,4 +1,4 @@
-//! Zip files that others wrote, and zip files made by hand to be right, broken or hostile.
+//! Zip files of other programs, and generated ones that are valid, broken or hostile.
 
 mod budgets;
 mod changes;
@@ -43,7 +43,7 @@ struct Entry {
     local_extra: u16,
     /// Where the directory says the entry is, if not where it is.
     offset: Option<u64>,
-    /// Whether sizes and offset stand in a zip64 field.
+    /// Whether sizes and offset are in a zip64 field.
     zip64: bool,
     /// Empty extra fields of others that the directory has before that one.
     extra_fields: usize,
@@ -173,7 +173,7 @@ impl Entry {
         let numbers = [self.size, self.compressed, offset];
         let mut extra = [0x99, 0x99, 0, 0].repeat(self.extra_fields);
         let [size, compressed, offset] = if self.zip64 {
-            // A field of somebody else's stands before it.
+            // A field of another program precedes it.
             extra.extend([0x55, 0x54, 1, 0, 9, 1, 0, 24, 0]);
             extra.extend(numbers.map(u64::to_le_bytes).concat());
             [u32::MAX; 3]
@@ -205,9 +205,9 @@ struct Below {
     gets: Mutex<Vec<ByteRange>>,
     /// Whether reads fail.
     fails: AtomicBool,
-    /// What the file becomes before so many more reads.
+    /// The next content of the file, and the number of reads before it.
     next: Mutex<Option<(usize, Bytes)>>,
-    /// Whether its versions are said to be weak.
+    /// Whether its versions are weak.
     weak: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Right zip files of every shape: ranges, listings, zip64, comments, what stands before the file.
+//! Valid zip files of every shape: ranges, listings, zip64, comments, bytes before the file.
 
 use futures::stream::TryStreamExt;
 
@@ -116,16 +116,16 @@ async fn bytes_before_after_and_between_entries_do_no_harm() {
     // An end record that fits, but for its directory; one whose comment does not end with the file.
     let lying = [b"PK\x05\x06\0\0\0\0\x01\0\x01\0".as_slice(), &[0xf0; 8], &[0, 0]].concat();
     let short = [b"PK\x05\x06".as_slice(), &[0; 18], b" and more"].concat();
-    let plain = Zip::of(entries());
+    let simple = Zip::of(entries());
     for zip in [
-        plain.clone(),
-        Zip { before: vec![b'P'; 1000], ..plain.clone() },
-        Zip { comment: vec![b'P'; 0xffff], ..plain.clone() },
-        Zip { comment: lying, ..plain.clone() },
-        Zip { comment: short, ..plain.clone() },
+        simple.clone(),
+        Zip { before: vec![b'P'; 1000], ..simple.clone() },
+        Zip { comment: vec![b'P'; 0xffff], ..simple.clone() },
+        Zip { comment: lying, ..simple.clone() },
+        Zip { comment: short, ..simple.clone() },
         Zip { zip64: true, ..Zip::of(wide.clone()) },
         Zip { zip64: true, before: vec![0; 300_000], ..Zip::of(wide.clone()) },
-        Zip { zip64: true, comment: b"PK\x06\x06".to_vec(), ..plain.clone() },
+        Zip { zip64: true, comment: b"PK\x06\x06".to_vec(), ..simple.clone() },
         Zip::of(wide),
     ] {
         let store = over(zip.bytes()).await;
