@@ -2,7 +2,7 @@
 //! tell at once whether they are still the same.
 //!
 //! To look whether a file was replaced takes a fraction of what opening, reading and closing it takes. Each read looks
-//! ([`Store::validate_cached`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
+//! ([`Shortcuts::validate_cached`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
 //! remembered, and nothing of it is. Where answers may be older than their requests ([`CachePolicy`]), a look is for as long as
 //! that says, and values from far away are remembered too. Writes and listings pass through; what is absent is asked for
 //! each time.

@@ -16,8 +16,8 @@ pub enum CachePolicy {
     Ttl(Duration),
     /// Of any age: stored values never change, though new ones may appear.
     Immutable,
-    /// No validation is enough: every response is built from what is read for it. For files that are written through memory
-    /// maps, which may not change their times.
+    /// No validation is enough: every response is built from what is read for it. For files that are written through
+    /// memory maps, which may not change their times.
     Uncached,
 }
 

@@ -7,8 +7,8 @@ use crate::error::{Classify, ErrorClass, Written};
 
 /// A failure of a store. Absence is not one.
 ///
-/// The text of a backend's own error may name hosts, buckets and paths: it is for the log, reached through `source()`, and
-/// never part of this error's own text. All waiters of one load share its error, so it can be cloned.
+/// The text of a backend's own error may name hosts, buckets and paths: it is for the log, reached through `source()`,
+/// and never part of this error's own text. All waiters of one load share its error, so it can be cloned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store was opened for reading only.

@@ -72,8 +72,8 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         self.inner().map_or(0, |inner| inner.held_by_set(condition))
     }
 
-    /// `get` and `set` in one: stores the value of one key under another, completely or not at all. `None` if `from` does
-    /// not exist. The condition is about the value of `to` before the copy; it is checked as by [`Store::set`].
+    /// `get` and `set` in one: stores the value of one key under another, completely or not at all. `None` if `from`
+    /// does not exist. The condition is about the value of `to` before the copy; it is checked as by [`Store::set`].
     ///
     /// # Errors
     /// As for [`Store::get`] and [`Store::set`].
@@ -107,8 +107,9 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         Err(StoreError::ReadOnly)
     }
 
-    /// Whether a write or an erasure of `written` can change what is read of `read`, or the other way round. By default as
-    /// [`Shortcuts::inner`], else by the text of the keys: a store that knows one value by several keys overrides this.
+    /// Whether a write or an erasure of `written` can change what is read of `read`, or the other way round. By default
+    /// as [`Shortcuts::inner`], else by the text of the keys: a store that knows one value by several keys overrides
+    /// this.
     ///
     /// # Errors
     /// Any failure of the backend.
@@ -119,8 +120,8 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are empty. Holds
-    /// the complete listing in memory: for a directory that may be long, use [`Store::list_dir_after`].
+    /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are empty.
+    /// Holds the complete listing in memory: for a directory that may be long, use [`Store::list_dir_after`].
     ///
     /// # Errors
     /// [`StoreError::NotListable`]; any failure of the backend. A listing that cannot be finished is an error,
@@ -137,9 +138,9 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         Ok(listing)
     }
 
-    /// `list_dir` as a stream: the keys and prefixes directly under a prefix as one sequence, those whose text comes after
-    /// `after`, which need not be a key. A page costs little more than its entries: the rest of the directory is not
-    /// read, and the memory held does not grow with it, unless the backend has no other way to list.
+    /// `list_dir` as a stream: the keys and prefixes directly under a prefix as one sequence, those whose text comes
+    /// after `after`, which need not be a key. A page costs little more than its entries: the rest of the directory is
+    /// not read, and the memory held does not grow with it, unless the backend has no other way to list.
     ///
     /// Ends in an error as [`Store::list_dir`] does.
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries;
@@ -158,8 +159,8 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Whether the URL of this store now leads to another one, as a path may after a rename: opening it again would give
-    /// another store. Blocks for a few file operations. By default as [`Shortcuts::inner`], else `false`.
+    /// Whether the URL of this store now leads to another one, as a path may after a rename: opening it again would
+    /// give another store. Blocks for a few file operations. By default as [`Shortcuts::inner`], else `false`.
     fn is_replaced(&self) -> bool {
         self.inner().is_some_and(Store::is_replaced)
     }
@@ -173,12 +174,12 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
 
 /// What makes a store fast: cheaper ways to answers that the verbs of [`Store`] give too, and facts about the backend.
 ///
-/// Each method has a default that is correct for every store: it delegates to [`Shortcuts::inner`], and without one reports that
-/// there is no shortcut.
+/// Each method has a default that is correct for every store: it delegates to [`Shortcuts::inner`], and without one
+/// reports that there is no shortcut.
 #[async_trait]
 pub trait Shortcuts {
-    /// The store that this one wraps, if both have the same values under the same keys. It answers every method that the
-    /// wrapper does not override.
+    /// The store that this one wraps, if both have the same values under the same keys. It answers every method that
+    /// the wrapper does not override.
     fn inner(&self) -> Option<&dyn Store> {
         None
     }
@@ -209,8 +210,8 @@ pub trait Shortcuts {
     }
 
     /// Begins to watch for changes that could give any of these keys another value; check with
-    /// [`Shortcuts::unchanged_since`]. Earlier changes are not reported, so check the keys once more after this. `None` if
-    /// the store cannot watch them.
+    /// [`Shortcuts::unchanged_since`]. Earlier changes are not reported, so check the keys once more after this. `None`
+    /// if the store cannot watch them.
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
         self.inner()?.watch(keys).await
     }
@@ -220,14 +221,14 @@ pub trait Shortcuts {
         self.inner().is_some_and(|inner| inner.unchanged_since(since))
     }
 
-    /// The earliest time at which a value may have been validated for a request that began at `began` to rely on it: the
-    /// request's own beginning, unless a [`CachePolicy`](super::CachePolicy) allows older validations.
+    /// The earliest time at which a value may have been validated for a request that began at `began` to rely on it:
+    /// the request's own beginning, unless a [`CachePolicy`](super::CachePolicy) allows older validations.
     fn freshness_horizon(&self, began: Instant) -> Instant {
         self.inner().map_or(began, |inner| inner.freshness_horizon(began))
     }
 
-    /// Some of the prefixes directly under a prefix, in no order, with or without keys below them: those among the first
-    /// `entries` that the backend returns. `None` if that is no faster than [`Store::list_dir_after`].
+    /// Some of the prefixes directly under a prefix, in no order, with or without keys below them: those among the
+    /// first `entries` that the backend returns. `None` if that is no faster than [`Store::list_dir_after`].
     fn sample_prefixes<'a>(
         &'a self,
         prefix: &'a StorePrefix,

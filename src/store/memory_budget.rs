@@ -1,7 +1,7 @@
 //! [`MemoryBudget`]: the memory that one request may hold, as admission counts it.
 //!
-//! Memory held for a listing beside its entries, or for a document while it is generated, is reserved from the budget of its
-//! request: one [`Reservation`] each, released on drop. A reservation never waits: it succeeds at once or fails.
+//! Memory held for a listing beside its entries, or for a document while it is generated, is reserved from the budget
+//! of its request: one [`Reservation`] each, released on drop. A reservation never waits: it succeeds at once or fails.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! [`observed`]: a store that reports each call of a verb to an observer: its outcome, bytes and duration.
 //!
-//! It changes nothing of the store interface, and knows neither metrics nor a protocol: those are for the observer. Answers
-//! without I/O (`validate_cached`, `unchanged_since`) are no calls, and are not reported. With tracing enabled, each call
-//! is a span.
+//! It changes nothing of the store interface, and knows neither metrics nor a protocol: those are for the observer.
+//! Answers without I/O (`validate_cached`, `unchanged_since`) are no calls, and are not reported. With tracing enabled,
+//! each call is a span.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

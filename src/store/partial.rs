@@ -1,10 +1,10 @@
-//! `get_partial_values`, `set_partial_values` and `erase_values` (Zarr core 3.1, "Abstract store interface"), built from the
-//! other verbs, so that every backend has them.
+//! `get_partial_values`, `set_partial_values` and `erase_values` (Zarr core 3.1, "Abstract store interface"), built
+//! from the other verbs, so that every backend has them.
 //!
-//! All ranges of one value are read at one version of it. A write of parts reads the value, overlays the parts and stores
-//! the result on condition of the version that was read: a reader sees the value before or after, never between, and
-//! no other write is lost. A missing value counts as empty, and a gap before an offset is filled with zero bytes. The
-//! value streams through; only the parts are in memory. Nothing here is atomic over several keys.
+//! All ranges of one value are read at one version of it. A write of parts reads the value, overlays the parts and
+//! stores the result on condition of the version that was read: a reader sees the value before or after, never between,
+//! and no other write is lost. A missing value counts as empty, and a gap before an offset is filled with zero bytes.
+//! The value streams through; only the parts are in memory. Nothing here is atomic over several keys.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -29,7 +29,8 @@ const READ_ATTEMPTS: usize = 3;
 const WRITE_ATTEMPTS: u32 = 10;
 /// Fills a gap, piece by piece.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// Serializes the writers of parts in this process, so that they do not repeat each other's work. Keys share locks by hash.
+/// Serializes the writers of parts in this process, so that they do not repeat each other's work. Keys share locks by
+/// hash.
 static KEY_LOCKS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
 
 /// A failure of one of several parts or keys.
@@ -173,8 +174,8 @@ impl Reads<'_> {
     }
 }
 
-/// Writes parts into one value: all of them, or none. At each attempt, `may_write` decides whether the stored value may be
-/// replaced.
+/// Writes parts into one value: all of them, or none. At each attempt, `may_write` decides whether the stored value may
+/// be replaced.
 ///
 /// # Errors
 /// The error of `may_write`; [`StoreError::BodyTooLarge`] and [`StoreError::LengthMismatch`] for the resulting value;
@@ -267,7 +268,8 @@ async fn pause(attempts: u32) {
     tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(attempts) % most_ms)).await;
 }
 
-/// The parts sorted and without overlaps (the later ones win), and the end of the last of them; `None` if an end overflows.
+/// The parts sorted and without overlaps (the later ones win), and the end of the last of them; `None` if an end
+/// overflows.
 fn disjoint(parts: &[ValuePart]) -> Option<(u64, VecDeque<ValuePart>)> {
     let mut placed = BTreeMap::<u64, Bytes>::new();
     let mut end_of_all = 0;

@@ -1,7 +1,7 @@
 //! The name that belongs to a store itself: no segment of a caller's key may be equal to it.
 //!
-//! Below it a store keeps its own files (a local store its staging area, a remote one the key that probes conditions). They
-//! are never listed, read or written for a caller.
+//! Below it a store keeps its own files (a local store its staging area, a remote one the key that probes conditions).
+//! They are never listed, read or written for a caller.
 
 use super::StoreError;
 

@@ -70,9 +70,9 @@ impl StoreKind {
 
 /// One content of one key: an entity tag without its quotes (RFC 9110, section 8.8.3).
 ///
-/// Equal versions of one key mean equal bytes, if [`Version::is_strong`]. A weak version (the backend gave no strong tag)
-/// only means that the value probably did not change. An unsettled version belongs to one read of a value whose next write
-/// may not change the backend's metadata: it is equal to no other version, so nothing is cached under it.
+/// Equal versions of one key mean equal bytes, if [`Version::is_strong`]. A weak version (the backend gave no strong
+/// tag) only means that the value probably did not change. An unsettled version belongs to one read of a value whose
+/// next write may not change the backend's metadata: it is equal to no other version, so nothing is cached under it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     tag: Arc<str>,
@@ -110,8 +110,8 @@ impl Version {
         Self { tag: clean_tag(&format!("{tag}~{nonce:016x}")), strength: Strength::Unsettled }
     }
 
-    /// The version of a generated text: the first 128 bits of its SHA-256 digest, in hexadecimal. For a long text, call this on
-    /// the compute pool.
+    /// The version of a generated text: the first 128 bits of its SHA-256 digest, in hexadecimal. For a long text, call
+    /// this on the compute pool.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Self {
         expects_pool(text.len());
@@ -147,8 +147,8 @@ impl Version {
         self.strength != Strength::Unsettled
     }
 
-    /// Whether a value that now has the version `found` is the one of this version. For an unsettled version: as far as the
-    /// backend's metadata shows.
+    /// Whether a value that now has the version `found` is the one of this version. For an unsettled version: as far as
+    /// the backend's metadata shows.
     #[must_use]
     pub fn matches(&self, found: &Self) -> bool {
         self == found
@@ -368,8 +368,8 @@ pub enum WriteCondition {
 }
 
 impl WriteCondition {
-    /// Compares the condition with the stored value. A weak version never holds, an unsettled one as far as the backend's
-    /// metadata shows: clients never have one, but a read-modify-write in this process may.
+    /// Compares the condition with the stored value. A weak version never holds, an unsettled one as far as the
+    /// backend's metadata shows: clients never have one, but a read-modify-write in this process may.
     ///
     /// # Errors
     /// [`StoreError::ConditionFailed`].

@@ -2,8 +2,8 @@
 //!
 //! The circuit opens when a number of requests failed within [`FAILURE_WINDOW`] and no more than that number succeeded
 //! meanwhile; then all requests are rejected for [`COOLDOWN`]. After that one request probes the backend: its success
-//! closes the circuit, its failure begins another cooldown. A backend that fails one request in a hundred never opens the
-//! circuit, however many requests there are. The caller decides what counts as a failure.
+//! closes the circuit, its failure begins another cooldown. A backend that fails one request in a hundred never opens
+//! the circuit, however many requests there are. The caller decides what counts as a failure.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

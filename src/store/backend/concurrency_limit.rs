@@ -1,7 +1,7 @@
 //! [`ConcurrencyLimit`]: the most concurrent requests to a backend, and the queue for them.
 //!
-//! A request waits in the queue for a limited time. If no request in flight completes for [`STALL_AFTER`], the backend has
-//! stalled, and the queue is empty until one completes: waiters hold memory that requests to other backends need.
+//! A request waits in the queue for a limited time. If no request in flight completes for [`STALL_AFTER`], the backend
+//! has stalled, and the queue is empty until one completes: waiters hold memory that requests to other backends need.
 
 use std::pin::pin;
 use std::sync::Arc;

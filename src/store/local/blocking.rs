@@ -1,9 +1,9 @@
 //! [`Blocking`]: the only way from async code to the blocking calls of the file system.
 //!
 //! Every file operation of this store that may block runs here, on tokio's blocking threads, and never more of them at
-//! once than the store's own limit: a slow disk delays the store on it, not the whole process. Walks through directories
-//! have a limit of their own, since a long directory takes longer than many values: no read waits behind them. Operations
-//! that cannot block are in `nonblocking`.
+//! once than the store's own limit: a slow disk delays the store on it, not the whole process. Walks through
+//! directories have a limit of their own, since a long directory takes longer than many values: no read waits behind
+//! them. Operations that cannot block are in `nonblocking`.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Directories come and go with the keys below them, and are durable before a value in them is acknowledged.
 //!
 //! Keys are a flat namespace: a directory without keys is no part of the store and blocks no key. A writer creates the
-//! directories it needs, the erasure of the last key below one removes it, and neither waits for the other: a writer whose
-//! directory is removed meanwhile begins again (see `write`). A directory that stays empty, because a process died before
-//! it put a value there, does no harm; the next writer or erasure there uses or removes it.
+//! directories it needs, the erasure of the last key below one removes it, and neither waits for the other: a writer
+//! whose directory is removed meanwhile begins again (see `write`). A directory that stays empty, because a process
+//! died before it put a value there, does no harm; the next writer or erasure there uses or removes it.
 
 use std::os::fd::OwnedFd;
 

@@ -1,7 +1,7 @@
 //! [`Disk`]: the system calls that change the disk.
 //!
-//! Each call is named by its [`Step`], so that tests can observe the order of the calls and inject a failure into any of
-//! them. Calls that a signal interrupts are repeated. It knows nothing of keys.
+//! Each call is named by its [`Step`], so that tests can observe the order of the calls and inject a failure into any
+//! of them. Calls that a signal interrupts are repeated. It knows nothing of keys.
 
 use rustix::io::Errno;
 

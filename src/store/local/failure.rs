@@ -1,7 +1,7 @@
 //! The mapping of the operating system's errors to [`StoreError`].
 //!
-//! Only the errors that say "there is no such file" mean absence. All others are failures: a Zarr client reads absence as
-//! fill values.
+//! Only the errors that say "there is no such file" mean absence. All others are failures: a Zarr client reads absence
+//! as fill values.
 
 use std::sync::Arc;
 

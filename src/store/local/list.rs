@@ -1,9 +1,9 @@
 //! Listing: the directories below a prefix as keys, in the order of the keys' bytes.
 //!
-//! Names of directories are sorted as if they ended in `/`, which is the order of their keys. Entries that cannot be keys
-//! (names that are not UTF-8, special files, files that vanished meanwhile) are left out; a directory that cannot be read
-//! is an error. A link that is not followed is listed as a key: a read of it fails with the reason, so no client takes it
-//! for absent. The walk advances in bounded steps, as the stream is polled.
+//! Names of directories are sorted as if they ended in `/`, which is the order of their keys. Entries that cannot be
+//! keys (names that are not UTF-8, special files, files that vanished meanwhile) are left out; a directory that cannot
+//! be read is an error. A link that is not followed is listed as a key: a read of it fails with the reason, so no
+//! client takes it for absent. The walk advances in bounded steps, as the stream is polled.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -252,8 +252,8 @@ fn first_names(
     Ok(first.into_names())
 }
 
-/// The prefixes directly under a prefix, among the first entries of its directory in the order of the file system. Does not
-/// read them, and calls `stat` for few entries of unknown type.
+/// The prefixes directly under a prefix, among the first entries of its directory in the order of the file system. Does
+/// not read them, and calls `stat` for few entries of unknown type.
 pub(super) fn sample_prefixes(
     root: &Root,
     prefix: &StorePrefix,
@@ -340,11 +340,11 @@ fn stat_entry(
     }
 }
 
-/// Whether a prefix exists, that is, whether a key is below it. `true` for one that cannot be read: its own listing reports
-/// the error.
+/// Whether a prefix exists, that is, whether a key is below it. `true` for one that cannot be read: its own listing
+/// reports the error.
 ///
-/// Each directory is read once, whichever path leads to it: links could form endless paths through a few directories. No
-/// path is longer than a key can be.
+/// Each directory is read once, whichever path leads to it: links could form endless paths through a few directories.
+/// No path is longer than a key can be.
 fn contains_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) -> bool {
     let directory = match root.open_directory(prefix.as_str()) {
         Ok(Some(directory)) => directory,

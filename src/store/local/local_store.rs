@@ -31,8 +31,8 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Whether there is a directory at a path; `None` if there is nothing. `true` if that cannot be found out: opening it then
-    /// reports why.
+    /// Whether there is a directory at a path; `None` if there is nothing. `true` if that cannot be found out: opening
+    /// it then reports why.
     #[must_use]
     pub fn is_directory(path: &Path) -> Option<bool> {
         match std::fs::metadata(path) {
@@ -42,9 +42,9 @@ impl LocalStore {
         }
     }
 
-    /// Opens an existing directory as a store. For writing, this takes the lock of the root and removes the staging files of
-    /// writers that died. Blocks for a few file operations; if the last server was killed, until the complete file system is
-    /// on the disk.
+    /// Opens an existing directory as a store. For writing, this takes the lock of the root and removes the staging
+    /// files of writers that died. Blocks for a few file operations; if the last server was killed, until the complete
+    /// file system is on the disk.
     ///
     /// # Errors
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there.

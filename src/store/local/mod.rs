@@ -1,9 +1,9 @@
 //! A store over a directory of this machine.
 //!
-//! Zarr core 3.1, "Abstract store interface", with a file for each value. It keeps the promises of the interface even when
-//! other programs write into the directory, when power fails and when an attacker chooses the names in a key: `root` never
-//! leads out, `read` never mixes two contents, `write` acknowledges only durable values, `list` never shows what cannot be
-//! fetched. Reads are first tried without a blocking thread (`nonblocking`). It is for Unix.
+//! Zarr core 3.1, "Abstract store interface", with a file for each value. It keeps the promises of the interface even
+//! when other programs write into the directory, when power fails and when an attacker chooses the names in a key:
+//! `root` never leads out, `read` never mixes two contents, `write` acknowledges only durable values, `list` never
+//! shows what cannot be fetched. Reads are first tried without a blocking thread (`nonblocking`). It is for Unix.
 
 mod blocking;
 mod directories;

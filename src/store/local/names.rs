@@ -1,9 +1,9 @@
 //! The names in a directory in their order, in little memory however many there are.
 //!
-//! A file system returns names in no useful order. So a directory is read from end to end in several passes, and each pass
-//! keeps only the first names after a given one ([`Selection`]). The number that is kept grows from pass to pass up to a
-//! limit in bytes: a short page keeps few names, and a complete listing takes few passes. Nothing here touches a file
-//! system.
+//! A file system returns names in no useful order. So a directory is read from end to end in several passes, and each
+//! pass keeps only the first names after a given one ([`Selection`]). The number that is kept grows from pass to pass
+//! up to a limit in bytes: a short page keeps few names, and a complete listing takes few passes. Nothing here touches
+//! a file system.
 
 use std::cmp::Ordering;
 
@@ -60,8 +60,8 @@ impl<'a> Selection<'a> {
         Self { after, names, bytes, selected: Text::default(), last: None, is_complete: true }
     }
 
-    /// Whether a name may be selected, as it is or followed by `/`. Rejects most names of a long directory without a copy and
-    /// without a system call.
+    /// Whether a name may be selected, as it is or followed by `/`. Rejects most names of a long directory without a
+    /// copy and without a system call.
     pub(super) fn may_take(&mut self, name: &[u8]) -> bool {
         if self.last.as_ref().is_some_and(|last| name > last.as_bytes()) {
             self.is_complete = false;

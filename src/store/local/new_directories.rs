@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Directories that this process created and that may not be on the disk yet, each with the number of its last creation.
+/// Directories that this process created and that may not be on the disk yet, each with the number of its last
+/// creation.
 #[derive(Debug, Default)]
 pub(super) struct NewDirectories(Mutex<Records>);
 

@@ -10,11 +10,11 @@
 //! 2. **Fall back.** The caller then runs `x` on a blocking thread ([`Blocking::run`](super::blocking::Blocking::run)), from
 //!    the beginning. A `try_x` keeps no state, so nothing has to be undone.
 //!
-//! Both share the decisions: what absence is and which bytes are of one version is decided in `root` and `read`. A `try_x`
-//! never reports absence or a value that `x` would not. The pairs are [`head`](super::read::head) and
+//! Both share the decisions: what absence is and which bytes are of one version is decided in `root` and `read`. A
+//! `try_x` never reports absence or a value that `x` would not. The pairs are [`head`](super::read::head) and
 //! [`try_head`](super::read::try_head), [`start`](super::read::start) and [`try_start`](super::read::try_start),
-//! `Root::open_file` and `Root::try_open_file`; `Root::try_stat` and `Root::try_is_absent` validate cached versions and have
-//! no blocking form.
+//! `Root::open_file` and `Root::try_open_file`; `Root::try_stat` and `Root::try_is_absent` validate cached versions and
+//! have no blocking form.
 //!
 //! Only file systems of this machine are tried, and no path across a mount point: on others even `fstat` may wait for
 //! another machine or another program. This is for Linux; on other systems all reads go to a thread.
@@ -47,7 +47,8 @@ mod linux {
         kind.is_ok_and(|kind| LOCAL_FILE_SYSTEMS.contains(&kind))
     }
 
-    /// File systems that are not tried, but take their times from the clock of this machine: overlays (containers), ZFS.
+    /// File systems that are not tried, but take their times from the clock of this machine: overlays (containers),
+    /// ZFS.
     const WITH_LOCAL_CLOCK: [i128; 2] = [0x794c_7630, 0x2fc1_2fc1];
 
     /// Whether the times of files below a root are from the clock of this machine.

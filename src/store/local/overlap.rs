@@ -1,8 +1,8 @@
 //! Whether two extents share a file: through links, a file has several keys, and a directory several prefixes.
 //!
-//! Directories are compared by device and inode, each with all its ancestors up to the root. A missing directory counts as
-//! its nearest existing ancestor. Links below the prefix that is read are searched for, since reads follow them; erasing
-//! does not. Hard links are values of their own: a replaced one leaves the others as they are.
+//! Directories are compared by device and inode, each with all its ancestors up to the root. A missing directory counts
+//! as its nearest existing ancestor. Links below the prefix that is read are searched for, since reads follow them;
+//! erasing does not. Hard links are values of their own: a replaced one leaves the others as they are.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -84,8 +84,8 @@ impl ResolvedExtent {
     }
 }
 
-/// Whether some link makes a directory lie below a prefix, or a link below the prefix leads into it. As in a listing, each
-/// directory is read once, and no deeper than keys can be.
+/// Whether some link makes a directory lie below a prefix, or a link below the prefix leads into it. As in a listing,
+/// each directory is read once, and no deeper than keys can be.
 fn links_into(
     root: &Root,
     prefix: &StorePrefix,
@@ -134,8 +134,8 @@ fn links_into(
     Ok(false)
 }
 
-/// The directory of a prefix, or else its nearest existing ancestor, and whether it is the former. Nothing exists behind a
-/// link that is not followed.
+/// The directory of a prefix, or else its nearest existing ancestor, and whether it is the former. Nothing exists
+/// behind a link that is not followed.
 fn nearest(root: &Root, prefix: &StorePrefix) -> Result<(OwnedFd, bool), StoreError> {
     let mut at = prefix.clone();
     loop {

@@ -25,11 +25,11 @@ use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStre
 const SINGLE_READ_BYTES: u64 = 1 << 20;
 /// Longer ranges are read in pieces of this length, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
-/// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than the
-/// hop to a thread; a longer read would delay other tasks.
+/// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than
+/// the hop to a thread; a longer read would delay other tasks.
 const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
-/// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while it
-/// sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
+/// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while
+/// it sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
 /// (`http.stream_bytes`).
 const SHORT_PIECE: usize = 64 << 10;
 const LONG_PIECE: usize = 960 << 10;
@@ -88,8 +88,8 @@ pub(super) struct OpenValue {
     range: Range<u64>,
     /// The two buffers that are handed out in turn, the next one first.
     buffers: [Bytes; 2],
-    /// Length of the next long piece. It begins short and doubles with each piece that the client takes: for thousands of
-    /// clients that take nothing, the kernel would otherwise be busy with clearing memory.
+    /// Length of the next long piece. It begins short and doubles with each piece that the client takes: for thousands
+    /// of clients that take nothing, the kernel would otherwise be busy with clearing memory.
     long_piece: usize,
     /// Whether the next piece is a long one.
     is_long: bool,
@@ -157,7 +157,8 @@ pub(super) fn try_start(
     Ok(Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes.into()) }))))
 }
 
-/// Size and version of a file, and the range resolved against it; an error if it does not have the version of `if_match`.
+/// Size and version of a file, and the range resolved against it; an error if it does not have the version of
+/// `if_match`.
 fn check_and_resolve(
     file_state: &FileState,
     range: ByteRange,
@@ -190,8 +191,8 @@ fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Byte
     Ok((!was_written_between(stat, &after)).then(|| bytes.into()))
 }
 
-/// Fills a buffer with bytes of the version that `stat` belongs to, and returns the file's `stat` after that; `None` if it
-/// would block, or fails.
+/// Fills a buffer with bytes of the version that `stat` belongs to, and returns the file's `stat` after that; `None` if
+/// it would block, or fails.
 fn try_read(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
     if !bytes.is_empty() && !nonblocking::read(file, bytes, at) {
         return None;

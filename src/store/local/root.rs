@@ -1,10 +1,10 @@
 //! [`Root`]: the directory of a store, and the only way to open what is below it.
 //!
-//! A key never leads out of the root. On Linux the kernel ensures that (`openat2`), in one call and without a gap between
-//! check and open; on other systems, and where `openat2` is filtered out, the path is walked one segment at a time and no
-//! symbolic link is followed. Names are opened as if there were no links. A link on the path is followed if the policy
-//! allows it, and is an error otherwise: a value behind it is not absent. Only regular files are values: pipes, sockets
-//! and devices are opened without waiting for them and then treated as absent.
+//! A key never leads out of the root. On Linux the kernel ensures that (`openat2`), in one call and without a gap
+//! between check and open; on other systems, and where `openat2` is filtered out, the path is walked one segment at a
+//! time and no symbolic link is followed. Names are opened as if there were no links. A link on the path is followed if
+//! the policy allows it, and is an error otherwise: a value behind it is not absent. Only regular files are values:
+//! pipes, sockets and devices are opened without waiting for them and then treated as absent.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -95,7 +95,8 @@ impl Root {
         &self.path
     }
 
-    /// Whether the path that was given now leads to another directory. A path that leads nowhere does not replace the open one.
+    /// Whether the path that was given now leads to another directory. A path that leads nowhere does not replace the
+    /// open one.
     pub(super) fn is_replaced(&self) -> bool {
         let Ok(found) = openat(CWD, &self.named, ABOVE, Mode::empty()).and_then(fstat) else { return false };
         fstat(&self.fd).is_ok_and(|open| (open.st_dev, open.st_ino) != (found.st_dev, found.st_ino))
@@ -148,13 +149,13 @@ impl Root {
         }
     }
 
-    /// The `stat` of a key's file by its name alone, without opening it: for names that were opened a moment ago and so are
-    /// in the kernel's memory. `None` if it is not known, or the file is on another device than the root.
+    /// The `stat` of a key's file by its name alone, without opening it: for names that were opened a moment ago and so
+    /// are in the kernel's memory. `None` if it is not known, or the file is on another device than the root.
     ///
-    /// Equal device, inode, times and size mean that this is the file that was opened before and that it was not written to
-    /// since: its bytes are those that the root's policy allowed. They do not mean that every directory on the path is still
-    /// a directory: a link that replaced one and leads to the same file is not noticed until the name is opened again. A link
-    /// that leads anywhere else finds another file, and nothing is revealed.
+    /// Equal device, inode, times and size mean that this is the file that was opened before and that it was not
+    /// written to since: its bytes are those that the root's policy allowed. They do not mean that every directory on
+    /// the path is still a directory: a link that replaced one and leads to the same file is not noticed until the name
+    /// is opened again. A link that leads anywhere else finds another file, and nothing is revealed.
     pub(super) fn try_stat(&self, key: &str) -> Option<Stat> {
         if !self.nonblocking || is_reserved(key) {
             return None;
@@ -178,8 +179,8 @@ impl Root {
         self.open_if_present(if path.is_empty() { "." } else { path }, DIRECTORY, "open a directory")
     }
 
-    /// As [`Root::open_directory`], with the error number, for callers that create missing directories. A link that is not
-    /// followed is `ELOOP`.
+    /// As [`Root::open_directory`], with the error number, for callers that create missing directories. A link that is
+    /// not followed is `ELOOP`.
     pub(super) fn directory_fd(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.resolve(if path.is_empty() { "." } else { path }, DIRECTORY).map_err(|unopened| match unopened {
             ResolveError::Errno(errno) => errno,
@@ -273,8 +274,8 @@ impl Root {
         retry(|| kernel::open_beneath(&self.fd, path, flags, true)).and_then(kernel::not_reserved)
     }
 
-    /// For a path with links that could not be opened: whether its links lead to the place where the rest of it would be, or to
-    /// a file where a directory was requested. Otherwise one of the links is dangling.
+    /// For a path with links that could not be opened: whether its links lead to the place where the rest of it would
+    /// be, or to a file where a directory was requested. Otherwise one of the links is dangling.
     fn is_absent_behind_links(&self, path: &str) -> bool {
         let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
         match self.resolve(above, DIRECTORY) {

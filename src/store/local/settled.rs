@@ -1,9 +1,9 @@
 //! [`Settling`]: whether the next write to a file is sure to change its times.
 //!
-//! Kernels stamp files with a clock that ticks every few milliseconds, and file systems round its times, some to seconds.
-//! A file that is written twice within one such step has the same times after both writes. So a version is settled only if
-//! the clock had advanced by more than a step before the `stat`: every later write then gives a later time. Files that
-//! this process wrote are settled at once, by the unique times that it gave them.
+//! Kernels stamp files with a clock that ticks every few milliseconds, and file systems round its times, some to
+//! seconds. A file that is written twice within one such step has the same times after both writes. So a version is
+//! settled only if the clock had advanced by more than a step before the `stat`: every later write then gives a later
+//! time. Files that this process wrote are settled at once, by the unique times that it gave them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +15,8 @@ use super::version::{FileState, timespec};
 
 /// Twice the longest tick of the clock that kernels stamp files with.
 const FINE_STEP: Duration = Duration::from_millis(20);
-/// FAT counts in steps of two seconds, other file systems in rounded ones. Times of other machines get this much tolerance
-/// for clocks that differ.
+/// FAT counts in steps of two seconds, other file systems in rounded ones. Times of other machines get this much
+/// tolerance for clocks that differ.
 const COARSE_STEP: Duration = Duration::from_millis(2020);
 /// The most files that the process records as its own last writes.
 const OWN_FILES: usize = 1024;
@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn a_file_settles_once_the_clock_passes_a_step_of_its_times() {
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
-        // Modified, changed, time of the stat (each in milliseconds): settled on a file system of this machine, and on another.
+        // Modified, changed, time of the stat (each in milliseconds): settled on a file system of this machine, and on
+        // another.
         for (modified, changed, now, local, remote) in [
             (5_001, 5_001, 5_001, false, false),
             (5_001, 5_001, 5_020, false, false),

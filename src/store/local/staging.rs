@@ -29,8 +29,8 @@ use super::version::{next_modified, timespec};
 use crate::store::reserved_keys::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
-/// The content of the lock file while no server has the root open. Missing if the last server died, failed to make its writes
-/// durable, or was configured not to.
+/// The content of the lock file while no server has the root open. Missing if the last server died, failed to make its
+/// writes durable, or was configured not to.
 const CLOSED: &[u8] = b"closed\n";
 
 /// A root by its device and inode.
@@ -61,8 +61,8 @@ pub(super) struct StagingDir {
 }
 
 impl StagingDir {
-    /// Opens the staging area of a root: shares that of another store of this process, or else creates the directory if it is
-    /// missing, takes the lock, and removes the staging files of dead processes.
+    /// Opens the staging area of a root: shares that of another store of this process, or else creates the directory if
+    /// it is missing, takes the lock, and removes the staging files of dead processes.
     pub(super) fn open(root: &Root, durability: Durability) -> Result<Arc<Self>, StoreError> {
         let stat = fstat(root.fd()).map_err(|errno| os("stat the root directory", errno))?;
         let id = (stat.st_dev, stat.st_ino);
@@ -169,8 +169,8 @@ fn broken_by(errno: Errno) -> Errno {
     if errno == Errno::WOULDBLOCK { Errno::BUSY } else { errno }
 }
 
-/// Creates one of the store's own directories, unless it exists. Other users have no access to it, so staging files are out
-/// of their reach until they are values. Returns also whether it was created now.
+/// Creates one of the store's own directories, unless it exists. Other users have no access to it, so staging files are
+/// out of their reach until they are values. Returns also whether it was created now.
 fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), StoreError> {
     let is_new = match mkdirat(parent, name, Mode::RWXU) {
         Ok(()) => true,
@@ -182,8 +182,9 @@ fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), Store
     Ok((directory.map_err(|errno| os("open the store's own directory", errno))?, is_new))
 }
 
-/// Removes all staging files: the holder of the lock is the only writer, so they belong to processes that died. The age of
-/// a file or the number in its name would prove nothing: clocks are set, and in a container every server is process 1.
+/// Removes all staging files: the holder of the lock is the only writer, so they belong to processes that died. The age
+/// of a file or the number in its name would prove nothing: clocks are set, and in a container every server is process
+/// 1.
 ///
 /// If the lock does not exclude another machine (network file systems that lock only locally), a write in flight there
 /// loses its staging file and ends in an error: no value is torn, and nothing false is acknowledged.
@@ -247,8 +248,8 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives the file a modification time later than that of every other write and of the value it replaces. Returns whether
-    /// that was necessary: the time it has may be late enough.
+    /// Gives the file a modification time later than that of every other write and of the value it replaces. Returns
+    /// whether that was necessary: the time it has may be late enough.
     pub(super) fn stamp(&mut self, replaced: Option<&ValueInfo>) -> Result<bool, StoreError> {
         let floor = replaced.and_then(|info| info.modified).unwrap_or(UNIX_EPOCH);
         if self.modified > floor {

@@ -77,8 +77,8 @@ pub(super) fn was_written_between(before: &Stat, after: &Stat) -> bool {
         != (after.st_mtime, after.st_mtime_nsec, after.st_size)
 }
 
-/// A modification time for a write: now, but at least a microsecond after the last one that was given out and after that
-/// of the replaced value.
+/// A modification time for a write: now, but at least a microsecond after the last one that was given out and after
+/// that of the replaced value.
 pub(super) fn next_modified(replaced: Option<&ValueInfo>) -> SystemTime {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let micros = |time: SystemTime| {

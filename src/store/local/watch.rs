@@ -1,12 +1,12 @@
 //! [`Watcher`]: change notifications from the kernel (`inotify(7)`), so that cached values need no `stat` each time.
 //!
-//! The watcher covers the files of some keys and the directories above them, up to the root. Files are watched themselves
-//! because other hard links may write to them. The kernel reports every change of a name or of a file's bytes before the
-//! system call that made it returns; so without a report, every name still has its value. The watcher does not care what
-//! changed: any event invalidates every token. Files behind links or on other devices are not watched. Writes
-//! through a memory map are not reported, so callers must still validate now and then. The kernel limits the watches of a
-//! user. When it refuses more, existing watches stay, and all other names take a `stat` each time. This is for Linux and
-//! its own file systems; on others nothing is watched.
+//! The watcher covers the files of some keys and the directories above them, up to the root. Files are watched
+//! themselves because other hard links may write to them. The kernel reports every change of a name or of a file's
+//! bytes before the system call that made it returns; so without a report, every name still has its value. The watcher
+//! does not care what changed: any event invalidates every token. Files behind links or on other devices are not
+//! watched. Writes through a memory map are not reported, so callers must still validate now and then. The kernel
+//! limits the watches of a user. When it refuses more, existing watches stay, and all other names take a `stat` each
+//! time. This is for Linux and its own file systems; on others nothing is watched.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Watcher;
@@ -64,8 +64,8 @@ mod linux {
     }
 
     impl Watcher {
-        /// Watches everything that could give these keys other values. `None` if that is impossible, or if something changes
-        /// meanwhile.
+        /// Watches everything that could give these keys other values. `None` if that is impossible, or if something
+        /// changes meanwhile.
         pub(in crate::store::local) fn watch(&self, root: &Root, keys: &[StoreKey]) -> Option<WatchToken> {
             if !root.nonblocking {
                 return None;

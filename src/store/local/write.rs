@@ -229,7 +229,8 @@ impl LocalRootState {
         synced.map_err(|errno| self.unsettled("make the erasures durable", errno))
     }
 
-    /// Makes a value durable that has no name yet. If that fails, nothing was written, and the store takes no more writes.
+    /// Makes a value durable that has no name yet. If that fails, nothing was written, and the store takes no more
+    /// writes.
     fn sync_value(&self, staged: &Staged) -> Result<(), StoreError> {
         if self.durability == Durability::Rename {
             return Ok(());
@@ -251,9 +252,9 @@ impl LocalRootState {
         synced.map_err(|errno| self.unsettled(doing, errno))
     }
 
-    /// A failure after readers may have seen the change. The state of the disk is unknown, so the error never says that nothing
-    /// was written, and no further write is acknowledged until the store is opened again: a second `fsync` may report success
-    /// for data that the system has dropped.
+    /// A failure after readers may have seen the change. The state of the disk is unknown, so the error never says that
+    /// nothing was written, and no further write is acknowledged until the store is opened again: a second `fsync` may
+    /// report success for data that the system has dropped.
     fn unsettled(&self, doing: &'static str, errno: Errno) -> StoreError {
         self.refuse_writes();
         failed(doing, std::io::Error::from(errno))

@@ -1,9 +1,9 @@
 //! The HTTP client under the remote backends: its timeouts, its retries, and what it never does.
 //!
 //! A response may take as long as its reader does, unless it stalls: there is no timeout for a complete body
-//! (`read_timeout`). Redirects are not followed, because they lead where no mount is configured. This client also adds what
-//! the crate lacks: conditions on requests that the crate sends without ([`on_condition`]), and checks of responses
-//! before it reads them (`response_check`).
+//! (`read_timeout`). Redirects are not followed, because they lead where no mount is configured. This client also adds
+//! what the crate lacks: conditions on requests that the crate sends without ([`on_condition`]), and checks of
+//! responses before it reads them (`response_check`).
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -61,8 +61,8 @@ tokio::task_local! {
     static CONDITION: (HeaderName, HeaderValue);
 }
 
-/// Sends the PUT and DELETE requests of `call` with a condition, which the crate has no parameter for. The header is not
-/// signed: S3 and GCS require only their own headers to be signed.
+/// Sends the PUT and DELETE requests of `call` with a condition, which the crate has no parameter for. The header is
+/// not signed: S3 and GCS require only their own headers to be signed.
 pub(super) async fn on_condition<T>(
     condition: Option<(HeaderName, HeaderValue)>,
     call: impl Future<Output = T>,
@@ -171,8 +171,8 @@ impl HttpService for Connector {
     }
 }
 
-/// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of that
-/// name, and no value.
+/// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of
+/// that name, and no value.
 fn leads_to_the_directory(requested: &impl std::fmt::Display, response: &HttpResponse) -> bool {
     if !response.status().is_redirection() {
         return false;

@@ -1,10 +1,10 @@
 //! Conditional writes and erasures on remote backends: of many concurrent ones, exactly one succeeds.
 //!
-//! Zarr core 3.1 has no conditions; these are those of RFC 9110, section 13, passed on to the backend. A conditional write
-//! is sent without the client's retries: one that is repeated after a lost response looks like one that failed. It
-//! carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried out. If that
-//! does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no metadata,
-//! and Azure's bulk erasure carries no condition: there, the condition is checked before the erasure.
+//! Zarr core 3.1 has no conditions; these are those of RFC 9110, section 13, passed on to the backend. A conditional
+//! write is sent without the client's retries: one that is repeated after a lost response looks like one that failed.
+//! It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried out. If
+//! that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
+//! metadata, and Azure's bulk erasure carries no condition: there, the condition is checked before the erasure.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,8 +70,8 @@ impl ObjectBackend {
         self.settle(path, payload, condition).await
     }
 
-    /// Whether the backend heeds conditions: a second creation of one key must fail, and so must the replacement of a version
-    /// that never existed. Tried once for each store, with a key of its own that is erased afterwards.
+    /// Whether the backend heeds conditions: a second creation of one key must fail, and so must the replacement of a
+    /// version that never existed. Tried once for each store, with a key of its own that is erased afterwards.
     async fn probe(&self) -> Result<bool, StoreError> {
         let path = self.probe_path(&write_id())?;
         let put = |condition: WriteCondition| {

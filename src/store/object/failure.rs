@@ -13,8 +13,8 @@ use crate::store::{StoreError, StoreKind};
 
 /// The HTTP status of a failure, if the backend sent one.
 ///
-/// The type of that error is private to the crate, so this parses the beginning of its text; a test checks it with every
-/// status.
+/// The type of that error is private to the crate, so this parses the beginning of its text; a test checks it with
+/// every status.
 pub(super) fn status(error: &Error) -> Option<u16> {
     chain(error).find_map(|cause| {
         let text = cause.to_string();
@@ -38,8 +38,8 @@ pub(super) fn is_not_sent(error: &Error) -> bool {
     })
 }
 
-/// Whether an error is a failure of the backend: no response, not in time, or a server error. A refusal is none, nor is a
-/// failure of this process.
+/// Whether an error is a failure of the backend: no response, not in time, or a server error. A refusal is none, nor is
+/// a failure of this process.
 pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
     match error {
         StoreError::Busy(source)

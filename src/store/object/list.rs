@@ -94,8 +94,8 @@ impl ObjectBackend {
     }
 }
 
-/// An ordered listing without the "directories": these come at the position of their prefix, before or among its keys, and
-/// are out of order as keys.
+/// An ordered listing without the "directories": these come at the position of their prefix, before or among its keys,
+/// and are out of order as keys.
 fn in_order(entries: Entries) -> Entries {
     let state: (Peekable<Entries>, Option<StoreKey>) = (entries.peekable(), None);
     try_unfold(state, |(mut entries, mut last)| async move {

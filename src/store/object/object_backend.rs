@@ -38,8 +38,8 @@ pub struct ObjectOptions {
     pub held_bytes: u64,
     /// No retry of a conditional write begins later than this after its first attempt.
     pub retry: Duration,
-    /// Whether the backend is known to heed conditions; if not, it is probed before the first conditional write. Web servers
-    /// are always probed.
+    /// Whether the backend is known to heed conditions; if not, it is probed before the first conditional write. Web
+    /// servers are always probed.
     pub known: bool,
 }
 

@@ -99,8 +99,8 @@ impl ObjectBackend {
         if self.meta(key).await?.is_some() { Err(StoreError::VersionChanged) } else { Ok(None) }
     }
 
-    /// A range that may lie outside the value, or is empty: the error needs the value's size. If the range lies inside, the
-    /// backend's refusal means something else.
+    /// A range that may lie outside the value, or is empty: the error needs the value's size. If the range lies inside,
+    /// the backend's refusal means something else.
     async fn not_satisfiable(
         &self,
         key: &StoreKey,
@@ -179,8 +179,8 @@ impl ObjectBackend {
     }
 }
 
-/// Whether a successful response does not fit the range: the server does not support ranges, which are optional in HTTP, or
-/// the value has no such range.
+/// Whether a successful response does not fit the range: the server does not support ranges, which are optional in
+/// HTTP, or the value has no such range.
 fn is_odd(error: &Error) -> bool {
     let by_kind = matches!(error, Error::NotSupported { .. } | Error::Generic { .. });
     by_kind && status(error).is_none() && !is_transport(error)

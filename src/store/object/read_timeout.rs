@@ -1,7 +1,7 @@
 //! A response body that fails when the backend stalls, and otherwise may take as long as its reader does.
 //!
-//! Only the time in which the reader waits counts: bytes that have arrived are returned before the timer is polled, so a
-//! pause of the reader is not taken for a slow backend. The complete body has no timeout.
+//! Only the time in which the reader waits counts: bytes that have arrived are returned before the timer is polled, so
+//! a pause of the reader is not taken for a slow backend. The complete body has no timeout.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

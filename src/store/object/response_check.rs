@@ -2,8 +2,8 @@
 //!
 //! A body with a content coding is not the value's bytes: no coding was requested, and one that a proxy added cannot be
 //! distinguished from one that the value was stored with. A listing that is another document (an error, a page of a
-//! portal), is cut off, or lacks its continuation token would be taken for a listing of fewer keys. All of these are failures of
-//! the backend. Nothing else of a response is checked here.
+//! portal), is cut off, or lacks its continuation token would be taken for a listing of fewer keys. All of these are
+//! failures of the backend. Nothing else of a response is checked here.
 
 use futures::stream::TryStreamExt;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};

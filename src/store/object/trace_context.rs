@@ -1,5 +1,5 @@
-//! The `traceparent` header of requests to backends (W3C Trace Context, level 1). A provider supplies it; without one, no
-//! header is sent.
+//! The `traceparent` header of requests to backends (W3C Trace Context, level 1). A provider supplies it; without one,
+//! no header is sent.
 
 use std::sync::OnceLock;
 

@@ -1,9 +1,9 @@
 //! Writes to a remote backend.
 //!
-//! Small values are put in one request. Larger ones are uploaded in parts, of which a few are in memory at once; the value
-//! appears with the last part, and the upload is aborted if the body breaks off. No backend takes parts under a condition,
-//! so conditional writes, and writes to backends without multipart uploads, are held in memory up to a limit. Conditions
-//! are in `conditional`.
+//! Small values are put in one request. Larger ones are uploaded in parts, of which a few are in memory at once; the
+//! value appears with the last part, and the upload is aborted if the body breaks off. No backend takes parts under a
+//! condition, so conditional writes, and writes to backends without multipart uploads, are held in memory up to a
+//! limit. Conditions are in `conditional`.
 
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
@@ -31,7 +31,8 @@ impl ObjectBackend {
             && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure)
     }
 
-    /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the complete body.
+    /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the
+    /// complete body.
     pub(super) fn held_by_write(&self, condition: &WriteCondition) -> u64 {
         if self.writes_in_parts(condition) {
             PART_BYTES * (PARTS_IN_FLIGHT as u64 + 1)

@@ -1,10 +1,10 @@
 //! From a URL and options to a store.
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
-//! `memory://`: the table in `backends` is the one list of them. A path that ends in `.zip` names a zip file, and the store
-//! holds its entries. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a bucket is
-//! not percent-encoded. A store without credentials is anonymous; it gets none from a metadata service unless an
-//! option says so. Opening connects to nothing: [`super::Store::check`] finds out whether a backend responds.
+//! `memory://`: the table in `backends` is the one list of them. A path that ends in `.zip` names a zip file, and the
+//! store holds its entries. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a
+//! bucket is not percent-encoded. A store without credentials is anonymous; it gets none from a metadata service unless
+//! an option says so. Opening connects to nothing: [`super::Store::check`] finds out whether a backend responds.
 
 mod azure;
 mod backends;

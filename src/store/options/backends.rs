@@ -4,21 +4,24 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::section::section;
 use crate::store::Secret;
 use crate::store::backend::ThrottleOptions;
 use crate::store::object::TimeoutOptions;
 
 /// Options of all remote backends: S3, GCS, Azure and web servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RemoteOptions {
     /// Read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with expired
     /// credentials such a store looks empty.
     pub missing_on_403: bool,
     /// Timeout for connecting, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// How long a response may stall, in milliseconds, before its head or within it. There is no timeout for the complete
-    /// response: that depends on its reader.
+    /// How long a response may stall, in milliseconds, before its head or within it. There is no timeout for the
+    /// complete response: that depends on its reader.
     pub read_timeout_ms: u64,
     /// The most attempts for one request, if it fails and may be repeated (at least 1).
     pub tries: usize,
@@ -89,7 +92,8 @@ impl RemoteOptions {
 }
 
 /// Options of the backends that have buckets or containers: S3, GCS and Azure.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BucketOptions {
     /// Another server than the provider's own.
     pub endpoint: Option<String>,
@@ -104,7 +108,8 @@ pub struct BucketOptions {
 section!(BucketOptions { endpoint, allow_http, anonymous, instance_credentials });
 
 /// Options of S3 alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct S3Options {
     /// The region (default `us-east-1`).
     pub region: Option<String>,
@@ -143,7 +148,8 @@ section!(S3Options {
 });
 
 /// Options of GCS alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GcsOptions {
     /// The file with a service account's key.
     pub service_account_path: Option<String>,
@@ -154,7 +160,8 @@ pub struct GcsOptions {
 section!(GcsOptions { service_account_path, service_account_key });
 
 /// Options of Azure alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AzureOptions {
     /// The storage account.
     pub account: Option<String>,
@@ -167,7 +174,8 @@ pub struct AzureOptions {
 section!(AzureOptions { account, account_key, sas_token });
 
 /// The option that GCS and Azure share.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BearerTokenOptions {
     /// A token that is sent as it is.
     pub bearer_token: Option<Secret>,

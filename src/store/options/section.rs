@@ -1,11 +1,12 @@
 //! [`Section`]: options that share one table of the configuration with the options of other sections.
 //!
-//! A table `[mounts.NAME.options]` holds the keys of several sections: those of all remote backends beside those of one. Serde
-//! can flatten structs into one table, but then neither reports the place of an unknown key nor keeps the source of each
-//! value. So each section reads and writes its own keys here.
+//! A table `[mounts.NAME.options]` has the keys of several sections: those of all remote backends beside those of one.
+//! Serde can flatten structs out of one table, but then it reports neither the place of an unknown key nor the source
+//! of each value. So the table is read key by key, and each section reads its own.
 
-use serde::de::MapAccess;
-use serde::ser::SerializeStruct;
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 
 /// A struct whose fields are keys of a table.
 pub(in crate::store) trait Section {
@@ -17,18 +18,11 @@ pub(in crate::store) trait Section {
     /// # Errors
     /// As the deserializer's.
     fn read<'de, M: MapAccess<'de>>(&mut self, key: &str, table: &mut M) -> Result<bool, M::Error>;
-
-    /// Writes all keys with their values.
-    ///
-    /// # Errors
-    /// As the serializer's.
-    fn write<S: SerializeStruct>(&self, table: &mut S) -> Result<(), S::Error>;
 }
 
-/// Implements [`Section`] for a struct with these keys. Fields after `skip` are none; a field in neither list is an error of
-/// the compiler.
+/// Implements [`Section`] for a struct that serde deserializes, with all the keys that are not skipped.
 macro_rules! section {
-    ($Section:ident { $($key:ident),+ $(,)? } $(skip { $($skipped:ident),+ })?) => {
+    ($Section:ident { $($key:ident),+ $(,)? }) => {
         impl $crate::store::options::Section for $Section {
             const KEYS: &'static [&'static str] = &[$(stringify!($key)),+];
 
@@ -37,20 +31,60 @@ macro_rules! section {
                 key: &str,
                 table: &mut M,
             ) -> Result<bool, M::Error> {
-                let Self { $($key),+ $(, $($skipped: _),+)? } = self;
                 match key {
-                    $(stringify!($key) => *$key = table.next_value()?,)+
+                    $(stringify!($key) => {
+                        self.$key = $crate::store::options::read_entry::<Self, M>(key, table)?.$key;
+                    })+
                     _ => return Ok(false),
                 }
                 Ok(true)
-            }
-
-            fn write<S: serde::ser::SerializeStruct>(&self, table: &mut S) -> Result<(), S::Error> {
-                $(table.serialize_field(stringify!($key), &self.$key)?;)+
-                Ok(())
             }
         }
     };
 }
 
 pub(in crate::store) use section;
+
+/// A section with the value of one key from the table, and defaults for all others.
+///
+/// # Errors
+/// As the deserializer's.
+pub(in crate::store) fn read_entry<'de, S: Deserialize<'de>, M: MapAccess<'de>>(
+    key: &str,
+    table: &mut M,
+) -> Result<S, M::Error> {
+    S::deserialize(Entry { key: Some(key), table })
+}
+
+/// One entry of a table, as a table.
+struct Entry<'a, M> {
+    key: Option<&'a str>,
+    table: &'a mut M,
+}
+
+impl<'de, M: MapAccess<'de>> Deserializer<'de> for Entry<'_, M> {
+    type Error = M::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, M::Error> {
+        visitor.visit_map(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for Entry<'_, M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, M::Error> {
+        let Some(key) = self.key.take() else { return Ok(None) };
+        let key: StrDeserializer<'_, M::Error> = key.into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.table.next_value_seed(seed)
+    }
+}

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use serde::de::{Error as _, MapAccess, Visitor};
-use serde::ser::SerializeStruct as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::backends::{
     AzureOptions, BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, S3Options,
@@ -17,27 +16,37 @@ use crate::store::LocalOptions;
 ///
 /// In the configuration, the keys of all sections are in one table. A backend is given only its own sections;
 /// [`backends_of`](crate::store::backends_of) says which backends an option means something to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreOptions {
     /// Whether values may be written and erased. A right of the mount: not read from the table.
+    #[serde(skip)]
     pub writable: bool,
     /// Whether URLs are signed for callers. A right of the mount: not read from the table.
+    #[serde(skip)]
     pub signs_urls: bool,
     /// Whether a file with unchanged times counts as unchanged. A promise of the mount: not read from the table.
+    #[serde(skip)]
     pub trusts_file_times: bool,
     /// Directories, and zip files in them. Its `writable` and `trusts_file_times` are those of the mount.
+    #[serde(flatten)]
     pub local: LocalOptions,
     /// All remote backends.
+    #[serde(flatten)]
     pub remote: RemoteOptions,
     /// S3, GCS and Azure.
+    #[serde(flatten)]
     pub bucket: BucketOptions,
     /// S3.
+    #[serde(flatten)]
     pub s3: S3Options,
     /// GCS.
+    #[serde(flatten)]
     pub gcs: GcsOptions,
     /// GCS and Azure.
+    #[serde(flatten)]
     pub bearer: BearerTokenOptions,
     /// Azure.
+    #[serde(flatten)]
     pub azure: AzureOptions,
 }
 
@@ -80,20 +89,6 @@ static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     ]
     .concat()
 });
-
-impl Serialize for StoreOptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut table = serializer.serialize_struct("StoreOptions", KEYS.len())?;
-        self.local.write(&mut table)?;
-        self.remote.write(&mut table)?;
-        self.bucket.write(&mut table)?;
-        self.s3.write(&mut table)?;
-        self.gcs.write(&mut table)?;
-        self.bearer.write(&mut table)?;
-        self.azure.write(&mut table)?;
-        table.end()
-    }
-}
 
 impl<'de> Deserialize<'de> for StoreOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,7 +1,7 @@
 //! [`ZipBudget`]: the memory for the central directories of all zip files together.
 //!
-//! Every read needs them, so they stay as long as the mounts do: none is evicted for another. A directory that does not fit
-//! is refused, with the name of the setting to raise, and leaves the others as they are.
+//! Every read needs them, so they stay as long as the mounts do: none is evicted for another. A directory that does not
+//! fit is refused, with the name of the setting to raise, and leaves the others as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

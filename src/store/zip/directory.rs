@@ -1,12 +1,12 @@
 //! [`Directory`]: the entries of one version of a zip file, in the order of their keys.
 //!
-//! It is held as it is stored, with two lists of the offsets of its records: one in the order of keys, one in the order of the
-//! entries in the file. A record is parsed again each time it is needed, which takes less time than finding it. So an entry
-//! takes its record and twelve bytes of memory, all of it within a budget ([`super::ZipBudget`]).
+//! It is held as it is stored, with two lists of the offsets of its records: one in the order of keys, one in the order
+//! of the entries in the file. A record is parsed again each time it is needed, which takes less time than finding it.
+//! So an entry takes its record and twelve bytes of memory, all of it within a budget ([`super::ZipBudget`]).
 //!
 //! Keys are the names as they are written. An entry has no key if its name cannot be one: directories (`a/`), `..`,
-//! absolute names, names with a backslash (some programs take it for a slash), names that are not UTF-8. Of several entries
-//! with one name, the last in the central directory counts: that is how a value is replaced in a zip file.
+//! absolute names, names with a backslash (some programs take it for a slash), names that are not UTF-8. Of several
+//! entries with one name, the last in the central directory counts: that is how a value is replaced in a zip file.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -179,7 +179,8 @@ impl Directory {
         Some(ListEntry { key: StoreKey::parse(entry.key).ok()?, info: self.info(&entry) })
     }
 
-    /// The key or prefix directly under a prefix to which the entry at `at` belongs. Advances `at` past all entries of it.
+    /// The key or prefix directly under a prefix to which the entry at `at` belongs. Advances `at` past all entries of
+    /// it.
     pub(super) fn next_under(&self, prefix: &StorePrefix, at: &mut usize) -> Option<DirEntry> {
         let entry = self.listed(*at, prefix)?;
         let below = entry.key.as_str().strip_prefix(prefix.as_str()).unwrap_or_default();

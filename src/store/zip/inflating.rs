@@ -1,8 +1,8 @@
 //! The decoding of a deflated entry: piece by piece on the pool, in the memory of one piece for any length.
 //!
-//! The entry is decoded from its beginning to its end for every range, because its length and its CRC-32 are those of the
-//! complete entry. The last piece of the range is sent only after both were checked, so that a broken entry never looks
-//! complete. The first piece is decoded before the response has a body.
+//! The entry is decoded from its beginning to its end for every range, because its length and its CRC-32 are those of
+//! the complete entry. The last piece of the range is sent only after both were checked, so that a broken entry never
+//! looks complete. The first piece is decoded before the response has a body.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! The central directory of the current version of the file: read once for each version, and cached.
 //!
-//! Callers that come while it is read wait for it instead of reading it too, and share its failure. The fact that a version
-//! of a file is broken is cached like a directory; a failure of the backend is not. The memory for a directory is reserved
-//! before it is read, and that of the previous version is released first.
+//! Callers that come while it is read wait for it instead of reading it too, and share its failure. The fact that a
+//! version of a file is broken is cached like a directory; a failure of the backend is not. The memory for a directory
+//! is reserved before it is read, and that of the previous version is released first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! Reading an entry: its local header gives the offset of its bytes, which then are a range of the file.
 //!
-//! Everything is read at the version of the file to which the directory belongs. An entry may not reach into the next one
-//! or into the directory: a file that claims so is broken.
+//! Everything is read at the version of the file to which the directory belongs. An entry may not reach into the next
+//! one or into the directory: a file that claims so is broken.
 
 use std::ops::Range;
 

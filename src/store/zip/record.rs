@@ -1,15 +1,15 @@
 //! The records of a zip file, parsed from bytes in memory (PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.3).
 //!
-//! Parsing does no I/O and allocates nothing: every number may come from an attacker, and is checked against the available
-//! bytes. The records are few and fixed, and the checks stay visible here; crates for zip files need the whole file, a
-//! blocking reader, or memory for as many entries as the file claims.
+//! Parsing does no I/O and allocates nothing: every number may come from an attacker, and is checked against the
+//! available bytes. The records are few and fixed, and the checks stay visible here; crates for zip files need the
+//! whole file, a blocking reader, or memory for as many entries as the file claims.
 
 use std::ops::Range;
 
 use super::ZipError;
 
-/// Bytes at the end of a file that are searched for its end record with all that belongs to it: records of 22, 20 and 56
-/// bytes and the longest comment.
+/// Bytes at the end of a file that are searched for its end record with all that belongs to it: records of 22, 20 and
+/// 56 bytes and the longest comment.
 pub(super) const END_BYTES: usize = 22 + 20 + 56 + 0xffff;
 /// Length of a local header without its name and extra field.
 pub(super) const LOCAL_BYTES: u64 = 30;
@@ -23,8 +23,8 @@ const CENTRAL: u32 = 0x0201_4b50;
 const LOCAL: u32 = 0x0403_4b50;
 /// The id of the extra field for numbers that do not fit into 32 bits.
 const EXTRA_64: u16 = 1;
-/// The most extra fields that are searched for it. Programs write it first or after a few; a record can have 16,383, and is
-/// parsed again each time it is needed.
+/// The most extra fields that are searched for it. Programs write it first or after a few; a record can have 16,383,
+/// and is parsed again each time it is needed.
 const EXTRA_FIELDS: usize = 64;
 
 /// The central directory, as the end record describes it.
@@ -141,8 +141,8 @@ fn end_64_at(tail: &[u8], at: usize, locator_at: usize, start: u64) -> Option<Re
     Some(directory(start + at as u64, length, offset, entries, true))
 }
 
-/// A directory that ends at `end`. Its real offset follows from its length; the difference to the offset it states is the
-/// length of what precedes the zip file.
+/// A directory that ends at `end`. Its real offset follows from its length; the difference to the offset it states is
+/// the length of what precedes the zip file.
 fn directory(end: u64, length: u64, offset: u64, entries: u64, exact: bool) -> Result<End, ZipError> {
     let start = end.checked_sub(length);
     let base = start.and_then(|start| start.checked_sub(offset));
@@ -185,8 +185,8 @@ fn central_or_none(bytes: &[u8]) -> Option<Result<Record<'_>, ZipError>> {
     Some(Ok((Central { encrypted, method, crc, compressed, size, name, offset }, fields.0)))
 }
 
-/// Size, compressed size and offset. Those with all bits set are in the zip64 field, in this order, if there is one. The
-/// extra fields are parsed only for them.
+/// Size, compressed size and offset. Those with all bits set are in the zip64 field, in this order, if there is one.
+/// The extra fields are parsed only for them.
 fn widened(numbers: [u32; 3], extra: &[u8]) -> Result<[u64; 3], ZipError> {
     let mut wide = numbers.map(u64::from);
     if !numbers.contains(&u32::MAX) {

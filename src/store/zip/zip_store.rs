@@ -30,8 +30,8 @@ pub struct ZipStore {
 }
 
 impl ZipStore {
-    /// A store over the zip file that is the value of `file` in `inner`. Its directory is held within a budget, and read by the
-    /// first request.
+    /// A store over the zip file that is the value of `file` in `inner`. Its directory is held within a budget, and
+    /// read by the first request.
     #[must_use]
     pub fn new(inner: SharedStore, file: StoreKey, cpu: ComputePool, budget: ZipBudget) -> Self {
         Self { inner, file, cpu, budget, cache: Arc::default() }

@@ -80,7 +80,8 @@ async fn reads_from_memory_use_no_thread() {
     let (directory, store) = served();
     std::fs::write(directory.path().join("small"), bytes(16 << 10)).unwrap();
     std::fs::write(directory.path().join("large"), bytes(8 << 20)).unwrap();
-    // On a file system without non-blocking reads, each head and read takes a thread, and each piece of the large value.
+    // On a file system without non-blocking reads, each head and read takes a thread, and each piece of the large
+    // value.
     let (fewest, most) = if store.shared.root.nonblocking { (0, 40) } else { (400, u64::MAX) };
     for _ in 0..100 {
         assert!(store.head(&key("small")).await.unwrap().is_some());
