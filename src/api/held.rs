@@ -33,7 +33,7 @@ impl Held {
     /// Charges what a store will hold of a body of so many bytes, beside `bytes` that are held already.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`].
+    /// [`StoreError::NoUploadMemory`].
     pub(crate) fn charge_set(
         &self,
         store: &dyn Store,
@@ -42,14 +42,14 @@ impl Held {
         length: u64,
     ) -> Result<(), StoreError> {
         let held = store.held_by_set(condition).min(length);
-        self.charge(bytes.saturating_add(held)).map_err(|_no_room| StoreError::NoRoom)
+        self.charge(bytes.saturating_add(held)).map_err(|_no_room| StoreError::NoUploadMemory)
     }
 
     /// Charges what a store holds of a body, of which it holds `most` bytes at once: all that is declared at once, or what
     /// comes as it comes.
     ///
     /// # Errors
-    /// As [`Held::charge`]. The stream ends in [`StoreError::NoRoom`].
+    /// As [`Held::charge`]. The stream ends in [`StoreError::NoUploadMemory`].
     pub(crate) fn charge_body(
         &self,
         declared: Option<u64>,
@@ -63,7 +63,7 @@ impl Held {
         let charged = body.and_then(move |piece| {
             received = received.saturating_add(piece.len() as u64);
             let charged = held.charge(received.min(most));
-            std::future::ready(charged.map(|()| piece).map_err(|_no_room| StoreError::NoRoom))
+            std::future::ready(charged.map(|()| piece).map_err(|_no_room| StoreError::NoUploadMemory))
         });
         Ok(charged.boxed())
     }

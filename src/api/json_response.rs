@@ -20,7 +20,7 @@ use crate::store::{ValueInfo, Version};
 #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
 pub(crate) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
-    let version = Version::of_text(text.as_bytes());
+    let version = Version::from_text(text.as_bytes());
     let bytes = text.len() as u64;
     let mut answer = text_answer(headers, [text.into()], version);
     BufferedBytes::put(bytes, answer.extensions_mut());

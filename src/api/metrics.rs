@@ -221,7 +221,8 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let asked = state.mounts().flat_map(|mount| {
         let outcomes = mount.backend.outcomes();
         outcomes.map(|(verb, outcome, count)| {
-            let labels = [("mount", mount.name.as_str()), ("verb", verb.name()), ("outcome", outcome.name())];
+            let labels =
+                [("mount", mount.name.as_str()), ("verb", verb.as_str()), ("outcome", outcome.as_str())];
             (labels, count)
         })
     });
@@ -238,7 +239,7 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     let seconds = state.mounts().flat_map(|mount| {
         let verbs = mount.backend.seconds();
-        verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.name())], histogram))
+        verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.as_str())], histogram))
     });
     writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)?;
     let restrained: Vec<_> = state.backend_states().collect();
@@ -253,7 +254,7 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     writer.counter(
         name!("backend_circuit_opened"),
         "How often a backend was left alone",
-        by_mount(|state| state.times_opened),
+        by_mount(|state| state.opened_total),
     )?;
     writer.gauge(
         name!("backend_waiting"),

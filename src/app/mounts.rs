@@ -126,7 +126,7 @@ impl MountOpener {
         let of_store = StoreOptions {
             writable: options.writable,
             signs_urls: options.redirect,
-            believes_times: options.freshness != CachePolicy::Uncached,
+            trusts_file_times: options.freshness != CachePolicy::Uncached,
             ..options.options.clone()
         };
         let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());

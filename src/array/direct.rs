@@ -20,11 +20,7 @@ use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex};
 use crate::cpu::ComputePool;
-use crate::store::{ByteRange, StoreError, StoreKind, Value};
-
-/// Ranges of a local file are merged up to this many bytes: a file has no latency to save, and smaller reads let decoding
-/// begin while the rest is read.
-const LOCAL_FETCH_BYTES: u64 = 1 << 20;
+use crate::store::{ByteRange, StoreError, Value};
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -343,10 +339,11 @@ impl ChunkSource for DirectSource {
                 (size > limit).then(|| Err(ArrayError::ChunkTooLong { key: value.key.clone(), size, limit }))
             })
             .collect();
-        let longest = match value.store.kind() {
-            StoreKind::Local => self.options.coalesce_fetch_bytes.min(LOCAL_FETCH_BYTES),
-            _ => self.options.coalesce_fetch_bytes,
-        };
+        let longest = value
+            .store
+            .capabilities()
+            .max_coalesced_bytes
+            .map_or(self.options.coalesce_fetch_bytes, |most| most.min(self.options.coalesce_fetch_bytes));
         let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
         for fetch in &mut fetches {
             fetch.positions.retain(|&position| elements[position].is_none());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chunk_source::{ChunkLocation, ChunkSource};
 use crate::chunk::{CopyRegion, RowRange};
 use crate::codec::CodecChain;
-use crate::store::{SharedStore, StoreKind};
+use crate::store::SharedStore;
 
 /// Some rows of a chunk, and the chain that decodes these and no others.
 pub(super) struct PartialChunk {
@@ -28,7 +28,7 @@ impl PartialChunk {
         windows: impl IntoIterator<Item = &'a CopyRegion>,
         locations: impl ExactSizeIterator<Item = ChunkLocation<'a>>,
     ) -> Option<Self> {
-        if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
+        if !store.capabilities().near {
             return None;
         }
         let rows = CopyRegion::row_range(windows.into_iter(), shape, item_bytes)?;

@@ -17,8 +17,8 @@ use super::caches::{CacheKind, Evictable, is_key_below};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 
 /// Values and parts up to this length are cached: copying a longer one takes about as long as reading it.
@@ -68,7 +68,7 @@ impl ValueCache {
     #[must_use]
     pub fn wrap(&self, mount: &str, store: SharedStore, policy: CachePolicy) -> SharedStore {
         // Values that are in memory already need no cache.
-        if store.kind() == StoreKind::Memory {
+        if store.capabilities().in_memory {
             return store;
         }
         let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
@@ -160,31 +160,11 @@ impl Store for CachedStore {
         self.inner.kind()
     }
 
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.inner)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         match self.get_fresh(key, ByteRange::Whole) {
             Some(cached) => Ok(Some(cached.info.clone())),
             None => self.inner.head(key).await,
         }
-    }
-
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
-        // Where older checks are valid, a change between such a check and the watch would never be reported.
-        if self.policy == CachePolicy::Always { self.inner.watch(keys).await } else { None }
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        let oldest = match self.policy {
-            CachePolicy::Always | CachePolicy::Uncached => return began,
-            // The caller may rely on a check of this cache and count it as its own, so each of the two gets half the time.
-            CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
-            CachePolicy::Immutable => None,
-        };
-        let valid_since = *lock(&self.valid_since);
-        oldest.map_or(valid_since, |oldest| oldest.max(valid_since)).min(began)
     }
 
     async fn get(
@@ -279,6 +259,29 @@ impl Store for CachedStore {
     }
 }
 
+#[async_trait]
+impl Shortcuts for CachedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
+        // Where older checks are valid, a change between such a check and the watch would never be reported.
+        if self.policy == CachePolicy::Always { self.inner.watch(keys).await } else { None }
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        let oldest = match self.policy {
+            CachePolicy::Always | CachePolicy::Uncached => return began,
+            // The caller may rely on a check of this cache and count it as its own, so each of the two gets half the time.
+            CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
+            CachePolicy::Immutable => None,
+        };
+        let valid_since = *lock(&self.valid_since);
+        oldest.map_or(valid_since, |oldest| oldest.max(valid_since)).min(began)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -361,7 +364,7 @@ mod tests {
     async fn reads_every_time_where_file_times_are_not_trusted() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a"), "one").unwrap();
-        let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
+        let options = LocalOptions { trusts_file_times: false, ..LocalOptions::default() };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
         let store = ValueCache::new(16 << 20).wrap("m", store, CachePolicy::Uncached);
         assert!(!is_kept(&store, "a", ByteRange::Whole).await);

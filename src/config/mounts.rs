@@ -16,14 +16,14 @@ use super::tree::{Entry, Node};
 use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
-use crate::store::{CachePolicy, StoreOptions, backends_of, is_zip, kind_of};
+use crate::store::{
+    CachePolicy, StoreOptions, backends_of, can_sign_urls, is_zip, kind_of, schemes, signing_schemes,
+};
 
 /// The mount that the demo hierarchy is served as.
 pub(super) const DEMO: &str = "demo";
 /// Longest name of a mount, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// The kinds of URL there are; a text without `://` is a path.
-const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"];
 
 /// One backend root and the rights to it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -93,10 +93,9 @@ fn redirect_seconds() -> u32 {
 
 /// Why callers of a mount cannot be sent to its backend, with the key; `None` if they can, or are not.
 pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, String)> {
-    let scheme = mount.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    let can_sign = matches!(scheme.as_deref(), Some("s3" | "gs" | "az")) && !is_zip(&mount.url);
-    if mount.redirect && !can_sign {
-        return Some(("redirect", "only s3://, gs:// and az:// backends sign URLs".to_owned()));
+    if mount.redirect && !can_sign_urls(&mount.url) {
+        let signing: Vec<String> = signing_schemes().map(|scheme| format!("{scheme}://")).collect();
+        return Some(("redirect", format!("only {} backends sign URLs", signing.join(", "))));
     }
     if !(1..=LONGEST_REDIRECT).contains(&mount.redirect_seconds) {
         return Some(("redirect_seconds", format!("must be between 1 and {LONGEST_REDIRECT}")));
@@ -167,8 +166,9 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
     }
     if let Some((scheme, rest)) = url.split_once("://") {
         let scheme = scheme.to_ascii_lowercase();
-        if !SCHEMES.contains(&scheme.as_str()) {
-            return Some(format!("the scheme is none of {}", SCHEMES.join(", ")));
+        if kind_of(url).is_none() {
+            let known: Vec<&str> = schemes().collect();
+            return Some(format!("the scheme is none of {}", known.join(", ")));
         }
         if scheme != "file" {
             let authority = rest.split('/').next().unwrap_or_default();

@@ -98,7 +98,7 @@ fn a_mount_given_as_an_argument_takes_its_options_from_the_environment() {
     let variables = [("ZARRD__MOUNTS__DATA__OPTIONS__REGION", "eu-west-1")];
     let config = resolve("", &variables, &["data=s3://bucket/x"]);
     assert_eq!(config.mounts["data"].url, "s3://bucket/x");
-    assert_eq!(config.mounts["data"].options.region.as_deref(), Some("eu-west-1"));
+    assert_eq!(config.mounts["data"].options.s3.region.as_deref(), Some("eu-west-1"));
     let twice = complaint("[mounts.data]\nurl = 'memory://'\n", &[], &["data=s3://bucket/x"]);
     assert!(twice.contains("a mount named `data` already"), "{twice}");
 }
@@ -180,7 +180,7 @@ fn sizes_and_times_may_have_units_wherever_they_are_written() {
     let config = resolve(file, &[("ZARRD__CACHE__INDEX_BYTES", "5MB")], &[]);
     assert_eq!((config.cache.decoded_bytes, config.cache.index_bytes), (1 << 30, 5_000_000));
     assert_eq!((config.server.idle_seconds, config.http.queue_ms), (120, 1000));
-    assert_eq!(config.mounts["a"].options.held_bytes, 1 << 20);
+    assert_eq!(config.mounts["a"].options.remote.held_bytes, 1 << 20);
 }
 
 #[test]

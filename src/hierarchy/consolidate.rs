@@ -149,7 +149,7 @@ impl<'a> Build<'a> {
     fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, budget: &Arc<dyn MemoryBudget>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
         let store = hierarchy.store.with_budget(budget).unwrap_or_else(|| Arc::clone(&hierarchy.store));
-        let reservation = Mutex::new(Reservation::of(Some(budget)));
+        let reservation = Mutex::new(Reservation::new(Some(budget)));
         Self { hierarchy, root, bytes_left, store, reservation, below_arrays: false }
     }
 
@@ -183,7 +183,7 @@ impl<'a> Build<'a> {
         self.reserve(copied.saturating_mul(2))?;
         let work = move || {
             let text = write();
-            let version = Version::of_text(text.as_bytes());
+            let version = Version::from_text(text.as_bytes());
             (text, version)
         };
         let (text, version) = self.hierarchy.cpu.run_document(copied, work).await?;

@@ -113,7 +113,7 @@ impl HierarchyError {
         match self {
             Self::BudgetExhausted { .. }
             | Self::OverBudget { .. }
-            | Self::Store { source: StoreError::NoRoom | StoreError::NoRoomToRead(_), .. } => true,
+            | Self::Store { source: StoreError::NoUploadMemory | StoreError::OverBudget(_), .. } => true,
             // If not shared, every waiting caller would in turn send requests to a busy backend.
             Self::Store { source: StoreError::Busy(_), .. } => false,
             error => error.class() == ErrorClass::Overloaded,

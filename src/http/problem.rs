@@ -214,8 +214,9 @@ impl<E: Classify> From<E> for Problem {
         let class = error.class();
         let mut problem = Self::from_class(class);
         // For want of memory it is this server that turns away, and no backend.
-        let is_backends =
-            |failure: &&StoreError| !matches!(failure, StoreError::NoRoom | StoreError::NoRoomToRead(_));
+        let is_backends = |failure: &&StoreError| {
+            !matches!(failure, StoreError::NoUploadMemory | StoreError::OverBudget(_))
+        };
         let failure = store_failure(&error).filter(is_backends);
         let is_turned_away = class == ErrorClass::Overloaded && failure.is_none();
         if is_tellable(class) {

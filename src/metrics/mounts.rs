@@ -27,11 +27,11 @@ struct VerbCounts {
 }
 
 impl Observer for BackendCounts {
-    fn asked(&self) {
+    fn call_started(&self) {
         self.under_way.fetch_add(1, Relaxed);
     }
 
-    fn answered(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration) {
+    fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration) {
         self.under_way.fetch_sub(1, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
         let Some(counts) = self.verbs.get(verb as usize) else { return };

@@ -12,8 +12,8 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, DirEntry, ListEntry, SetResult, Store, StoreError, StoreKind, Value, ValueBody,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, SetResult, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 #[derive(Debug, Default)]
@@ -228,5 +228,11 @@ impl Store for TestStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.ask("check").await
+    }
+}
+
+impl Shortcuts for TestStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
 }

@@ -1,4 +1,4 @@
-//! [`CachePolicy`]: how old what is known of a store's values may be.
+//! [`CachePolicy`]: how old the validation of a cached value may be.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How old a look at a value may be for an answer to rely on it.
+/// How old the validation of a value may be for a response to rely on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// No older than the request: what was written before a request is in its answer.
+    /// No older than the request: a response has everything that was written before its request.
     #[default]
     Always,
     /// No older than this.
     Ttl(Duration),
-    /// As old as the server: what is stored never changes, though more may come.
+    /// Of any age: stored values never change, though new ones may appear.
     Immutable,
-    /// No older than the request, and no look is enough: every answer is made of what is read for it. For files that are
-    /// written through memory maps, which may not show in their times.
+    /// No validation is enough: every response is built from what is read for it. For files that are written through
+    /// memory maps, which may not change their times.
     Uncached,
 }
 
-/// A text that names no freshness.
+/// A text that is no cache policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not `always`, `immutable`, `uncached` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`"
@@ -38,7 +38,7 @@ impl FromStr for CachePolicy {
             "uncached" => Ok(Self::Uncached),
             _ => text
                 .strip_prefix("ttl:")
-                .and_then(time)
+                .and_then(parse_duration)
                 .map(Self::Ttl)
                 .ok_or_else(|| CachePolicyError(text.to_owned())),
         }
@@ -46,7 +46,7 @@ impl FromStr for CachePolicy {
 }
 
 /// A whole number and its unit.
-fn time(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
     let number: u64 = number.parse().ok()?;
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_freshness_is_read_as_it_is_written() {
-        for (text, freshness) in [
+    fn a_policy_is_parsed_as_it_is_displayed() {
+        for (text, policy) in [
             ("always", CachePolicy::Always),
             ("immutable", CachePolicy::Immutable),
             ("uncached", CachePolicy::Uncached),
@@ -99,8 +99,8 @@ mod tests {
             ("ttl:5m", CachePolicy::Ttl(Duration::from_mins(5))),
             ("ttl:24h", CachePolicy::Ttl(Duration::from_hours(24))),
         ] {
-            assert_eq!(text.parse(), Ok(freshness));
-            assert_eq!(freshness.to_string().parse(), Ok(freshness));
+            assert_eq!(text.parse(), Ok(policy));
+            assert_eq!(policy.to_string().parse(), Ok(policy));
         }
         for text in [
             "",

@@ -1,4 +1,4 @@
-//! [`StoreError`]: what can go wrong in a store.
+//! [`StoreError`]: the failures of a store.
 
 use std::sync::Arc;
 
@@ -7,9 +7,8 @@ use crate::error::{Classify, ErrorClass, Written};
 
 /// A failure of a store. Absence is not one.
 ///
-/// The text of a backend's own error may name hosts, buckets and paths: it is for the log, reached through
-/// `source()`, and never part of this error's own text. Errors are shared by everyone who waited for the same
-/// load, so they can be cloned.
+/// The text of a backend's own error may name hosts, buckets and paths: it is for the log, reached through `source()`,
+/// and never part of this error's own text. All waiters of one load share its error, so it can be cloned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store was opened for reading only.
@@ -21,16 +20,16 @@ pub enum StoreError {
     /// The backend cannot do this at all.
     #[error("the backend does not support {0}")]
     NotSupported(&'static str),
-    /// The key can be no key of this backend (a name too long for the file system).
+    /// The backend cannot have this key (a name too long for the file system).
     #[error("the key is not valid for this backend: {0}")]
     InvalidKey(&'static str),
-    /// A key stands where a prefix would have to be, or the other way round.
+    /// A key would have to be a prefix as well.
     #[error("the key clashes with another: on this backend a key cannot also be a prefix")]
     KeyClash,
     /// A [`super::WriteCondition`] does not hold; nothing was written.
     #[error("the condition on the stored value does not hold")]
     ConditionFailed,
-    /// The value is no longer of the version that was asked for.
+    /// The value no longer has the requested version.
     #[error("the stored value changed while it was read")]
     VersionChanged,
     /// The range has no byte of the value, which is `size` bytes long.
@@ -39,10 +38,10 @@ pub enum StoreError {
         /// The value's length in bytes.
         size: u64,
     },
-    /// The value is longer than whoever asked was ready to hold.
+    /// The value is longer than the caller's limit.
     #[error("the stored value has {size} bytes; at most {limit} are read here")]
     ValueTooLarge {
-        /// Bytes there are.
+        /// The value's length in bytes.
         size: u64,
         /// Bytes allowed.
         limit: u64,
@@ -59,16 +58,16 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
-    /// The value must be held in memory to be stored, and there is no room for it now; nothing was written.
+    /// The value must be held in memory to be stored, and there is not enough memory now; nothing was written.
     #[error("there is no memory left for a value that must be held to be stored; nothing was written")]
-    NoRoom,
-    /// What has to be held to list or to make what was asked for does not fit.
+    NoUploadMemory,
+    /// The memory for a listing or a generated document does not fit into the request's budget.
     #[error("{0}")]
-    NoRoomToRead(#[from] BudgetExceeded),
-    /// The value would not become as long as the writer of a part says; nothing was written.
+    OverBudget(#[from] BudgetExceeded),
+    /// The value would get another length than the writer of a part states; nothing was written.
     #[error("the value would become {result} bytes long, not {asked}")]
-    OtherLength {
-        /// The length that the writer says.
+    LengthMismatch {
+        /// The length that the writer states.
         asked: u64,
         /// The length that it would have.
         result: u64,
@@ -79,15 +78,15 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
-    /// The value is made of others, and cannot be.
-    #[error("the value cannot be made of what is stored: {source}")]
-    Made {
-        /// What kind of failure that is.
+    /// The value is derived from others, and cannot be built.
+    #[error("the value cannot be derived from what is stored: {source}")]
+    Derived {
+        /// The class of that failure.
         class: ErrorClass,
         /// Why.
         source: Shared,
     },
-    /// A symbolic link stands in the key's place or above it, and no value can be had by it.
+    /// A symbolic link at the key or above it leads to no value.
     #[error("a symbolic link at `{key}` or above it {fault}")]
     Link {
         /// The key, or the prefix.
@@ -95,48 +94,48 @@ pub enum StoreError {
         /// Why not.
         fault: LinkFault,
     },
-    /// The zip file whose entries are the values.
+    /// The zip file cannot be read.
     #[error(transparent)]
     Zip(#[from] ZipError),
     /// Another server writes to the same root directory; only one may.
     #[error("another server has the directory open for writing")]
     RootInUse(#[source] Shared),
-    /// No room left.
-    #[error("the backend has no room left")]
+    /// The backend is full.
+    #[error("the storage of the backend is full")]
     StorageFull(#[source] Shared),
     /// The backend is too busy.
     #[error("the backend is too busy")]
     Busy(#[source] Shared),
-    /// Others wrote this very value each time that it was tried; nothing was written.
+    /// Other writers changed this value at each attempt; nothing was written.
     #[error("others are writing this value just now; nothing was written")]
     Contended(#[source] Option<Shared>),
-    /// The backend's answer to a conditional write was lost, and what is there now does not tell whether it was made.
+    /// The response to a conditional write was lost, and the stored value does not show whether it was carried out.
     #[error("it is not known whether the value was written")]
     OutcomeUnknown(#[source] Shared),
     /// The backend did not answer in time.
     #[error("the backend did not answer in time")]
     TimedOut(#[source] Shared),
-    /// The backend refused, failed or answered nonsense.
+    /// The backend refused, failed or sent an invalid response.
     #[error("the backend failed")]
     Backend(#[source] Shared),
 }
 
-/// Why a symbolic link leads to no value. The text says what whoever runs the server can do.
+/// Why a symbolic link leads to no value. The text says what the operator can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkFault {
-    /// No links are followed here.
+    /// The store follows no links.
     #[error(
         "is not followed: put what it leads to in its place, or set the mount's option `symlinks` to \"within\" \
          (Linux with `openat2`) or \"follow\""
     )]
     Refused,
-    /// It leads out of the directory, or to what the server keeps there for itself.
+    /// It leads out of the directory, or to the server's own files in it.
     #[error(
         "leads out of the mount's directory, as absolute links always do: make it relative and let it stay inside, or \
          set the mount's option `symlinks` to \"follow\""
     )]
     LeadsOut,
-    /// It leads to itself in the end, or through too many others.
+    /// It leads back to itself, or through too many other links.
     #[error(
         "leads in a circle, or through too many others: remove it, or let it lead to a file or a directory"
     )]
@@ -154,7 +153,7 @@ impl Classify for StoreError {
         match self {
             Self::ReadOnly | Self::NotListable | Self::NotSupported(_) => ErrorClass::NotAllowed,
             Self::InvalidKey(_) | Self::BodyAborted(_) => ErrorClass::InvalidRequest,
-            Self::KeyClash | Self::OtherLength { .. } => ErrorClass::Conflict,
+            Self::KeyClash | Self::LengthMismatch { .. } => ErrorClass::Conflict,
             Self::ConditionFailed => ErrorClass::PreconditionFailed,
             Self::RangeNotSatisfiable { .. } => ErrorClass::RangeNotSatisfiable,
             Self::BodyTooLarge { .. } | Self::PartsTooLarge { .. } => ErrorClass::TooLarge,
@@ -163,20 +162,20 @@ impl Classify for StoreError {
             Self::StorageFull(_) => ErrorClass::StorageFull,
             Self::VersionChanged
             | Self::Busy(_)
-            | Self::NoRoom
+            | Self::NoUploadMemory
             | Self::Contended(_)
             | Self::OutcomeUnknown(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,
-            Self::Made { class, .. } => *class,
+            Self::Derived { class, .. } => *class,
             Self::Link { .. } => ErrorClass::UnusableLink,
-            Self::NoRoomToRead(error) => error.class(),
+            Self::OverBudget(error) => error.class(),
             Self::Zip(error) => error.class(),
         }
     }
 
     fn written(&self) -> Option<Written> {
         match self {
-            Self::Contended(_) | Self::StorageFull(_) | Self::NoRoom => Some(Written::No),
+            Self::Contended(_) | Self::StorageFull(_) | Self::NoUploadMemory => Some(Written::No),
             Self::OutcomeUnknown(_) => Some(Written::Unknown),
             Self::ReadOnly
             | Self::NotListable
@@ -190,11 +189,11 @@ impl Classify for StoreError {
             | Self::WrongLength
             | Self::BodyAborted(_)
             | Self::BodyTooLarge { .. }
-            | Self::OtherLength { .. }
+            | Self::LengthMismatch { .. }
             | Self::PartsTooLarge { .. }
-            | Self::Made { .. }
+            | Self::Derived { .. }
             | Self::Link { .. }
-            | Self::NoRoomToRead(_)
+            | Self::OverBudget(_)
             | Self::Zip(_)
             | Self::RootInUse(_)
             | Self::Busy(_)

@@ -2,7 +2,7 @@
 
 use crate::key::{StoreKey, StorePrefix};
 
-/// What a question about more than one value is about.
+/// The subject of an operation on one or more values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// This key.

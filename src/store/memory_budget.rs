@@ -1,39 +1,39 @@
-//! [`MemoryBudget`]: the memory that one request may hold, as whoever lets requests in counts it.
+//! [`MemoryBudget`]: the memory that one request may hold, as admission counts it.
 //!
-//! What is held for a listing beside the entries that it passes on, or for a document in the making, is taken of the room of
-//! the request that asks for it: a [`Reservation`] for each thing, given back when that is dropped. Nobody waits for room.
+//! Memory held for a listing beside its entries, or for a document while it is generated, is reserved from the budget
+//! of its request: one [`Reservation`] each, released on drop. A reservation never waits: it succeeds at once or fails.
 
 use std::sync::Arc;
 
 use crate::error::{Classify, ErrorClass};
 
-/// Room in memory for what is held for one request.
+/// The memory budget of one request.
 pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
-    /// Takes so many bytes more.
+    /// Reserves more bytes.
     ///
     /// # Errors
-    /// [`BudgetExceeded`] if there are not as many; then it is what it was.
+    /// [`BudgetExceeded`] if there are not enough; then nothing changes.
     fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded>;
 
-    /// Gives so many bytes back.
+    /// Releases bytes.
     fn release(&self, bytes: u64);
 
-    /// A number for whose room it is: where one request of a caller has none, the next has none either.
+    /// A number for the client whose budget it is: if one request of a client exceeds it, the next does too.
     fn client(&self) -> u64;
 }
 
-/// There is not so much room.
+/// There is not enough memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetExceeded {
-    /// There may be later.
+    /// There may be enough later.
     #[error("there is no memory left for what has to be held")]
     Now,
-    /// There is none for a request that is alone.
+    /// It is more than a single request can ever have.
     #[error(
         "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_bytes`)"
     )]
     Ever {
-        /// Bytes that it can have.
+        /// The most bytes of a request.
         limit: u64,
     },
 }
@@ -47,43 +47,43 @@ impl Classify for BudgetExceeded {
     }
 }
 
-/// What one thing takes of a room.
+/// A part of a budget, released on drop.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// `None` where nobody counts.
-    room: Option<Arc<dyn MemoryBudget>>,
+    /// `None` for memory that is not counted.
+    budget: Option<Arc<dyn MemoryBudget>>,
     bytes: u64,
 }
 
 impl Reservation {
-    /// Nothing yet of this room. Without one, nothing is counted.
+    /// A reservation of 0 bytes in a budget. Without a budget, nothing is counted.
     #[must_use]
-    pub fn of(room: Option<&Arc<dyn MemoryBudget>>) -> Self {
-        Self { room: room.map(Arc::clone), bytes: 0 }
+    pub fn new(budget: Option<&Arc<dyn MemoryBudget>>) -> Self {
+        Self { budget: budget.map(Arc::clone), bytes: 0 }
     }
 
-    /// Takes so many bytes more.
+    /// Reserves more bytes.
     ///
     /// # Errors
     /// As [`MemoryBudget::reserve`].
     pub fn grow(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
-        if let Some(room) = &self.room {
-            room.reserve(bytes)?;
+        if let Some(budget) = &self.budget {
+            budget.reserve(bytes)?;
             self.bytes = self.bytes.saturating_add(bytes);
         }
         Ok(())
     }
 
-    /// Takes so many bytes in all, more or less than before.
+    /// Sets the size in bytes, more or less than before.
     ///
     /// # Errors
-    /// As [`MemoryBudget::reserve`]; less is always granted.
+    /// As [`MemoryBudget::reserve`]; a smaller size always succeeds.
     pub fn resize(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             return self.grow(more);
         }
-        if let Some(room) = &self.room {
-            room.release(self.bytes - bytes);
+        if let Some(budget) = &self.budget {
+            budget.release(self.bytes - bytes);
             self.bytes = bytes;
         }
         Ok(())
@@ -92,24 +92,24 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if let Some(room) = &self.room {
-            room.release(self.bytes);
+        if let Some(budget) = &self.budget {
+            budget.release(self.bytes);
         }
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     use super::*;
 
-    /// A room of so many bytes, of which so many are free.
+    /// A budget with a limit, and its free bytes.
     #[derive(Debug)]
-    pub(crate) struct Few(pub(crate) u64, pub(crate) AtomicU64);
+    struct Few(u64, AtomicU64);
 
     impl Few {
-        pub(crate) fn new(bytes: u64) -> Arc<Self> {
+        fn new(bytes: u64) -> Arc<Self> {
             Arc::new(Self(bytes, AtomicU64::new(bytes)))
         }
     }
@@ -132,22 +132,26 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_lot_takes_what_it_is_and_gives_it_back() {
-        let room = Few::new(10);
-        let shared: Arc<dyn MemoryBudget> = Arc::clone(&room) as _;
-        let mut lot = Reservation::of(Some(&shared));
-        let free = || room.1.load(SeqCst);
-        lot.grow(4).unwrap();
-        lot.resize(9).unwrap();
-        assert_eq!((lot.grow(2), free()), (Err(BudgetExceeded::Now), 1), "what is refused changes nothing");
-        lot.resize(3).unwrap();
+    fn a_reservation_takes_its_size_and_releases_it_on_drop() {
+        let budget = Few::new(10);
+        let shared: Arc<dyn MemoryBudget> = Arc::clone(&budget) as _;
+        let mut reservation = Reservation::new(Some(&shared));
+        let free = || budget.1.load(SeqCst);
+        reservation.grow(4).unwrap();
+        reservation.resize(9).unwrap();
+        assert_eq!(
+            (reservation.grow(2), free()),
+            (Err(BudgetExceeded::Now), 1),
+            "what is refused changes nothing"
+        );
+        reservation.resize(3).unwrap();
         assert_eq!(free(), 7);
-        let mut other = Reservation::of(Some(&shared));
+        let mut other = Reservation::new(Some(&shared));
         other.grow(7).unwrap();
-        drop(lot);
+        drop(reservation);
         assert_eq!(free(), 3);
         drop(other);
         assert_eq!(free(), 10);
-        Reservation::of(None).grow(u64::MAX).unwrap();
+        Reservation::new(None).grow(u64::MAX).unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! [`observed`]: a store whose answers somebody is told of: which verb, how it ended, how many bytes, how long it took.
+//! [`observed`]: a store that reports each call of a verb to an observer: its outcome, bytes and duration.
 //!
-//! Abstract store interface of Zarr, core 3.1; nothing of it is changed here. Who counts, and how, is for rooms above:
-//! this one names neither metrics nor a protocol. What is known without asking the backend (`still_has`, `is_quiet`) is
-//! no question, and is not told. Where traces are kept, each question is a span of its own.
+//! It changes nothing of the store interface, and knows neither metrics nor a protocol: those are for the observer.
+//! Answers without I/O (`validate_cached`, `unchanged_since`) are no calls, and are not reported. With tracing enabled,
+//! each call is a span.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
 
-/// What a backend is asked.
+/// A verb of the store interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Size and version of a value.
@@ -33,11 +33,11 @@ pub enum Verb {
     Erase,
     /// To remove all values below a prefix.
     ErasePrefix,
-    /// What is directly under a prefix.
+    /// The entries directly under a prefix.
     ListDir,
     /// All keys under a prefix.
     ListPrefix,
-    /// Whether it answers at all.
+    /// Whether the backend responds at all.
     Check,
 }
 
@@ -55,9 +55,9 @@ impl Verb {
         Self::Check,
     ];
 
-    /// The verb as a stable word: that of the specification.
+    /// The verb as a stable identifier: that of the specification.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Head => "head",
             Self::Get => "get",
@@ -72,33 +72,33 @@ impl Verb {
     }
 }
 
-/// How a question to a backend ended.
+/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With what was asked for.
+    /// With the requested result.
     Done,
     /// There is no such key.
     Absent,
-    /// The answer is no: a condition, a range, a right.
+    /// The backend refused: a condition, a range, a right.
     Refused,
-    /// It has too much to do.
+    /// The backend is overloaded, or its limits rejected the call.
     Busy,
-    /// It took too long.
+    /// It timed out.
     TimedOut,
-    /// It failed, or answered nonsense.
+    /// It failed, or the response was invalid.
     Failed,
-    /// Whoever asked did not wait for the answer.
-    Left,
+    /// The caller was dropped before the response.
+    Cancelled,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 7] =
-        [Self::Done, Self::Absent, Self::Refused, Self::Busy, Self::TimedOut, Self::Failed, Self::Left];
+        [Self::Done, Self::Absent, Self::Refused, Self::Busy, Self::TimedOut, Self::Failed, Self::Cancelled];
 
-    /// The outcome as a stable word.
+    /// The outcome as a stable identifier.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Absent => "absent",
@@ -106,11 +106,11 @@ impl Outcome {
             Self::Busy => "busy",
             Self::TimedOut => "timed_out",
             Self::Failed => "failed",
-            Self::Left => "left",
+            Self::Cancelled => "cancelled",
         }
     }
 
-    fn of_error(error: &StoreError) -> Self {
+    fn from_error(error: &StoreError) -> Self {
         if matches!(error, StoreError::VersionChanged) {
             return Self::Refused;
         }
@@ -122,28 +122,28 @@ impl Outcome {
         }
     }
 
-    fn of<T>(result: &Result<T, StoreError>) -> Self {
-        result.as_ref().map_or_else(Self::of_error, |_| Self::Done)
+    fn from_result<T>(result: &Result<T, StoreError>) -> Self {
+        result.as_ref().map_or_else(Self::from_error, |_| Self::Done)
     }
 
-    fn of_found<T>(result: &Result<Option<T>, StoreError>) -> Self {
+    fn from_lookup<T>(result: &Result<Option<T>, StoreError>) -> Self {
         match result {
             Ok(None) => Self::Absent,
-            found => Self::of(found),
+            found => Self::from_result(found),
         }
     }
 }
 
-/// Is told what a backend does.
+/// Receives a report of each call.
 pub trait Observer: std::fmt::Debug + Send + Sync {
-    /// A question begins.
-    fn asked(&self);
+    /// A call begins.
+    fn call_started(&self);
 
-    /// It has ended. `bytes` are those of the value that is read: as promised, for it may be streamed.
-    fn answered(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration);
+    /// A call has ended. `bytes` is the length of the range that is read, which may still be streaming.
+    fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration);
 }
 
-/// The store of a mount, whose answers `observer` is told of.
+/// The store of a mount, with all calls reported to `observer`.
 #[must_use]
 pub fn observed(mount: &str, store: SharedStore, observer: Arc<dyn Observer>) -> SharedStore {
     Arc::new(ObservedStore { mount: mount.into(), inner: store, observer })
@@ -158,37 +158,37 @@ struct ObservedStore {
 
 impl ObservedStore {
     fn call(&self, verb: Verb) -> StoreCall {
-        self.observer.asked();
+        self.observer.call_started();
         let (observer, began) = (Arc::clone(&self.observer), Instant::now());
-        StoreCall { observer, verb, began, outcome: Outcome::Left, bytes: 0 }
+        StoreCall { observer, verb, began, outcome: Outcome::Cancelled, bytes: 0 }
     }
 
-    /// A listing, whose question ends with it.
-    fn listed<T: 'static>(
+    /// A listing, which is one call until it ends.
+    fn observe_listing<T: 'static>(
         &self,
         verb: Verb,
         entries: BoxStream<'static, Result<T, StoreError>>,
     ) -> BoxStream<'static, Result<T, StoreError>> {
-        let mut question = self.call(verb);
-        // Whoever has seen enough of a listing lets go of it.
-        question.outcome = Outcome::Done;
+        let mut call = self.call(verb);
+        // A listing that is dropped early is done, not cancelled: callers take a page of it.
+        call.outcome = Outcome::Done;
         entries
             .inspect(move |entry| {
-                // All of it, so that it ends with the listing.
-                let question = &mut question;
+                // Captures the complete call, so that it ends with the listing.
+                let call = &mut call;
                 if let Err(error) = entry {
-                    question.outcome = Outcome::of_error(error);
+                    call.outcome = Outcome::from_error(error);
                 }
             })
             .boxed()
     }
 
     fn span(&self, verb: Verb) -> Span {
-        tracing::trace_span!(target: "zarrd::span", "backend", verb = verb.name(), mount = &*self.mount)
+        tracing::trace_span!(target: "zarrd::span", "backend", verb = verb.as_str(), mount = &*self.mount)
     }
 }
 
-/// A question that is under way; dropped, it has ended.
+/// A call in flight, which ends on drop.
 struct StoreCall {
     observer: Arc<dyn Observer>,
     verb: Verb,
@@ -199,7 +199,7 @@ struct StoreCall {
 
 impl Drop for StoreCall {
     fn drop(&mut self) {
-        self.observer.answered(self.verb, self.outcome, self.bytes, self.began.elapsed());
+        self.observer.call_finished(self.verb, self.outcome, self.bytes, self.began.elapsed());
     }
 }
 
@@ -209,14 +209,10 @@ impl Store for ObservedStore {
         self.inner.kind()
     }
 
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.inner)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        let mut question = self.call(Verb::Head);
+        let mut call = self.call(Verb::Head);
         let found = self.inner.head(key).instrument(self.span(Verb::Head)).await;
-        question.outcome = Outcome::of_found(&found);
+        call.outcome = Outcome::from_lookup(&found);
         found
     }
 
@@ -226,11 +222,11 @@ impl Store for ObservedStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let mut question = self.call(Verb::Get);
+        let mut call = self.call(Verb::Get);
         let found = self.inner.get(key, range, if_match).instrument(self.span(Verb::Get)).await;
-        question.outcome = Outcome::of_found(&found);
+        call.outcome = Outcome::from_lookup(&found);
         if let Ok(Some(value)) = &found {
-            question.bytes = value.len();
+            call.bytes = value.len();
         }
         found
     }
@@ -241,9 +237,9 @@ impl Store for ObservedStore {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
-        let mut question = self.call(Verb::Set);
+        let mut call = self.call(Verb::Set);
         let set = self.inner.set(key, body, condition).instrument(self.span(Verb::Set)).await;
-        question.outcome = Outcome::of(&set);
+        call.outcome = Outcome::from_result(&set);
         set
     }
 
@@ -254,28 +250,29 @@ impl Store for ObservedStore {
         to: &StoreKey,
         condition: WriteCondition,
     ) -> Result<Option<CopyResult>, StoreError> {
-        let mut question = self.call(Verb::Copy);
+        let mut call = self.call(Verb::Copy);
         let copied = self.inner.copy(from, if_match, to, condition).instrument(self.span(Verb::Copy)).await;
-        question.outcome = Outcome::of_found(&copied);
+        call.outcome = Outcome::from_lookup(&copied);
         copied
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        let mut question = self.call(Verb::Erase);
+        let mut call = self.call(Verb::Erase);
         let erased = self.inner.erase(key, condition).instrument(self.span(Verb::Erase)).await;
-        question.outcome = if matches!(erased, Ok(false)) { Outcome::Absent } else { Outcome::of(&erased) };
+        call.outcome =
+            if matches!(erased, Ok(false)) { Outcome::Absent } else { Outcome::from_result(&erased) };
         erased
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        let mut question = self.call(Verb::ErasePrefix);
+        let mut call = self.call(Verb::ErasePrefix);
         let erased = self.inner.erase_prefix(prefix).instrument(self.span(Verb::ErasePrefix)).await;
-        question.outcome = Outcome::of(&erased);
+        call.outcome = Outcome::from_result(&erased);
         erased
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        self.listed(Verb::ListDir, self.inner.list_dir_after(prefix, after))
+        self.observe_listing(Verb::ListDir, self.inner.list_dir_after(prefix, after))
     }
 
     fn list_prefix(
@@ -283,14 +280,20 @@ impl Store for ObservedStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        self.listed(Verb::ListPrefix, self.inner.list_prefix(prefix, after))
+        self.observe_listing(Verb::ListPrefix, self.inner.list_prefix(prefix, after))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let mut question = self.call(Verb::Check);
+        let mut call = self.call(Verb::Check);
         let checked = self.inner.check().instrument(self.span(Verb::Check)).await;
-        question.outcome = Outcome::of(&checked);
+        call.outcome = Outcome::from_result(&checked);
         checked
+    }
+}
+
+impl Shortcuts for ObservedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
     }
 }
 
@@ -303,23 +306,23 @@ mod tests {
     use crate::store::{StoreOptions, ValueBody, open};
 
     #[derive(Debug, Default)]
-    struct Told(Mutex<Vec<(Verb, Outcome, u64)>>);
+    struct Recorder(Mutex<Vec<(Verb, Outcome, u64)>>);
 
-    impl Observer for Told {
-        fn asked(&self) {}
+    impl Observer for Recorder {
+        fn call_started(&self) {}
 
-        fn answered(&self, verb: Verb, outcome: Outcome, bytes: u64, _: Duration) {
+        fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, _: Duration) {
             self.0.lock().unwrap().push((verb, outcome, bytes));
         }
     }
 
     #[tokio::test]
-    async fn each_question_to_a_backend_is_told_with_its_outcome() {
+    async fn each_call_of_a_backend_is_reported_with_its_outcome() {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let inner =
             open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
-        let told = Arc::new(Told::default());
-        let store = observed("m", inner, Arc::clone(&told) as Arc<dyn Observer>);
+        let reports = Arc::new(Recorder::default());
+        let store = observed("m", inner, Arc::clone(&reports) as Arc<dyn Observer>);
         let key = StoreKey::parse("a/b").unwrap();
         let body = || ValueBody::Bytes("four".into()).into_stream().boxed();
         assert!(store.head(&key).await.unwrap().is_none());
@@ -332,7 +335,7 @@ mod tests {
         drop(store.head(&key));
         assert!(store.erase(&key, WriteCondition::Always).await.unwrap());
         assert_eq!(
-            *told.0.lock().unwrap(),
+            *reports.0.lock().unwrap(),
             [
                 (Verb::Head, Outcome::Absent, 0),
                 (Verb::Set, Outcome::Done, 0),

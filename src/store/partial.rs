@@ -1,10 +1,10 @@
-//! `get_partial_values`, `set_partial_values` and `erase_values` (Zarr core 3.1, "Abstract store interface"), made
-//! of the other verbs, so that every backend has them.
+//! `get_partial_values`, `set_partial_values` and `erase_values` (Zarr core 3.1, "Abstract store interface"), built
+//! from the other verbs, so that every backend has them.
 //!
-//! What is asked of one value is read at one version of it. Writing parts reads the value, lays the parts over it
-//! and stores the whole at the version that was read: a reader sees the value before or after, never between, and
-//! no other write is lost. A missing value counts as empty, and a gap before an offset is filled with zero bytes. The
-//! value streams through; only the parts are in memory. Nothing here is atomic over several keys.
+//! All ranges of one value are read at one version of it. A write of parts reads the value, overlays the parts and
+//! stores the result on condition of the version that was read: a reader sees the value before or after, never between,
+//! and no other write is lost. A missing value counts as empty, and a gap before an offset is filled with zero bytes.
+//! The value streams through; only the parts are in memory. Nothing here is atomic over several keys.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -21,22 +21,23 @@ use super::{
 };
 use crate::key::StoreKey;
 
-/// Requests to the store that one call has under way at a time.
+/// The most requests of one call that are in flight.
 const CONCURRENCY: usize = 16;
-/// How often a value that changes while its parts are read is begun again.
-const READ_TRIES: usize = 3;
-/// How often a write is tried before it is given up, because another writer came between each time.
-const WRITE_TRIES: u32 = 10;
-/// What fills a gap, a piece at a time.
+/// The most attempts to read the ranges of a value that changes meanwhile.
+const READ_ATTEMPTS: usize = 3;
+/// The most attempts of a write, if another writer intervenes each time.
+const WRITE_ATTEMPTS: u32 = 10;
+/// Fills a gap, piece by piece.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// Writers of parts in this process take turns, so that they do not undo each other's work. Keys share turns by hash.
-static TURNS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
+/// Serializes the writers of parts in this process, so that they do not repeat each other's work. Keys share locks by
+/// hash.
+static KEY_LOCKS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
 
-/// A failure over several parts or keys, and at which of them.
+/// A failure of one of several parts or keys.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("part {part}: {error}")]
 pub struct PartFailure {
-    /// The place in the list that was given, from zero.
+    /// Its index in the caller's list, from zero.
     pub part: usize,
     /// What went wrong there.
     #[source]
@@ -46,9 +47,9 @@ pub struct PartFailure {
 /// Bytes to be written into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuePart {
-    /// Where they begin.
+    /// Their offset in the value, in bytes.
     pub offset: u64,
-    /// The bytes. None change nothing.
+    /// The bytes. An empty part changes nothing.
     pub bytes: Bytes,
 }
 
@@ -57,16 +58,16 @@ pub struct ValuePart {
 pub struct PartialWrite {
     /// The value's key.
     pub key: StoreKey,
-    /// What is written, in order: where parts overlap, the later one stays.
+    /// The parts, in order: where they overlap, the later one wins.
     pub parts: Vec<ValuePart>,
-    /// How long the value must be afterwards, if that is to be checked.
+    /// The length in bytes that the value must have afterwards, if that is to be checked.
     pub result_bytes: Option<u64>,
-    /// The longest that the value may become.
+    /// The longest that the value may become, in bytes.
     pub limit_bytes: u64,
 }
 
-/// Reads ranges of values, in the order asked; `None` where the key does not exist. Each range costs one request to
-/// the store, and all ranges of one key are of one version.
+/// Reads ranges of values, in the order given; `None` where the key does not exist. Each range costs one request to the
+/// store, and all ranges of one key are of one version.
 ///
 /// # Errors
 /// [`StoreError::PartsTooLarge`] before more than `limit_bytes` are held; [`StoreError::RangeNotSatisfiable`];
@@ -86,7 +87,7 @@ pub async fn get_partial_values(
     let reads = &reads;
     let mut values = vec![None; key_ranges.len()];
     let mut keys = stream::iter(by_key)
-        .map(|(key, ranges)| async move { reads.of_key(&key, ranges).await })
+        .map(|(key, ranges)| async move { reads.read_key(&key, ranges).await })
         .buffer_unordered(CONCURRENCY);
     while let Some(parts) = keys.try_next().await? {
         for (part, bytes) in parts {
@@ -99,10 +100,10 @@ pub async fn get_partial_values(
     Ok(values)
 }
 
-/// Parts that were read, with their places.
+/// Parts that were read, with their indices in the caller's list.
 type Parts = Vec<(usize, Option<Bytes>)>;
 
-/// What the reads of one call share.
+/// The state that all reads of one call share.
 struct Reads<'a> {
     store: &'a dyn Store,
     requests: Semaphore,
@@ -112,13 +113,13 @@ struct Reads<'a> {
 
 impl Reads<'_> {
     /// Ranges of one value, all of one version.
-    async fn of_key(&self, key: &StoreKey, ranges: Vec<(usize, ByteRange)>) -> Result<Parts, PartFailure> {
-        let mut tries = 1;
+    async fn read_key(&self, key: &StoreKey, ranges: Vec<(usize, ByteRange)>) -> Result<Parts, PartFailure> {
+        let mut attempts = 1;
         loop {
             let held = AtomicU64::new(0);
             match self.at_one_version(key, &ranges, &held).await {
-                Err(PartFailure { error: StoreError::VersionChanged, .. }) if tries < READ_TRIES => {
-                    tries += 1;
+                Err(PartFailure { error: StoreError::VersionChanged, .. }) if attempts < READ_ATTEMPTS => {
+                    attempts += 1;
                     self.held_bytes.fetch_sub(held.into_inner(), Ordering::Relaxed);
                 }
                 read => return read,
@@ -158,7 +159,7 @@ impl Reads<'_> {
         held: &AtomicU64,
     ) -> Result<Option<(Version, Bytes)>, StoreError> {
         // The semaphore is never closed.
-        let _turn = self.requests.acquire().await.ok();
+        let _guard = self.requests.acquire().await.ok();
         let Some(value) = self.store.get(key, range, pin).await? else { return Ok(None) };
         if range.resolve(value.info.size).as_ref() != Some(&value.range) {
             return Err(StoreError::WrongLength);
@@ -173,13 +174,13 @@ impl Reads<'_> {
     }
 }
 
-/// Writes parts into one value: all of them, or none. `may_write` is asked at each try whether what is stored now may
-/// be written over.
+/// Writes parts into one value: all of them, or none. At each attempt, `may_write` decides whether the stored value may
+/// be replaced.
 ///
 /// # Errors
-/// What `may_write` says; [`StoreError::BodyTooLarge`] and [`StoreError::OtherLength`] of the value it would become;
-/// [`StoreError::NotSupported`] where the backend names versions only weakly; [`StoreError::Contended`] if another
-/// writer came between each time; any failure of the store. But for the last, nothing was written.
+/// The error of `may_write`; [`StoreError::BodyTooLarge`] and [`StoreError::LengthMismatch`] for the resulting value;
+/// [`StoreError::NotSupported`] if the backend has only weak versions; [`StoreError::Contended`] if another writer
+/// intervened at each attempt; any failure of the store. In all cases but the last, nothing was written.
 pub async fn set_partial_values(
     store: &dyn Store,
     write: &PartialWrite,
@@ -187,10 +188,10 @@ pub async fn set_partial_values(
 ) -> Result<SetResult, StoreError> {
     let too_large = StoreError::BodyTooLarge { limit: write.limit_bytes };
     let parts = disjoint(&write.parts).filter(|(end, _)| *end <= write.limit_bytes).ok_or(too_large)?;
-    let _turn = TURNS[usize::from(turn_of(store, &write.key))].lock().await;
-    for tries in 0..WRITE_TRIES {
-        if tries > 0 {
-            pause(tries).await;
+    let _guard = KEY_LOCKS[usize::from(lock_index(store, &write.key))].lock().await;
+    for attempts in 0..WRITE_ATTEMPTS {
+        if attempts > 0 {
+            pause(attempts).await;
         }
         if let Some(outcome) = attempt(store, write, &parts, &may_write).await? {
             return Ok(outcome);
@@ -199,7 +200,7 @@ pub async fn set_partial_values(
     Err(StoreError::Contended(None))
 }
 
-/// One try; `None` if another writer came between.
+/// One attempt; `None` if another writer intervened.
 async fn attempt(
     store: &dyn Store,
     write: &PartialWrite,
@@ -214,7 +215,7 @@ async fn attempt(
         return Err(StoreError::BodyTooLarge { limit: write.limit_bytes });
     }
     if let Some(asked) = write.result_bytes.filter(|asked| *asked != result) {
-        return Err(StoreError::OtherLength { asked, result });
+        return Err(StoreError::LengthMismatch { asked, result });
     }
     let condition = match info.map(|info| info.version.pin()) {
         None => WriteCondition::IfAbsent,
@@ -230,14 +231,14 @@ async fn attempt(
     }
 }
 
-/// Erases values; those that do not exist are passed over. Returns how many there were, up to the first failure, and
-/// that failure with its place in the list.
+/// Erases values, and skips those that do not exist. Returns how many were erased, up to the first failure, and that
+/// failure with its index in the list.
 pub async fn erase_values(store: &dyn Store, keys: &[StoreKey]) -> (u64, Option<PartFailure>) {
     let mut seen = BTreeSet::new();
     let once: Vec<_> = keys.iter().enumerate().filter(|(_, key)| seen.insert(*key)).collect();
     let mut erased = 0;
     for some in once.chunks(CONCURRENCY) {
-        // All of these are waited for, so that what is counted is what was erased.
+        // Waits for all of these, so that the count is what was erased.
         let results = join_all(some.iter().map(|(_, key)| store.erase(key, WriteCondition::Always))).await;
         let mut failure = None;
         for ((part, _), result) in some.iter().zip(results) {
@@ -253,29 +254,29 @@ pub async fn erase_values(store: &dyn Store, keys: &[StoreKey]) -> (u64, Option<
     (erased, None)
 }
 
-fn turn_of(store: &dyn Store, key: &StoreKey) -> u8 {
+fn lock_index(store: &dyn Store, key: &StoreKey) -> u8 {
     let mut hasher = DefaultHasher::new();
     std::ptr::from_ref(store).cast::<()>().addr().hash(&mut hasher);
     key.hash(&mut hasher);
-    let [turn, ..] = hasher.finish().to_le_bytes();
-    turn
+    let [index, ..] = hasher.finish().to_le_bytes();
+    index
 }
 
-/// Waits a random while, longer with each try, so that writers who met do not meet again.
-async fn pause(tries: u32) {
-    let most_ms = 10_u64 << tries.min(5);
-    tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(tries) % most_ms)).await;
+/// Sleeps for a random time, longer with each attempt, so that colliding writers diverge.
+async fn pause(attempts: u32) {
+    let most_ms = 10_u64 << attempts.min(5);
+    tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(attempts) % most_ms)).await;
 }
 
-/// Parts without overlaps, sorted, of which the later ones stay, and where the last of them ends; `None` if a part
-/// ends beyond all numbers.
+/// The parts sorted and without overlaps (the later ones win), and the end of the last of them; `None` if an end
+/// overflows.
 fn disjoint(parts: &[ValuePart]) -> Option<(u64, VecDeque<ValuePart>)> {
     let mut placed = BTreeMap::<u64, Bytes>::new();
     let mut end_of_all = 0;
     for ValuePart { offset, bytes } in parts.iter().filter(|part| !part.bytes.is_empty()) {
         let end = offset.checked_add(length(bytes))?;
         end_of_all = end.max(end_of_all);
-        // From the last that begins before this one's end, down to the first that ends after its start.
+        // From the last part that begins before this one's end, down to the first that ends after its start.
         while let Some((&start, under)) = placed.range(..end).next_back()
             && start + length(under) > *offset
         {
@@ -283,7 +284,7 @@ fn disjoint(parts: &[ValuePart]) -> Option<(u64, VecDeque<ValuePart>)> {
             placed.remove(&start);
             let under_end = start + length(&under);
             if under_end > end {
-                placed.insert(end, tail(&under, end - start));
+                placed.insert(end, suffix(&under, end - start));
             }
             if start < *offset {
                 let mut head = under;
@@ -301,15 +302,15 @@ fn length(bytes: &Bytes) -> u64 {
 }
 
 /// All but the first bytes.
-fn tail(bytes: &Bytes, without: u64) -> Bytes {
+fn suffix(bytes: &Bytes, without: u64) -> Bytes {
     let without = usize::try_from(without).unwrap_or(usize::MAX).min(bytes.len());
     bytes.slice(without..)
 }
 
-/// A value with parts laid over it, as it streams through.
+/// A value with parts laid over it, as a stream.
 struct Overlaid {
     old: ValueStream,
-    /// What came of the old value and is not passed on yet.
+    /// Bytes of the old value that are not passed on yet.
     piece: Bytes,
     old_bytes: u64,
     parts: VecDeque<ValuePart>,
@@ -332,7 +333,7 @@ fn overlaid(old: Option<Value>, parts: VecDeque<ValuePart>, result_bytes: u64) -
 impl Overlaid {
     async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
         let bytes = if let Some(part) = self.parts.pop_front_if(|part| part.offset == self.at) {
-            self.pass_over(length(&part.bytes)).await?;
+            self.discard_old(length(&part.bytes)).await?;
             part.bytes
         } else {
             let until = self.parts.front().map_or(self.result_bytes, |part| part.offset);
@@ -349,7 +350,7 @@ impl Overlaid {
         Ok(Some(bytes))
     }
 
-    /// Some bytes of the old value, at least one, at most so many.
+    /// Some bytes of the old value, at least one, at most `most`.
     async fn take(&mut self, most: u64) -> Result<Bytes, StoreError> {
         while self.piece.is_empty() {
             self.piece = self.old.try_next().await?.ok_or(StoreError::WrongLength)?;
@@ -358,8 +359,8 @@ impl Overlaid {
         Ok(self.piece.split_to(most.min(self.piece.len())))
     }
 
-    /// Drops what a part of this length stands in place of.
-    async fn pass_over(&mut self, bytes: u64) -> Result<(), StoreError> {
+    /// Discards the old bytes that a part of this length replaces.
+    async fn discard_old(&mut self, bytes: u64) -> Result<(), StoreError> {
         let mut left = self.old_bytes.saturating_sub(self.at).min(bytes);
         while left > 0 {
             left = left.saturating_sub(length(&self.take(left).await?));
@@ -389,7 +390,9 @@ mod tests {
 
     use super::*;
     use crate::key::StorePrefix;
-    use crate::store::{DirEntries, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
+    use crate::store::{
+        Capabilities, DirEntries, ListEntry, SharedStore, Shortcuts, StoreKind, StoreOptions, ValueBody, open,
+    };
 
     fn memory() -> SharedStore {
         let cpu = crate::cpu::ComputePool::new(crate::cpu::ComputePoolOptions { threads: 1 }).unwrap();
@@ -417,33 +420,35 @@ mod tests {
         PartialWrite { key: key("a"), parts, result_bytes: None, limit_bytes: 1 << 20 }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it stands in for a condition")]
+    #[expect(clippy::unnecessary_wraps, reason = "it replaces a condition")]
     fn always(_: Option<&ValueInfo>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// A store in which something happens to `a` right after it is read, so many times.
+    /// A store in which another writer changes `a` right after it is read, this many times.
     #[derive(Debug)]
-    struct Meddled {
+    struct FlakyStore {
         inner: SharedStore,
         times: std::sync::Mutex<u32>,
         weak: bool,
     }
 
-    impl Meddled {
+    impl FlakyStore {
         fn new(times: u32) -> Self {
             Self { inner: memory(), times: std::sync::Mutex::new(times), weak: false }
         }
     }
 
     #[async_trait]
-    impl Store for Meddled {
+    impl Store for FlakyStore {
         fn kind(&self) -> StoreKind {
             self.inner.kind()
         }
+
         async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
             self.inner.head(key).await
         }
+
         async fn get(
             &self,
             key: &StoreKey,
@@ -464,6 +469,7 @@ mod tests {
             }
             Ok(value)
         }
+
         async fn set(
             &self,
             key: &StoreKey,
@@ -472,18 +478,22 @@ mod tests {
         ) -> Result<SetResult, StoreError> {
             self.inner.set(key, body, condition).await
         }
+
         async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
             if key.as_str() == "bad" {
                 return Err(StoreError::WrongLength);
             }
             self.inner.erase(key, condition).await
         }
+
         async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
             self.inner.erase_prefix(prefix).await
         }
+
         fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
             self.inner.list_dir_after(prefix, after)
         }
+
         fn list_prefix(
             &self,
             prefix: &StorePrefix,
@@ -491,17 +501,24 @@ mod tests {
         ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
             self.inner.list_prefix(prefix, after)
         }
+
         async fn check(&self) -> Result<(), StoreError> {
             self.inner.check().await
         }
     }
 
+    impl Shortcuts for FlakyStore {
+        fn capabilities(&self) -> Capabilities {
+            self.inner.capabilities()
+        }
+    }
+
     #[tokio::test]
-    async fn ranges_are_answered_in_order_and_missing_keys_are_none() {
+    async fn returns_ranges_in_order_and_none_for_missing_keys() {
         let store = memory();
         put(&*store, "a", b"0123456789").await;
         put(&*store, "b", b"").await;
-        let asked = [
+        let ranges = [
             (key("a"), ByteRange::Suffix(3)),
             (key("none"), ByteRange::Whole),
             (key("b"), ByteRange::Whole),
@@ -509,10 +526,10 @@ mod tests {
             (key("a"), ByteRange::From(8)),
             (key("a"), ByteRange::Whole),
         ];
-        let values = get_partial_values(&*store, &asked, 17).await.unwrap();
+        let values = get_partial_values(&*store, &ranges, 17).await.unwrap();
         let expected = [Some("789"), None, Some(""), Some("23"), Some("89"), Some("0123456789")];
         assert_eq!(values, expected.map(|text| text.map(|text| Bytes::from_static(text.as_bytes()))));
-        let failure = get_partial_values(&*store, &asked, 16).await.unwrap_err();
+        let failure = get_partial_values(&*store, &ranges, 16).await.unwrap_err();
         assert!(matches!(failure.error, StoreError::PartsTooLarge { limit: 16 }), "{failure:?}");
         let outside = [(key("a"), ByteRange::Whole), (key("b"), ByteRange::From(0))];
         let failure = get_partial_values(&*store, &outside, 100).await.unwrap_err();
@@ -522,22 +539,22 @@ mod tests {
 
     #[tokio::test]
     async fn ranges_of_one_value_are_of_one_version() {
-        let asked = [(key("a"), ByteRange::Bounded(0, 9)), (key("a"), ByteRange::Bounded(0, 100))];
+        let ranges = [(key("a"), ByteRange::Bounded(0, 9)), (key("a"), ByteRange::Bounded(0, 100))];
         for (times, weak) in [(2, false), (2, true), (3, false)] {
-            let store = Meddled { weak, ..Meddled::new(times) };
+            let store = FlakyStore { weak, ..FlakyStore::new(times) };
             put(&*store.inner, "a", b"unmeddled").await;
-            let values = get_partial_values(&store, &asked, 100).await.unwrap();
-            let [Some(head), Some(whole)] = &*values else { panic!("{values:?}") };
-            assert!(whole.starts_with(head), "{head:?} {whole:?}");
+            let values = get_partial_values(&store, &ranges, 100).await.unwrap();
+            let [Some(head), Some(complete)] = &*values else { panic!("{values:?}") };
+            assert!(complete.starts_with(head), "{head:?} {complete:?}");
         }
-        let store = Meddled::new(100);
+        let store = FlakyStore::new(100);
         put(&*store.inner, "a", b"unmeddled").await;
-        let failure = get_partial_values(&store, &asked, 100).await.unwrap_err();
+        let failure = get_partial_values(&store, &ranges, 100).await.unwrap_err();
         assert!(matches!(failure.error, StoreError::VersionChanged), "{failure:?}");
     }
 
     #[tokio::test]
-    async fn parts_are_laid_over_a_value_and_gaps_are_filled_with_zeros() {
+    async fn writes_parts_into_a_value_and_fills_gaps_with_zeros() {
         let store = memory();
         let created = set_partial_values(&*store, &write(&[(2, b"cd"), (3, b"DE")]), always).await.unwrap();
         assert!(created.created);
@@ -546,7 +563,7 @@ mod tests {
         assert_eq!(value(&*store, "a").await.unwrap(), b"a\0cDE\0\0hi");
         let refused = PartialWrite { result_bytes: Some(9), ..write(&[(9, b"x")]) };
         let error = set_partial_values(&*store, &refused, always).await.unwrap_err();
-        assert!(matches!(error, StoreError::OtherLength { asked: 9, result: 10 }), "{error:?}");
+        assert!(matches!(error, StoreError::LengthMismatch { asked: 9, result: 10 }), "{error:?}");
         for (offset, limit_bytes) in [(10, 10), (0, 8), (u64::MAX, 10)] {
             let refused = PartialWrite { limit_bytes, ..write(&[(offset, b"x")]) };
             let error = set_partial_values(&*store, &refused, always).await.unwrap_err();
@@ -556,21 +573,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_another_comes_before_is_tried_again_upon_the_others_value() {
-        let store = Meddled::new(4);
+    async fn a_write_that_loses_a_race_is_retried_on_the_new_value() {
+        let store = FlakyStore::new(4);
         put(&*store.inner, "a", b"unmeddled").await;
         set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap();
         let text = String::from_utf8(value(&*store.inner, "a").await.unwrap()).unwrap();
         assert!(text.starts_with("Xeddled"), "{text}");
-        let store = Meddled::new(100);
+        let store = FlakyStore::new(100);
         let error = set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap_err();
         assert!(matches!(error, StoreError::Contended(None)), "{error:?}");
         assert!(value(&*store.inner, "a").await.unwrap().starts_with(b"meddled"));
     }
 
     #[tokio::test]
-    async fn a_condition_is_asked_at_each_try_and_ends_the_write() {
-        let store = Meddled::new(2);
+    async fn a_condition_is_checked_at_each_attempt_and_ends_the_write() {
+        let store = FlakyStore::new(2);
         put(&*store.inner, "a", b"unmeddled").await;
         let before = store.inner.head(&key("a")).await.unwrap();
         let unchanged = |info: Option<&ValueInfo>| {
@@ -582,8 +599,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_only_weak_versions_takes_no_parts() {
-        let store = Meddled { weak: true, ..Meddled::new(0) };
+    async fn rejects_parts_for_a_backend_with_only_weak_versions() {
+        let store = FlakyStore { weak: true, ..FlakyStore::new(0) };
         put(&*store.inner, "a", b"before").await;
         let error = set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap_err();
         assert!(matches!(error, StoreError::NotSupported(_)), "{error:?}");
@@ -591,8 +608,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_erased_up_to_the_first_failure_and_counted() {
-        let store = Meddled::new(0);
+    async fn erases_keys_up_to_the_first_failure_and_counts_them() {
+        let store = FlakyStore::new(0);
         let names: Vec<String> = (0..40).map(|number| format!("k{number:02}")).collect();
         for name in &names {
             put(&*store.inner, name, b"x").await;
@@ -627,7 +644,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_value_of_another_length_than_it_says_is_an_error() {
+    async fn rejects_an_old_value_of_another_length_than_its_metadata_says() {
         for (bytes, size) in [(&b"0123"[..], 5), (b"0123456", 5), (b"", 5), (b"0", 0)] {
             for parts in [&[][..], &[(0, &b"abc"[..])], &[(4, b"x"), (9, b"y")], &[(0, b"abcdefgh")]] {
                 let (end, parts) = disjoint(&write(parts).parts).unwrap();
@@ -671,8 +688,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writers_of_parts_do_not_undo_each_other() {
-        let store: SharedStore = Arc::new(Meddled::new(0));
+    async fn concurrent_writers_of_parts_lose_nothing() {
+        let store: SharedStore = Arc::new(FlakyStore::new(0));
         let writers = (0..16_u64).map(|place| {
             let store = Arc::clone(&store);
             tokio::spawn(async move {

@@ -1,21 +1,21 @@
-//! The names that belong to a store itself: no key of a caller's has one of them between its slashes.
+//! The name that belongs to a store itself: no segment of a caller's key may be equal to it.
 //!
-//! Below them a store keeps what it needs for its own work (a local store its staging area, a remote one the key it tries
-//! conditions with). They are never listed, read or written for a caller.
+//! Below it a store keeps its own files (a local store its staging area, a remote one the key that probes conditions).
+//! They are never listed, read or written for a caller.
 
 use super::StoreError;
 
 /// The name.
 pub(crate) const RESERVED: &str = ".zarr-server";
 
-/// Whether a key, a prefix or a path has a name of the store itself in it, in whatever case: not every file system
-/// tells them apart.
+/// Whether a key, a prefix or a path has the reserved name as a segment, in any case: not every file system is
+/// case-sensitive.
 pub(crate) fn is_reserved(key: &str) -> bool {
     // Most keys have no dot at all.
     key.contains('.') && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
 }
 
-/// Refuses to write such a key.
+/// Rejects a write to such a key.
 ///
 /// # Errors
 /// [`StoreError::InvalidKey`].

@@ -1,4 +1,4 @@
-//! [`Secret`]: a text that is used, but never shown.
+//! [`Secret`]: a text that is used, but never printed.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for whoever must send it.
+    /// The text itself, for the code that must send it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -1,14 +1,16 @@
-//! One suite for every store: what the interface promises, asked of each implementation alike.
+//! One suite for every store: the promises of the interface, checked for each implementation.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 
 use super::*;
 use crate::cpu::{ComputePool, ComputePoolOptions};
+use crate::key::{StoreKey, StorePrefix};
 
-/// One pool for all tests of the room.
+/// One pool for all tests of the module.
 pub(super) fn cpu() -> ComputePool {
     static CPU: LazyLock<ComputePool> =
         LazyLock::new(|| ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap());
@@ -36,7 +38,7 @@ pub(super) fn broken_body(pieces: usize) -> ValueStream {
     futures::stream::iter(pieces.chain([Err(StoreError::BodyAborted("the sender left"))])).boxed()
 }
 
-/// Stores a value in any case.
+/// Stores a value without a condition.
 pub(super) async fn put(store: &dyn Store, text: &str, bytes: impl Into<Bytes>) -> SetResult {
     store.set(&key(text), body(bytes), WriteCondition::Always).await.unwrap()
 }
@@ -53,7 +55,7 @@ pub(super) async fn keys(store: &dyn Store, under: &str) -> Vec<String> {
     entries.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
 }
 
-/// Asks an empty, writable store for everything the interface promises.
+/// Checks everything the interface promises, on an empty, writable store.
 pub(super) async fn conforms(store: &dyn Store) {
     store.check().await.unwrap();
     reads_what_was_written(store).await;
@@ -180,13 +182,13 @@ async fn conditions_hold(store: &dyn Store) {
 
     let writers = (0..16).map(|n| store.set(key, body(n.to_string()), WriteCondition::IfAbsent));
     let won: Vec<_> = futures::future::join_all(writers).await.into_iter().flatten().collect();
-    assert_eq!(won.len(), 1, "exactly one of those who create wins");
-    // Some backends' versions are digests of the bytes, so these write others than there are.
+    assert_eq!(won.len(), 1, "exactly one of the creations wins");
+    // Some backends derive versions from the bytes, so these write other bytes than are stored.
     let version = won[0].version.clone().unwrap();
     let writers =
         (0..16).map(|n| store.set(key, body(format!("new {n}")), WriteCondition::IfVersion(version.clone())));
     let won = futures::future::join_all(writers).await.into_iter().flatten().count();
-    assert_eq!(won, 1, "exactly one of those who replace a version wins");
+    assert_eq!(won, 1, "exactly one of the replacements wins");
     assert!(store.erase(key, WriteCondition::Always).await.unwrap());
 }
 
@@ -230,7 +232,7 @@ async fn lists_in_order(store: &dyn Store) {
     );
 }
 
-/// Fails unless these are the entries of directories, after whatever text.
+/// Fails unless these are the entries of directories, after any text.
 pub(super) async fn directories_go_on_after_any_text(store: &dyn Store, directories: &[(&str, &[&str])]) {
     for (under, entries) in directories {
         for after in
@@ -262,7 +264,7 @@ async fn erases(store: &dyn Store) {
     assert_eq!(store.list_dir(&prefix("")).await.unwrap(), DirListing::default());
 }
 
-/// Does nothing of its own: what wrappers have in common.
+/// A wrapper that adds nothing.
 #[derive(Debug)]
 struct Wrapper(SharedStore);
 
@@ -271,9 +273,11 @@ impl Store for Wrapper {
     fn kind(&self) -> StoreKind {
         self.0.kind()
     }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         self.0.head(key).await
     }
+
     async fn get(
         &self,
         key: &StoreKey,
@@ -283,6 +287,7 @@ impl Store for Wrapper {
         let value = self.0.get(key, range, if_match).await?;
         Ok(value.map(|value| Value { body: ValueBody::Stream(value.body.into_stream()), ..value }))
     }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -291,15 +296,19 @@ impl Store for Wrapper {
     ) -> Result<SetResult, StoreError> {
         self.0.set(key, body, condition).await
     }
+
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.0.erase(key, condition).await
     }
+
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.0.erase_prefix(prefix).await
     }
+
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.0.list_dir_after(prefix, after)
     }
+
     fn list_prefix(
         &self,
         prefix: &StorePrefix,
@@ -307,8 +316,15 @@ impl Store for Wrapper {
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.0.list_prefix(prefix, after)
     }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.0.check().await
+    }
+}
+
+impl Shortcuts for Wrapper {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The nouns of the store interface: ranges, versions, values, conditions and listings.
+//! The types of the store interface: ranges, versions, values, conditions and listings.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -15,7 +15,7 @@ use super::StoreError;
 use crate::cpu::expect_pool_for;
 use crate::key::{StoreKey, StorePrefix};
 
-/// Since when a store has told nothing of what it watches.
+/// The number of changes that a store had reported when a watch began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchToken(pub(super) u64);
 
@@ -32,14 +32,14 @@ pub enum StoreKind {
     Gcs,
     /// Azure Blob Storage.
     Azure,
-    /// A plain HTTP server, with `WebDAV` or without.
+    /// An HTTP server, with `WebDAV` or without.
     Http,
-    /// A zip file, wherever it lies.
+    /// A zip file, in any of the others.
     Zip,
 }
 
 impl StoreKind {
-    /// The kind as a stable word.
+    /// The kind as a stable identifier.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl StoreKind {
         }
     }
 
-    /// The kind as an operator calls it.
+    /// The kind as messages for operators name it.
     #[must_use]
     pub const fn display_name(self) -> &'static str {
         match self {
@@ -68,22 +68,22 @@ impl StoreKind {
     }
 }
 
-/// What names one content of one key: an entity tag without its quotes.
+/// One content of one key: an entity tag without its quotes (RFC 9110, section 8.8.3).
 ///
-/// Equal versions of one key mean equal bytes, if [`Version::is_strong`]; a weak one (the backend gave no
-/// strong tag) only says that the value probably did not change. An unsettled one names a look at a value whose next
-/// write may not show in what the backend says of it: it is equal to no other, so nothing is remembered under it.
+/// Equal versions of one key mean equal bytes, if [`Version::is_strong`]. A weak version (the backend gave no strong
+/// tag) only means that the value probably did not change. An unsettled version belongs to one read of a value whose
+/// next write may not change the backend's metadata: it is equal to no other version, so nothing is cached under it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     tag: Arc<str>,
-    kind: Kind,
+    strength: Strength,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum Strength {
     Strong,
     Weak,
-    /// The tag ends in `~` and the number of the look.
+    /// The tag ends in `~` and a nonce.
     Unsettled,
 }
 
@@ -91,35 +91,35 @@ impl Version {
     /// A version from an opaque tag of visible ASCII without `"`; other characters are replaced by `_`.
     #[must_use]
     pub fn strong(tag: &str) -> Self {
-        Self { tag: clean_tag(tag), kind: Kind::Strong }
+        Self { tag: clean_tag(tag), strength: Strength::Strong }
     }
 
-    /// A weak version, from what little a backend says (modification time and size).
+    /// A weak version, from the little metadata that a backend has (modification time and size).
     #[must_use]
     pub fn weak(tag: &str) -> Self {
-        Self { tag: clean_tag(tag), kind: Kind::Weak }
+        Self { tag: clean_tag(tag), strength: Strength::Weak }
     }
 
-    /// The version of one look at a value, from all that the backend says, which the next write may leave as it is.
+    /// The version of one read of a value, from metadata that the next write may leave unchanged.
     #[must_use]
     pub fn unsettled(tag: &str) -> Self {
-        // Random too: entity tags of other processes, and of earlier ones, are in the hands of clients.
+        // Random too: clients hold entity tags of other processes, and of earlier ones.
         static PROCESS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        static LOOKS: AtomicU64 = AtomicU64::new(0);
-        let look = PROCESS.hash_one(LOOKS.fetch_add(1, Ordering::Relaxed));
-        Self { tag: clean_tag(&format!("{tag}~{look:016x}")), kind: Kind::Unsettled }
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let nonce = PROCESS.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
+        Self { tag: clean_tag(&format!("{tag}~{nonce:016x}")), strength: Strength::Unsettled }
     }
 
-    /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal. Where the text is long, to be
-    /// called on the pool.
+    /// The version of a generated text: the first 128 bits of its SHA-256 digest, in hexadecimal. For a long text, call
+    /// this on the compute pool.
     #[must_use]
-    pub fn of_text(text: &[u8]) -> Self {
+    pub fn from_text(text: &[u8]) -> Self {
         expect_pool_for(text.len());
-        Self::of_own_text(text)
+        Self::from_own_text(text)
     }
 
-    /// The same of a text of the program's own, which is made once.
-    pub(crate) fn of_own_text(text: &[u8]) -> Self {
+    /// As [`Version::from_text`], for a text of the program itself, which is hashed once on any thread.
+    pub(crate) fn from_own_text(text: &[u8]) -> Self {
         Self::strong(&digest_tag(&Sha256::digest(text)))
     }
 
@@ -129,48 +129,54 @@ impl Version {
         &self.tag
     }
 
-    /// This version, to hold a read to; a weak one names no bytes, so no read can be held to it.
+    /// This version as the condition of a read; `None` for a weak one, which identifies no bytes.
     #[must_use]
     pub fn pin(&self) -> Option<&Self> {
-        (self.kind != Kind::Weak).then_some(self)
+        (self.strength != Strength::Weak).then_some(self)
     }
 
     /// Whether equal versions promise equal bytes.
     #[must_use]
     pub fn is_strong(&self) -> bool {
-        self.kind == Kind::Strong
+        self.strength == Strength::Strong
     }
 
     /// Whether the next write is sure to give the value another version.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.kind != Kind::Unsettled
+        self.strength != Strength::Unsettled
     }
 
-    /// Whether what is found now is what this version was said of: for an unsettled one, as far as can be told.
+    /// Whether a value that now has the version `found` is the one of this version. For an unsettled version: as far as
+    /// the backend's metadata shows.
     #[must_use]
-    pub fn holds_for(&self, found: &Self) -> bool {
-        self == found || (!self.is_settled() && found.kind != Kind::Weak && self.said() == found.said())
+    pub fn matches(&self, found: &Self) -> bool {
+        self == found
+            || (!self.is_settled()
+                && found.strength != Strength::Weak
+                && self.backend_tag() == found.backend_tag())
     }
 
-    /// The version of a part of what this is the version of: as strong, and as settled.
+    /// The version of a part of a value with this version: as strong, and as settled.
     #[must_use]
-    pub fn of_part(&self, name: &str) -> Self {
-        let tag = format!("{}-{name}", self.said());
-        match self.kind {
-            Kind::Strong => Self::strong(&tag),
-            Kind::Weak => Self::weak(&tag),
-            Kind::Unsettled => Self { tag: clean_tag(&format!("{tag}{}", self.look())), kind: self.kind },
+    pub fn for_part(&self, name: &str) -> Self {
+        let tag = format!("{}-{name}", self.backend_tag());
+        match self.strength {
+            Strength::Strong => Self::strong(&tag),
+            Strength::Weak => Self::weak(&tag),
+            Strength::Unsettled => {
+                Self { tag: clean_tag(&format!("{tag}{}", self.nonce())), strength: self.strength }
+            }
         }
     }
 
-    /// What the backend says of the value.
-    fn said(&self) -> &str {
-        self.tag.strip_suffix(self.look()).unwrap_or(&self.tag)
+    /// The tag from the backend's metadata, without the nonce.
+    fn backend_tag(&self) -> &str {
+        self.tag.strip_suffix(self.nonce()).unwrap_or(&self.tag)
     }
 
-    /// The mark of the look, if the version is unsettled.
-    fn look(&self) -> &str {
+    /// `~` and the nonce, if the version is unsettled; else empty.
+    fn nonce(&self) -> &str {
         match self.tag.rfind('~') {
             Some(at) if !self.is_settled() => self.tag.get(at..).unwrap_or_default(),
             Some(_) | None => "",
@@ -197,22 +203,22 @@ impl fmt::Debug for Version {
     }
 }
 
-/// The part of a value that is asked for.
+/// The requested part of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ByteRange {
-    /// All of it.
+    /// The complete value.
     #[default]
     Whole,
-    /// From the first number up to but without the second; an end past the value means the value's end.
+    /// From the first number, in bytes, up to but without the second; an end past the value means the value's end.
     Bounded(u64, u64),
-    /// From here to the end.
+    /// From this offset, in bytes, to the end.
     From(u64),
-    /// The last bytes; more than there are means the whole value.
+    /// The last bytes; more than there are means the complete value.
     Suffix(u64),
 }
 
 impl ByteRange {
-    /// The half-open interval this means in a value of `size` bytes; `None` if there is nothing of it there.
+    /// The half-open interval of this range in a value of `size` bytes; `None` if it has no byte of the value.
     #[must_use]
     pub fn resolve(self, size: u64) -> Option<Range<u64>> {
         match self {
@@ -225,21 +231,21 @@ impl ByteRange {
     }
 }
 
-/// What a store knows of a value without reading it.
+/// Size, version and time of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
     /// Length in bytes.
     pub size: u64,
-    /// Which content this is.
+    /// The version of its content.
     pub version: Version,
-    /// When it was written, if the backend says.
+    /// Its modification time, if the backend reports one.
     pub modified: Option<SystemTime>,
 }
 
-/// Bytes on their way in or out.
+/// Bytes of a value that is read or stored.
 pub type ValueStream = BoxStream<'static, Result<Bytes, StoreError>>;
 
-/// The bytes of a value: at hand, or still to come.
+/// The bytes of a value: in memory, or as a stream.
 pub enum ValueBody {
     /// In memory already.
     Bytes(Bytes),
@@ -250,7 +256,7 @@ pub enum ValueBody {
 /// A value, or a part of one.
 #[derive(Debug)]
 pub struct Value {
-    /// The whole value's size and version.
+    /// Size of the complete value and version.
     pub info: ValueInfo,
     /// Which of its bytes the body holds.
     pub range: Range<u64>,
@@ -305,9 +311,9 @@ impl Value {
         if bytes.len() == capacity { Ok(bytes) } else { Err(StoreError::WrongLength) }
     }
 
-    /// The same, where it was read at a version that was asked for: for an unsettled one, as far as can be told.
+    /// The same value under the version that the caller requested, which is equal to its own unless it is unsettled.
     #[must_use]
-    pub(super) fn at(mut self, if_match: Option<&Version>) -> Self {
+    pub(super) fn with_requested_version(mut self, if_match: Option<&Version>) -> Self {
         if let Some(version) = if_match {
             self.info.version = version.clone();
         }
@@ -330,7 +336,7 @@ impl Value {
 }
 
 impl ValueBody {
-    /// The body as a stream, whichever it is.
+    /// The body as a stream.
     #[must_use]
     pub fn into_stream(self) -> ValueStream {
         match self {
@@ -349,7 +355,7 @@ impl fmt::Debug for ValueBody {
     }
 }
 
-/// What must hold for a write to be made; checked and made as one step.
+/// The condition of a write, which is checked in one step with the write.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum WriteCondition {
     /// Write in any case.
@@ -362,8 +368,8 @@ pub enum WriteCondition {
 }
 
 impl WriteCondition {
-    /// Compares the condition with what is stored now. A weak version never holds, an unsettled one as far as can be told:
-    /// callers have none, so that is for who reads, changes and writes back.
+    /// Compares the condition with the stored value. A weak version never holds, an unsettled one as far as the
+    /// backend's metadata shows: clients never have one, but a read-modify-write in this process may.
     ///
     /// # Errors
     /// [`StoreError::ConditionFailed`].
@@ -372,28 +378,28 @@ impl WriteCondition {
             Self::Always => true,
             Self::IfAbsent => current.is_none(),
             Self::IfVersion(version) => {
-                version.pin().is_some() && current.is_some_and(|info| version.holds_for(&info.version))
+                version.pin().is_some() && current.is_some_and(|info| version.matches(&info.version))
             }
         };
         if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
     }
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetResult {
-    /// Whether the key did not exist before. A backend that cannot tell says `false`.
+    /// Whether the key did not exist before. `false` if the backend does not report it.
     pub created: bool,
-    /// The new version, if the backend says.
+    /// The new version, if the backend reports it.
     pub version: Option<Version>,
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyResult {
     /// The version that was copied.
     pub version: Version,
-    /// What writing it did.
+    /// The result of writing it.
     pub outcome: SetResult,
 }
 
@@ -402,11 +408,11 @@ pub struct CopyResult {
 pub struct ListEntry {
     /// The key.
     pub key: StoreKey,
-    /// What the listing says of its value.
+    /// Size, version and time of its value, as the listing reports them.
     pub info: ValueInfo,
 }
 
-/// What `list_dir` found: keys and prefixes directly under a prefix, each sorted.
+/// The result of `list_dir`: keys and prefixes directly under a prefix, each sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirListing {
     /// Keys directly under the prefix.
@@ -415,12 +421,12 @@ pub struct DirListing {
     pub prefixes: Vec<StorePrefix>,
 }
 
-/// What stands directly under a prefix. Keys and prefixes are one sequence, in the order of the bytes of their texts.
+/// An entry directly under a prefix. Keys and prefixes are one sequence, in the order of the bytes of their texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirEntry {
     /// A key.
     Key(ListEntry),
-    /// A prefix, which keys are below.
+    /// A prefix with keys below it.
     Prefix(StorePrefix),
 }
 
@@ -462,34 +468,34 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_always_fit_for_an_entity_tag() {
+    fn a_version_is_always_a_valid_entity_tag() {
         assert_eq!(Version::strong("a\"b\r\nc\u{e9}").tag(), "a_b__c__");
         assert_ne!(Version::strong("x"), Version::weak("x"));
     }
 
     #[test]
-    fn an_unsettled_version_is_equal_to_no_other_and_still_tells_what_can_be_told() {
+    fn an_unsettled_version_equals_no_other_and_matches_equal_metadata() {
         let (one, two) = (Version::unsettled("a"), Version::unsettled("a"));
         assert_ne!(one, two);
         assert_ne!(one.tag(), two.tag());
         assert!(!one.is_strong() && !one.is_settled() && one.pin() == Some(&one));
         for found in [&one, &two, &Version::strong("a")] {
-            assert!(one.holds_for(found), "{found:?}");
+            assert!(one.matches(found), "{found:?}");
         }
         for found in [&Version::unsettled("b"), &Version::strong("b"), &Version::weak("a")] {
-            assert!(!one.holds_for(found), "{found:?}");
+            assert!(!one.matches(found), "{found:?}");
         }
-        // Whoever was told a version by its text alone has not this one.
-        let told = [Version::strong("a"), Version::strong(one.tag()), Version::weak(one.tag())];
-        assert!(told.iter().all(|told| !told.holds_for(&one) && !told.holds_for(&two)));
-        let (part, other) = (one.of_part("7"), two.of_part("7"));
-        assert!(part != other && part.holds_for(&other) && part.holds_for(&Version::strong("a-7")));
-        assert_eq!(Version::strong("a").of_part("7"), Version::strong("a-7"));
-        assert_eq!(Version::weak("a").of_part("7"), Version::weak("a-7"));
+        // A version that was parsed from the tag alone does not match.
+        let received = [Version::strong("a"), Version::strong(one.tag()), Version::weak(one.tag())];
+        assert!(received.iter().all(|received| !received.matches(&one) && !received.matches(&two)));
+        let (part, other) = (one.for_part("7"), two.for_part("7"));
+        assert!(part != other && part.matches(&other) && part.matches(&Version::strong("a-7")));
+        assert_eq!(Version::strong("a").for_part("7"), Version::strong("a-7"));
+        assert_eq!(Version::weak("a").for_part("7"), Version::weak("a-7"));
     }
 
     #[tokio::test]
-    async fn a_body_that_is_not_as_long_as_promised_is_an_error() {
+    async fn rejects_a_body_of_another_length_than_its_range() {
         let value = |parts: Vec<&'static [u8]>, range: Range<u64>| Value {
             info: ValueInfo { size: 100, version: Version::strong("v"), modified: None },
             range,

@@ -1,7 +1,7 @@
-//! [`Web`]: fetches one small document from the web, by the client that backends are spoken to with.
+//! [`Web`]: fetches one small document over HTTP, with the client of the remote backends.
 //!
-//! No redirects are followed, no more bytes are read than are asked for, and no connection is waited for without bound.
-//! It keeps nothing, and asks nobody who it is.
+//! It follows no redirects, reads no more bytes than the caller allows, and has a timeout for everything. It keeps no
+//! connections and sends no credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,37 +11,37 @@ use bytes::{Bytes, BytesMut};
 use super::StoreError;
 use super::object::{Connector, TimeoutOptions};
 
-/// How long a connection, an answer, or a part of one may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for the connection, for the response, and for each part of it.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client, made anew for each document: so few are fetched.
+/// Fetches documents. Builds a client for each, since few are fetched.
 #[derive(Clone, Copy, Debug)]
 pub struct Web;
 
-/// The answer is none that was asked for.
+/// Why a response cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
     /// Another status than 200.
     #[error("the answer has the status {0}")]
     Status(u16),
-    /// Longer than what was asked for.
+    /// Longer than the limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
 
 impl Web {
-    /// What stands at a URL.
+    /// The document at a URL.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if it cannot be had, or is longer than `most_bytes`.
+    /// [`StoreError::Backend`] if it cannot be fetched, or is longer than `most_bytes`.
     pub async fn fetch(&self, url: &str, most_bytes: usize) -> Result<Bytes, StoreError> {
-        let patience =
-            TimeoutOptions { connect: PATIENCE, read: PATIENCE, tries: 1, retry: PATIENCE, retry_percent: 0 };
+        let timeouts =
+            TimeoutOptions { connect: TIMEOUT, read: TIMEOUT, tries: 1, retry: TIMEOUT, retry_percent: 0 };
         let connector =
-            Connector::new(url.starts_with("https://"), &patience).map_err(StoreError::Backend)?;
+            Connector::new(url.starts_with("https://"), &timeouts).map_err(StoreError::Backend)?;
         let failed = |error: reqwest::Error| StoreError::Backend(Arc::new(error));
         let unusable = |error: Unusable| StoreError::Backend(Arc::new(error));
-        let request = connector.client().get(url).timeout(PATIENCE);
+        let request = connector.client().get(url).timeout(TIMEOUT);
         let mut answer = request.send().await.map_err(failed)?;
         if answer.status() != 200 {
             return Err(unusable(Unusable::Status(answer.status().as_u16())));

@@ -63,7 +63,7 @@ impl From<ViewError> for StoreError {
                 ArrayError::Store { source, .. }
                 | ArrayError::Hierarchy(HierarchyError::Store { source, .. }),
             ) => source,
-            error => Self::Made { class: error.class(), source: Arc::new(error) },
+            error => Self::Derived { class: error.class(), source: Arc::new(error) },
         }
     }
 }

@@ -13,18 +13,14 @@ use super::list;
 use super::view::{MAX_ATTEMPTS, ViewEntry, ViewStore, part_info, resolve_range};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, MemoryBudget, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, Version,
+    ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, Version,
 };
 
 #[async_trait]
 impl Store for ViewStore {
     fn kind(&self) -> StoreKind {
         self.base_store().kind()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.base_store().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -97,5 +93,15 @@ impl Store for ViewStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.base_store().check().await
+    }
+}
+
+impl Shortcuts for ViewStore {
+    fn capabilities(&self) -> Capabilities {
+        self.base_store().capabilities()
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.base_store().freshness_horizon(began)
     }
 }

@@ -111,7 +111,7 @@ impl ViewStore {
 
     /// An empty reservation on the memory budget of the request.
     pub(super) fn reservation(&self) -> Reservation {
-        Reservation::of(self.budget.as_ref())
+        Reservation::new(self.budget.as_ref())
     }
 
     /// A context for the reads of one request.

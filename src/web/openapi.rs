@@ -286,6 +286,6 @@ pub(crate) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, 
 }
 
 fn versioned(text: String) -> (Bytes, Version) {
-    let version = Version::of_own_text(text.as_bytes());
+    let version = Version::from_own_text(text.as_bytes());
     (text.into(), version)
 }

@@ -438,7 +438,7 @@ async fn bytes_that_are_damaged_on_their_way_are_not_stored() {
         assert_eq!((answer.status.as_u16(), s3.value(&key)), (502, None));
         assert!(s3.heal() > 0);
     }
-    let without = serve(s3.store_with(|options| options.upload_checksum = false));
+    let without = serve(s3.store_with(|options| options.s3.upload_checksum = false));
     let before = s3.checksums();
     assert_eq!(send(&without, Method::PUT, "plain", ("x-plain", "1"), "x".to_owned()).await.status, 204);
     assert_eq!(s3.checksums(), before, "unless it is switched off");

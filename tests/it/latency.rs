@@ -171,7 +171,7 @@ async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
     for (gap, reads) in [(0, 16), (1, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("zarrd.toml");
-        let endpoint = s3.options().endpoint.unwrap();
+        let endpoint = s3.options().bucket.endpoint.unwrap();
         let text = format!(
             "[fetch]\ncoalesce_gap_bytes = {gap}\n[cache]\ndecoded_bytes = 0\nindex_bytes = 0\n\
              [mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
-use zarrd::store::{Durability, SharedStore, StoreOptions};
+use zarrd::store::{Durability, LocalOptions, SharedStore, StoreOptions};
 
 use crate::support::hierarchy::memory;
 use crate::support::server::{Answer, Server, cpu, put};
@@ -236,7 +236,8 @@ async fn writers_of_parts_of_one_value_lose_nothing_in_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_of_parts_of_one_value_lose_nothing_in_a_directory() {
     let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions { writable: true, durability: Durability::Rename, ..StoreOptions::default() };
+    let local = LocalOptions { durability: Durability::Rename, ..LocalOptions::default() };
+    let options = StoreOptions { writable: true, local, ..StoreOptions::default() };
     let store = zarrd::store::open(folder.path().to_str().unwrap(), &options, &cpu()).unwrap();
     count_together(store).await;
 }

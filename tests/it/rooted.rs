@@ -104,7 +104,7 @@ async fn one_address_in_use_is_exit_code_69_and_nothing_is_announced() {
 
 /// A store that reads and writes another server: `object_store`'s own HTTP client, as obstore and zarrs have it.
 fn over_http(root: SocketAddr) -> SharedStore {
-    let options = StoreOptions { writable: true, allow_http: true, ..StoreOptions::default() };
+    let options = StoreOptions { writable: true, ..StoreOptions::default() };
     open(&format!("http://{root}"), &options, &cpu()).unwrap()
 }
 

@@ -127,7 +127,7 @@ async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
     s3.insert("k", "value");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
-    let endpoint = s3.options().endpoint.unwrap();
+    let endpoint = s3.options().bucket.endpoint.unwrap();
     let text = format!(
         "[mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",
         TestS3::s3_url(),
@@ -312,7 +312,7 @@ async fn no_secret_is_told_to_anybody() {
     put(&s3.store(), "k", "value").await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = zarrd(&["serve", &format!("m={}", TestS3::s3_url()), "az=az://container/x"]);
-    let endpoint = s3.options().endpoint.unwrap();
+    let endpoint = s3.options().bucket.endpoint.unwrap();
     let gone = format!("http://{gone}");
     for (name, value) in [
         ("MOUNTS__M__OPTIONS__ENDPOINT", endpoint.as_str()),

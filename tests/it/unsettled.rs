@@ -35,22 +35,22 @@ fn unsettle(root: &Path) {
 /// are not believed.
 async fn served() -> Vec<(TempDir, Server)> {
     let mut made = Vec::new();
-    for believes_times in [true, false] {
+    for trusts_file_times in [true, false] {
         let directory = tempfile::tempdir().unwrap();
         let options = LocalOptions {
             writable: true,
             durability: Durability::Rename,
-            believes_times,
+            trusts_file_times,
             ..LocalOptions::default()
         };
         let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
         let plain = Array::of(&[4, 8]).chunks(&[1, 8]).uniform(1);
         plain.store(&local, "a").await;
         plain.codecs([Shards::of(&[1, 4], &[Codec::Bytes { big: false }]).codec()]).store(&local, "s").await;
-        let freshness = if believes_times { CachePolicy::Always } else { CachePolicy::Uncached };
+        let freshness = if trusts_file_times { CachePolicy::Always } else { CachePolicy::Uncached };
         let store = ValueCache::new(16 << 20).wrap("m", local, freshness);
         let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish();
-        if believes_times {
+        if trusts_file_times {
             unsettle(directory.path());
         }
         made.push((directory, server));

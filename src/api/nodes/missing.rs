@@ -110,7 +110,7 @@ impl Seen<'_> {
 
     async fn prefixes_in(&self, path: &NodePath) -> Result<Vec<StorePrefix>, StoreError> {
         let store = &self.target.mount.store;
-        if let Some(glance) = store.glance(path.prefix(), MOST_ENTRIES) {
+        if let Some(glance) = store.sample_prefixes(path.prefix(), MOST_ENTRIES) {
             return glance.await;
         }
         let entries = store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);

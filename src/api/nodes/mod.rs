@@ -175,7 +175,7 @@ async fn metadata(
         let bytes = node.located.document_bytes();
         let make = move || {
             let text = text_of(&node, found.as_deref(), view);
-            let version = Version::of_text(text.as_bytes());
+            let version = Version::from_text(text.as_bytes());
             (text.into(), version)
         };
         Ok(Some(cpu.run_document(bytes, make).await?))
@@ -253,7 +253,7 @@ impl Told {
             }
         }
         behind.push('}');
-        let version = Version::of_text([&before, metadata.tag(), &behind].concat().as_bytes());
+        let version = Version::from_text([&before, metadata.tag(), &behind].concat().as_bytes());
         (before, behind, version)
     }
 }

@@ -124,7 +124,7 @@ fn not_written(error: StoreError) -> Problem {
     match error {
         StoreError::ConditionFailed => failed(),
         StoreError::BodyTooLarge { limit } => too_large(limit),
-        StoreError::OtherLength { asked, result } => {
+        StoreError::LengthMismatch { asked, result } => {
             Problem::from(error).extension("asked", asked).extension("result", result)
         }
         // PUT and DELETE are offered still.

@@ -219,7 +219,7 @@ impl VectorRequest<'_> {
                 let limit = self.state.options().whole_bytes;
                 let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
                 let text = text.map_err(problem_of)?;
-                let version = Version::of_text(&text);
+                let version = Version::from_text(&text);
                 Ok(text_answer(self.headers, [text.into()], version))
             }
             Subresource::Links => self.json(links::list_links(&self.level().await?, &self.params).await),

@@ -91,7 +91,7 @@ impl Copies {
                 return Ok(InFlight { copies: self, permit: Some(permit) });
             }
             if self.count.load(Ordering::SeqCst) == 0 {
-                return Err(StoreError::NoRoom);
+                return Err(StoreError::NoUploadMemory);
             }
             one_ended.await;
         }

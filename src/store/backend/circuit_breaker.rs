@@ -1,9 +1,9 @@
-//! [`CircuitBreaker`]: leaves a backend alone that fails.
+//! [`CircuitBreaker`]: rejects requests to a failing backend.
 //!
-//! When so many questions have failed within a while, and no more succeeded meanwhile, all are refused at once for a
-//! moment. Then one is let through: if it succeeds all are again, if not the moment begins anew. A backend that fails one
-//! question in a hundred is asked as before, however many hundreds there are. What counts as a failure is for the caller to
-//! say.
+//! The circuit opens when a number of requests failed within [`FAILURE_WINDOW`] and no more than that number succeeded
+//! meanwhile; then all requests are rejected for [`COOLDOWN`]. After that one request probes the backend: its success
+//! closes the circuit, its failure begins another cooldown. A backend that fails one request in a hundred never opens
+//! the circuit, however many requests there are. The caller decides what counts as a failure.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,67 +12,45 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::state::CircuitState;
 use crate::store::StoreError;
 
-/// For how long failures count.
-const WHILE: Duration = Duration::from_secs(10);
-/// For how long a backend is left alone.
-const MOMENT: Duration = Duration::from_secs(1);
+/// How long failures count.
+const FAILURE_WINDOW: Duration = Duration::from_secs(10);
+/// How long the circuit stays open.
+const COOLDOWN: Duration = Duration::from_secs(1);
 
-/// Whether a backend is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CircuitState {
-    /// It is.
-    Closed,
-    /// It is not: it has failed too often.
-    Open,
-    /// One question is under way, to see whether it answers again.
-    Probing,
-}
-
-impl CircuitState {
-    /// The state as a stable word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::Probing => "probing",
-        }
-    }
-}
-
-/// The backend has failed too often.
+/// The circuit is open.
 #[derive(Debug, thiserror::Error)]
-#[error("the backend is left alone, as it failed too often")]
+#[error("the circuit breaker is open: the backend failed too often")]
 struct CircuitOpen;
 
-/// What is known of a backend's failures.
+/// The circuit breaker of one backend.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
-    /// So many failures are too many; 0 for never.
+    /// The number of failures that opens the circuit; 0 for never.
     limit: usize,
     successes: AtomicU64,
-    /// Whether `facts` say that the backend is left alone.
+    /// Whether `state` has an open circuit; read without the lock.
     is_open: AtomicBool,
-    times_opened: AtomicU64,
-    facts: Mutex<Facts>,
+    opened_total: AtomicU64,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Facts {
-    /// The last failures: when, and how many questions had succeeded by then.
+struct State {
+    /// The last failures: their times, and how many requests had succeeded by then.
     failures: VecDeque<(Instant, u64)>,
-    /// Until when nobody asks, and whether somebody tries after that.
+    /// The end of the cooldown, and whether a probe is in flight.
     open: Option<(Instant, bool)>,
 }
 
-/// A question that was let through.
+/// A request that was admitted.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     breaker: &'a CircuitBreaker,
     is_probe: bool,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl CircuitBreaker {
@@ -81,13 +59,13 @@ impl CircuitBreaker {
             limit,
             successes: AtomicU64::new(0),
             is_open: AtomicBool::new(false),
-            times_opened: AtomicU64::new(0),
-            facts: Mutex::default(),
+            opened_total: AtomicU64::new(0),
+            state: Mutex::default(),
         }
     }
 
     pub(super) fn circuit(&self) -> CircuitState {
-        match self.facts().open {
+        match self.state().open {
             None => CircuitState::Closed,
             Some((_, false)) => CircuitState::Open,
             Some((_, true)) => CircuitState::Probing,
@@ -95,10 +73,10 @@ impl CircuitBreaker {
     }
 
     pub(super) fn opened_total(&self) -> u64 {
-        self.times_opened.load(Ordering::Relaxed)
+        self.opened_total.load(Ordering::Relaxed)
     }
 
-    /// Whether a question would be let through.
+    /// Whether a request would be admitted.
     ///
     /// # Errors
     /// [`StoreError::Busy`] if not.
@@ -106,79 +84,79 @@ impl CircuitBreaker {
         if !self.is_open.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match self.facts().open {
-            Some((until, is_probed)) if is_probed || Instant::now() < until => Err(retry_after()),
+        match self.state().open {
+            Some((until, is_probed)) if is_probed || Instant::now() < until => Err(busy()),
             None | Some(_) => Ok(()),
         }
     }
 
-    /// Lets a question through.
+    /// Admits a request.
     ///
     /// # Errors
     /// As for [`CircuitBreaker::check`].
     pub(super) fn begin(&self) -> Result<Attempt<'_>, StoreError> {
         let mut is_probe = false;
         if self.is_open.load(Ordering::Relaxed)
-            && let Some((until, is_probed)) = &mut self.facts().open
+            && let Some((until, is_probed)) = &mut self.state().open
         {
             if *is_probed || Instant::now() < *until {
-                return Err(retry_after());
+                return Err(busy());
             }
             (*is_probed, is_probe) = (true, true);
         }
-        Ok(Attempt { breaker: self, is_probe, is_over: false })
+        Ok(Attempt { breaker: self, is_probe, is_finished: false })
     }
 
     /// Counts a failure.
-    pub(super) fn failed(&self) {
+    pub(super) fn record_failure(&self) {
         if self.limit == 0 {
             return;
         }
         let (now, successes) = (Instant::now(), self.successes.load(Ordering::Relaxed));
-        let mut facts = self.facts();
-        facts.failures.push_back((now, successes));
-        if facts.failures.len() > self.limit {
-            facts.failures.pop_front();
+        let mut state = self.state();
+        state.failures.push_back((now, successes));
+        if state.failures.len() > self.limit {
+            state.failures.pop_front();
         }
-        let Some((first, before)) = facts.failures.front().copied() else { return };
+        let Some((first, before)) = state.failures.front().copied() else { return };
         let meanwhile = successes.saturating_sub(before);
-        let is_too_much = facts.failures.len() == self.limit
-            && now.saturating_duration_since(first) <= WHILE
+        let is_too_much = state.failures.len() == self.limit
+            && now.saturating_duration_since(first) <= FAILURE_WINDOW
             && meanwhile <= self.limit as u64;
-        if is_too_much && facts.open.is_none() {
-            self.open(&mut facts, now);
+        if is_too_much && state.open.is_none() {
+            self.open(&mut state, now);
         }
     }
 
-    fn open(&self, facts: &mut Facts, now: Instant) {
-        facts.open = Some((now + MOMENT, false));
+    fn open(&self, state: &mut State, now: Instant) {
+        state.open = Some((now + COOLDOWN, false));
         self.is_open.store(true, Ordering::Relaxed);
-        self.times_opened.fetch_add(1, Ordering::Relaxed);
+        self.opened_total.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn facts(&self) -> MutexGuard<'_, Facts> {
-        // Plain values: a panic elsewhere cannot have left them half changed.
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code panics while it changes the state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn retry_after() -> StoreError {
+fn busy() -> StoreError {
     StoreError::Busy(Arc::new(CircuitOpen))
 }
 
 impl Attempt<'_> {
-    /// Says how it went.
+    /// Records the outcome.
     pub(super) fn end(mut self, has_failed: bool) {
-        self.is_over = true;
+        self.is_finished = true;
         let breaker = self.breaker;
         match (self.is_probe, has_failed) {
-            (false, true) => breaker.failed(),
+            (false, true) => breaker.record_failure(),
             (false, false) => {
                 breaker.successes.fetch_add(1, Ordering::Relaxed);
             }
-            (true, true) => breaker.open(&mut breaker.facts(), Instant::now()),
+            (true, true) => breaker.open(&mut breaker.state(), Instant::now()),
             (true, false) => {
-                *breaker.facts() = Facts::default();
+                *breaker.state() = State::default();
                 breaker.is_open.store(false, Ordering::Relaxed);
             }
         }
@@ -186,11 +164,11 @@ impl Attempt<'_> {
 }
 
 impl Drop for Attempt<'_> {
-    /// Whoever asked has gone: nothing is known, and another may try.
+    /// A probe that is dropped without an outcome lets another request probe.
     fn drop(&mut self) {
         if self.is_probe
-            && !self.is_over
-            && let Some((_, is_probed)) = &mut self.breaker.facts().open
+            && !self.is_finished
+            && let Some((_, is_probed)) = &mut self.breaker.state().open
         {
             *is_probed = false;
         }
@@ -201,50 +179,50 @@ impl Drop for Attempt<'_> {
 mod tests {
     use super::*;
 
-    fn ask(breaker: &CircuitBreaker, has_failed: bool) -> bool {
+    fn attempt(breaker: &CircuitBreaker, has_failed: bool) -> bool {
         breaker.check().is_ok() && breaker.begin().map(|attempt| attempt.end(has_failed)).is_ok()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_backend_that_fails_is_left_alone_and_then_tried_by_one() {
+    async fn opens_after_repeated_failures_and_then_admits_one_probe() {
         let breaker = CircuitBreaker::new(10);
-        assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10);
+        assert_eq!((0..50).filter(|_| attempt(&breaker, true)).count(), 10);
         assert_eq!(breaker.circuit(), CircuitState::Open);
-        tokio::time::advance(MOMENT).await;
+        tokio::time::advance(COOLDOWN).await;
         let probe = breaker.begin().unwrap();
         assert_eq!(breaker.circuit(), CircuitState::Probing);
         assert!(breaker.check().is_err() && breaker.begin().is_err(), "one is enough");
         probe.end(true);
-        assert!(!ask(&breaker, false), "for another moment");
-        tokio::time::advance(MOMENT).await;
-        assert!(ask(&breaker, false));
+        assert!(!attempt(&breaker, false), "for another cooldown");
+        tokio::time::advance(COOLDOWN).await;
+        assert!(attempt(&breaker, false));
         assert_eq!((breaker.circuit(), breaker.opened_total()), (CircuitState::Closed, 2));
-        assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10, "what was is forgotten");
+        assert_eq!((0..50).filter(|_| attempt(&breaker, true)).count(), 10, "a success resets the failures");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_probe_that_is_abandoned_is_followed_by_another() {
+    async fn a_dropped_probe_is_followed_by_another() {
         let breaker = CircuitBreaker::new(1);
-        assert!(ask(&breaker, true));
-        tokio::time::advance(MOMENT).await;
+        assert!(attempt(&breaker, true));
+        tokio::time::advance(COOLDOWN).await;
         drop(breaker.begin().unwrap());
         assert_eq!(breaker.circuit(), CircuitState::Open);
-        assert!(ask(&breaker, false));
+        assert!(attempt(&breaker, false));
         assert_eq!(breaker.circuit(), CircuitState::Closed);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_that_are_rare_or_long_ago_change_nothing() {
+    async fn rare_or_old_failures_do_not_open_the_circuit() {
         let breaker = CircuitBreaker::new(10);
         for number in 0..10_000 {
-            assert!(ask(&breaker, number % 100 == 0), "one in a hundred");
+            assert!(attempt(&breaker, number % 100 == 0), "one in a hundred");
         }
         let breaker = CircuitBreaker::new(10);
         for _ in 0..100 {
-            assert!(ask(&breaker, true), "one in more than a second");
+            assert!(attempt(&breaker, true), "one in more than a second");
             tokio::time::advance(Duration::from_millis(1200)).await;
         }
         let breaker = CircuitBreaker::new(0);
-        assert!((0..100).all(|_| ask(&breaker, true)), "none is too many");
+        assert!((0..100).all(|_| attempt(&breaker, true)), "none is too many");
     }
 }

@@ -1,7 +1,7 @@
-//! [`ConcurrencyLimit`]: so many questions to a backend at a time, and the line in front of them.
+//! [`ConcurrencyLimit`]: the most concurrent requests to a backend, and the queue for them.
 //!
-//! The line is bounded by time. Where none of those under way has ended for a while, the backend hangs, and nobody waits
-//! any longer until one does: those who wait hold memory that requests to other backends need.
+//! A request waits in the queue for a limited time. If no request in flight completes for [`STALL_AFTER`], the backend
+//! has stalled, and the queue is empty until one completes: waiters hold memory that requests to other backends need.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use tokio::time::{Instant, timeout};
 
 use crate::store::StoreError;
 
-/// A backend that ends no question for so long, of as many as it may be asked, hangs.
+/// A backend that completes none of the requests in flight for this time has stalled.
 const STALL_AFTER: Duration = Duration::from_secs(2);
 
-/// Too many others ask.
+/// The limit is reached, and the wait for it is over.
 #[derive(Debug, thiserror::Error)]
-#[error("too many questions to the backend are under way")]
+#[error("too many requests to the backend are in flight")]
 struct ConcurrencyLimitReached;
 
-/// The gate in front of a backend.
+/// The limit of one backend.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimit {
-    room: Semaphore,
+    semaphore: Semaphore,
     limit: usize,
-    patience: Duration,
+    max_wait: Duration,
     waiting: AtomicUsize,
-    /// How many have ended.
-    ended: AtomicU64,
-    hangs: AtomicBool,
+    /// How many requests have completed.
+    completed: AtomicU64,
+    is_stalled: AtomicBool,
 }
 
-/// A turn; dropped, it is another's.
+/// The right to one request, which passes to the next waiter on drop.
 #[derive(Debug)]
 pub(super) struct ConcurrencyPermit<'a> {
-    turns: &'a ConcurrencyLimit,
+    limiter: &'a ConcurrencyLimit,
     _permit: SemaphorePermit<'a>,
 }
 
-/// Counts who waits.
+/// Counts a waiter while it lives.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl ConcurrencyLimit {
-    /// Turns for so many at a time, for whom others wait so long at most.
-    pub(super) fn new(limit: usize, patience: Duration) -> Self {
+    /// A limit of this many concurrent requests, with a queue in which a request waits for `max_wait` at most.
+    pub(super) fn new(limit: usize, max_wait: Duration) -> Self {
         let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            room: Semaphore::new(limit),
+            semaphore: Semaphore::new(limit),
             limit,
-            patience,
+            max_wait,
             waiting: AtomicUsize::new(0),
-            ended: AtomicU64::new(0),
-            hangs: AtomicBool::new(false),
+            completed: AtomicU64::new(0),
+            is_stalled: AtomicBool::new(false),
         }
     }
 
@@ -62,30 +62,30 @@ impl ConcurrencyLimit {
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.limit.saturating_sub(self.room.available_permits())
+        self.limit.saturating_sub(self.semaphore.available_permits())
     }
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for a turn.
+    /// Waits for a permit.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if it takes too long.
-    pub(super) async fn take(&self) -> Result<ConcurrencyPermit<'_>, StoreError> {
-        if let Ok(permit) = self.room.try_acquire() {
-            return Ok(ConcurrencyPermit { turns: self, _permit: permit });
+    /// [`StoreError::Busy`] if that takes too long, or the backend has stalled.
+    pub(super) async fn acquire(&self) -> Result<ConcurrencyPermit<'_>, StoreError> {
+        if let Ok(permit) = self.semaphore.try_acquire() {
+            return Ok(ConcurrencyPermit { limiter: self, _permit: permit });
         }
-        let _counted = Waiting::of(&self.waiting);
-        let end = Instant::now() + self.patience;
-        let mut acquire = pin!(self.room.acquire());
-        while !self.hangs.load(Ordering::Relaxed) {
-            let (ended, left) = (self.ended.load(Ordering::Relaxed), end - Instant::now());
+        let _counted = Waiting::new(&self.waiting);
+        let end = Instant::now() + self.max_wait;
+        let mut acquire = pin!(self.semaphore.acquire());
+        while !self.is_stalled.load(Ordering::Relaxed) {
+            let (completed, left) = (self.completed.load(Ordering::Relaxed), end - Instant::now());
             match timeout(left.min(STALL_AFTER), acquire.as_mut()).await {
-                Ok(Ok(permit)) => return Ok(ConcurrencyPermit { turns: self, _permit: permit }),
-                Err(_) if left > STALL_AFTER && self.ended.load(Ordering::Relaxed) != ended => {}
-                Err(_) if left >= STALL_AFTER => self.hangs.store(true, Ordering::Relaxed),
+                Ok(Ok(permit)) => return Ok(ConcurrencyPermit { limiter: self, _permit: permit }),
+                Err(_) if left > STALL_AFTER && self.completed.load(Ordering::Relaxed) != completed => {}
+                Err(_) if left >= STALL_AFTER => self.is_stalled.store(true, Ordering::Relaxed),
                 Ok(Err(_)) | Err(_) => break,
             }
         }
@@ -95,13 +95,13 @@ impl ConcurrencyLimit {
 
 impl Drop for ConcurrencyPermit<'_> {
     fn drop(&mut self) {
-        self.turns.ended.fetch_add(1, Ordering::Relaxed);
-        self.turns.hangs.store(false, Ordering::Relaxed);
+        self.limiter.completed.fetch_add(1, Ordering::Relaxed);
+        self.limiter.is_stalled.store(false, Ordering::Relaxed);
     }
 }
 
 impl<'a> Waiting<'a> {
-    fn of(count: &'a AtomicUsize) -> Self {
+    fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
@@ -122,38 +122,38 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_have_their_turn_at_a_time_and_all_have_one() {
-        let turns = ConcurrencyLimit::new(4, 60 * SECOND);
+    async fn the_limit_holds_and_every_request_gets_a_permit() {
+        let limiter = ConcurrencyLimit::new(4, 60 * SECOND);
         let most = AtomicUsize::new(0);
-        let question = || async {
-            let turn = turns.take().await.unwrap();
-            most.fetch_max(turns.in_flight(), Ordering::Relaxed);
+        let request = || async {
+            let permit = limiter.acquire().await.unwrap();
+            most.fetch_max(limiter.in_flight(), Ordering::Relaxed);
             tokio::time::sleep(SECOND).await;
-            drop(turn);
+            drop(permit);
         };
         let began = Instant::now();
-        join_all((0..40).map(|_| question())).await;
+        join_all((0..40).map(|_| request())).await;
         assert_eq!(began.elapsed(), 10 * SECOND);
         assert_eq!(most.into_inner(), 4);
-        assert_eq!((turns.in_flight(), turns.waiting()), (0, 0));
+        assert_eq!((limiter.in_flight(), limiter.waiting()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_longer_than_is_said() {
-        let turns = ConcurrencyLimit::new(1, 5 * SECOND);
+    async fn no_request_waits_longer_than_the_maximum() {
+        let limiter = ConcurrencyLimit::new(1, 5 * SECOND);
         let busy = async {
             for _ in 0..10 {
-                let turn = turns.take().await;
+                let permit = limiter.acquire().await;
                 tokio::time::sleep(SECOND).await;
-                drop(turn);
+                drop(permit);
             }
         };
         let began = Instant::now();
         let others = join_all((0..20).map(|_| async {
-            let turn = turns.take().await;
+            let permit = limiter.acquire().await;
             let waited = began.elapsed();
             tokio::time::sleep(SECOND).await;
-            (turn.is_ok(), waited)
+            (permit.is_ok(), waited)
         }));
         let ((), others) = tokio::join!(busy, others);
         let served = others.iter().filter(|(is_served, _)| *is_served).count();
@@ -162,25 +162,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_backend_that_hangs_is_not_waited_for_until_it_answers() {
-        let turns = ConcurrencyLimit::new(2, 60 * SECOND);
-        let held = [turns.take().await.unwrap(), turns.take().await.unwrap()];
+    async fn rejects_at_once_while_the_backend_is_stalled() {
+        let limiter = ConcurrencyLimit::new(2, 60 * SECOND);
+        let held = [limiter.acquire().await.unwrap(), limiter.acquire().await.unwrap()];
         let began = Instant::now();
-        assert!(turns.take().await.is_err());
+        assert!(limiter.acquire().await.is_err());
         assert_eq!(began.elapsed(), STALL_AFTER, "that nothing ends is noticed");
-        assert!(join_all((0..100).map(|_| turns.take())).await.iter().all(Result::is_err));
-        assert_eq!(began.elapsed(), STALL_AFTER, "and from then on, nobody waits");
+        assert!(join_all((0..100).map(|_| limiter.acquire())).await.iter().all(Result::is_err));
+        assert_eq!(began.elapsed(), STALL_AFTER, "and from then on, no request waits");
         drop(held);
-        assert!(turns.take().await.is_ok());
+        assert!(limiter.acquire().await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_leaves_the_line_leaves_it_to_others() {
-        let turns = ConcurrencyLimit::new(1, 60 * SECOND);
-        let held = turns.take().await.unwrap();
-        assert!(timeout(SECOND, turns.take()).await.is_err());
-        assert_eq!((turns.in_flight(), turns.waiting()), (1, 0));
+    async fn a_cancelled_wait_leaves_its_place_to_others() {
+        let limiter = ConcurrencyLimit::new(1, 60 * SECOND);
+        let held = limiter.acquire().await.unwrap();
+        assert!(timeout(SECOND, limiter.acquire()).await.is_err());
+        assert_eq!((limiter.in_flight(), limiter.waiting()), (1, 0));
         drop(held);
-        assert!(timeout(SECOND, turns.take()).await.is_ok());
+        assert!(timeout(SECOND, limiter.acquire()).await.is_ok());
     }
 }

@@ -1,9 +1,9 @@
-//! The one door from async to the file system's blocking calls.
+//! [`Blocking`]: the only way from async code to the blocking calls of the file system.
 //!
-//! Every file operation of this store that may wait runs here, on tokio's blocking threads, and never more of them at
-//! once than the store's own limit: a slow disk holds up the store that stands on it, not the whole process. Walks through
-//! directories have a limit of their own, since a long directory takes longer than many values: no read waits behind them.
-//! Operations that cannot wait are in `now`.
+//! Every file operation of this store that may block runs here, on tokio's blocking threads, and never more of them at
+//! once than the store's own limit: a slow disk delays the store on it, not the whole process. Walks through
+//! directories have a limit of their own, since a long directory takes longer than many values: no read waits behind
+//! them. Operations that cannot block are in `nonblocking`.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use tokio::sync::Semaphore;
 use super::failure::{Failure, failed};
 use crate::store::StoreError;
 
-/// The most file operations that one store may have under way.
+/// The most concurrent file operations of one store.
 pub const MAX_CONCURRENCY: usize = 64;
 
-/// A gate in front of the blocking threads.
+/// The limit in front of the blocking threads. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Blocking {
     gate: Arc<Semaphore>,
-    /// A gate for walks through directories.
+    /// The limit for walks through directories.
     pub(super) walks: Arc<Semaphore>,
-    /// How many operations went through.
+    /// How many operations ran.
     #[cfg(test)]
     pub(super) hops: Arc<std::sync::atomic::AtomicU64>,
 }
 
 impl Blocking {
-    /// A gate that lets `concurrency` operations through at once (1 to [`MAX_CONCURRENCY`]).
+    /// A limit of `concurrency` operations at once (1 to [`MAX_CONCURRENCY`]).
     pub(super) fn new(concurrency: usize) -> Self {
         Self {
             gate: Arc::new(Semaphore::new(concurrency.clamp(1, MAX_CONCURRENCY))),
@@ -37,7 +37,7 @@ impl Blocking {
         }
     }
 
-    /// Runs `work` on a blocking thread. Once it has begun, it runs to its end, whoever still waits for it.
+    /// Runs `work` on a blocking thread. Once begun, it runs to its end, even if the caller is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
@@ -70,12 +70,12 @@ impl Blocking {
     }
 }
 
-/// How many walks a store may have under way: they take a core more than a disk.
+/// The most concurrent walks of a store: they use a core more than a disk.
 fn walks() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, MAX_CONCURRENCY))
 }
 
-/// Runs clean-up that nobody waits for; on the spot if there is no runtime any more.
+/// Runs clean-up in the background; on the caller's thread if there is no runtime any more.
 pub(super) fn detach(work: impl FnOnce() + Send + 'static) {
     if tokio::runtime::Handle::try_current().is_ok() {
         drop(spawn(work));

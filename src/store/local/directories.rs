@@ -1,112 +1,76 @@
 //! Directories come and go with the keys below them, and are durable before a value in them is acknowledged.
 //!
-//! Keys are a flat namespace: a directory without keys is no part of the store and in nobody's way. A writer makes the
-//! directories it needs, whoever erases the last key below one removes it, and neither waits for the other: a writer
-//! whose directory was removed under its hands begins again (see `write`). A directory that stays empty, because a
-//! process died before it put a value there, does no harm and is used or removed by the next who passes.
+//! Keys are a flat namespace: a directory without keys is no part of the store and blocks no key. A writer creates the
+//! directories it needs, the erasure of the last key below one removes it, and neither waits for the other: a writer
+//! whose directory is removed meanwhile begins again (see `write`). A directory that stays empty, because a process
+//! died before it put a value there, does no harm; the next writer or erasure there uses or removes it.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::disk::Step;
 use super::failure::{is_absence, os};
+use super::paths::{ancestors, parent_path};
+use super::root_state::LocalRootState;
 use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
 use crate::store::StoreError;
 
-/// Directories made here that may not be on the disk yet, and which making of each was the last.
-#[derive(Debug, Default)]
-pub(super) struct NewDirectories(Mutex<Notes>);
-
-#[derive(Debug, Default)]
-struct Notes {
-    made: BTreeMap<String, u64>,
-    count: u64,
-}
-
-impl NewDirectories {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, directory: &str) {
-        let mut notes = self.notes();
-        notes.count += 1;
-        let count = notes.count;
-        notes.made.insert(directory.to_owned(), count);
-    }
-
-    fn noted(&self, directory: &str) -> Option<u64> {
-        self.notes().made.get(directory).copied()
-    }
-
-    /// Strikes a directory off, unless it was removed and made again since it was looked up.
-    fn strike(&self, directory: &str, noted: u64) {
-        let mut notes = self.notes();
-        if notes.made.get(directory) == Some(&noted) {
-            notes.made.remove(directory);
-        }
-    }
-}
-
 impl LocalRootState {
-    fn note_new(&self, directory: &str) {
-        if let Some(reserved) = &self.reserved {
-            reserved.new_directories.note(directory);
+    fn record_new(&self, directory: &str) {
+        if let Some(staging) = &self.staging {
+            staging.new_directories.record(directory);
         }
     }
 
-    /// Opens a directory below the root, and makes it and those above it if they are missing.
-    pub(super) fn make_directories(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.root.try_directory(path) {
+    /// Opens a directory below the root, and creates it and its ancestors if they are missing.
+    pub(super) fn create_directories(&self, path: &str) -> Result<OwnedFd, Errno> {
+        match self.root.directory_fd(path) {
             Err(Errno::NOENT) if !path.is_empty() => {}
             result => return result,
         }
         for directory in ancestors(path) {
             let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
-            // Noted first: whoever writes below it from now on has to see to it that it lasts.
-            self.note_new(directory);
-            let above = self.root.try_directory(above)?;
+            // Recorded first: every writer below it must from now on make it durable.
+            self.record_new(directory);
+            let above = self.root.directory_fd(above)?;
             let mode = Mode::from_raw_mode(0o777);
             match self.disk.call(Step::MakeDirectory, || mkdirat(&above, name, mode)) {
-                // Noted again: another writer may just now be making an earlier directory of that name durable.
-                Ok(()) => self.note_new(directory),
+                // Recorded again: another writer may be making an earlier directory of that name durable right now.
+                Ok(()) => self.record_new(directory),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        self.root.try_directory(path)
+        self.root.directory_fd(path)
     }
 
-    /// Makes the directories above a key durable that were made since the store was opened.
+    /// Makes the directories above a key durable that were created since the store was opened.
     pub(super) fn sync_new_directories(&self, key: &StoreKey) -> Result<(), StoreError> {
-        let Some(reserved) = &self.reserved else { return Ok(()) };
+        let Some(staging) = &self.staging else { return Ok(()) };
         let prefix = key.parent();
         for directory in ancestors(parent_path(prefix.as_str())) {
-            let Some(noted) = reserved.new_directories.noted(directory) else {
+            let Some(recorded) = staging.new_directories.recorded(directory) else {
                 continue;
             };
             let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
-            match self.root.try_directory(above) {
+            match self.root.directory_fd(above) {
                 Ok(above) => self.sync_directory("make the directories durable", &above)?,
                 // Erased again meanwhile, and the value with it.
                 Err(errno) if is_absence(errno) => {}
                 Err(errno) => return Err(os("open a new directory", errno)),
             }
-            reserved.new_directories.strike(directory, noted);
+            staging.new_directories.remove(directory, recorded);
         }
         Ok(())
     }
 
-    /// Removes the directories of a path that hold nothing any more. One that stays does no harm.
+    /// Removes the directories of a path that are empty, from the last one up. One that stays does no harm.
     pub(super) fn remove_empty_directories(&self, mut path: &str) {
         while !path.is_empty() {
             let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let Ok(directory) = self.root.try_directory(above) else {
+            let Ok(directory) = self.root.directory_fd(above) else {
                 return;
             };
             let remove = || unlinkat(&directory, name, AtFlags::REMOVEDIR);
@@ -118,18 +82,7 @@ impl LocalRootState {
     }
 }
 
-/// A prefix as the path of a directory.
-pub(super) fn parent_path(prefix: &str) -> &str {
-    prefix.strip_suffix('/').unwrap_or(prefix)
-}
-
-/// `a`, `a/b`, `a/b/c` of `a/b/c`; nothing of the root.
-pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-    ends.filter_map(|end| path.get(..end)).filter(|directory| !directory.is_empty())
-}
-
-/// Removes a directory that holds nothing but empty directories. Returns whether it is gone.
+/// Removes a directory that has nothing but empty directories in it. Returns whether it is gone.
 pub(super) fn remove_empty(parent: &OwnedFd, name: &str) -> Result<bool, Errno> {
     remove_empty_at(parent, name, 0)
 }
@@ -158,22 +111,5 @@ fn remove_empty_at(parent: &OwnedFd, name: &str, depth: usize) -> Result<bool, E
         Ok(()) | Err(Errno::NOENT) => Ok(true),
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
         Err(errno) => Err(errno),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_that_is_made_again_while_it_is_made_durable_stays_noted() {
-        let directories = NewDirectories::default();
-        directories.note("a");
-        let noted = directories.noted("a").unwrap();
-        directories.note("a");
-        directories.strike("a", noted);
-        let again = directories.noted("a").expect("it is another directory");
-        directories.strike("a", again);
-        assert_eq!(directories.noted("a"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! [`Disk`]: the one way to the calls that change what is on the disk.
+//! [`Disk`]: the system calls that change the disk.
 //!
-//! Each call is named by its [`Step`], so that tests can see in which order they are made and put a failure in the way
-//! of any of them. Beyond that this asks again when a signal came in between. It knows nothing of keys.
+//! Each call is named by its [`Step`], so that tests can observe the order of the calls and inject a failure into any
+//! of them. Calls that a signal interrupts are repeated. It knows nothing of keys.
 
 use rustix::io::Errno;
 
@@ -10,7 +10,7 @@ use super::root::retry;
 /// A call that changes what is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A staging file is made.
+    /// A staging file is created.
     Create,
     /// Bytes are written to it.
     Write,
@@ -18,7 +18,7 @@ pub(super) enum Step {
     Stamp,
     /// Its bytes are made durable.
     SyncFile,
-    /// A directory is made.
+    /// A directory is created.
     MakeDirectory,
     /// The staging file gets its name.
     Rename,
@@ -30,7 +30,7 @@ pub(super) enum Step {
     RemoveDirectory,
 }
 
-/// What comes before every step in a test: it may note the step, or be the step's failure.
+/// Runs before every step in a test: it may record the step, or fail it.
 #[cfg(test)]
 pub(super) type Script = Box<dyn FnMut(Step) -> Result<(), Errno> + Send>;
 

@@ -1,7 +1,7 @@
-//! Erasing a prefix: the values below it one by one, and symbolic links as what they are.
+//! Erasing a prefix: the values below it one by one, and symbolic links themselves.
 //!
-//! A link is removed itself, and what it leads to stays: below the prefix its keys are gone either way, and other prefixes
-//! may have them too. Only links above the prefix are followed, as for the names of keys.
+//! A link is removed, and its target stays: the keys below the prefix are gone either way, and other prefixes may share
+//! the target. Only links above the prefix are followed, as for the names of keys.
 
 use std::sync::Arc;
 
@@ -9,55 +9,55 @@ use futures::stream::TryStreamExt;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::blocking::Blocking;
-use super::directories::parent_path;
 use super::failure::os;
 use super::list::{Below, list};
 use super::locks::{KeyLock, lock};
+use super::paths::parent_path;
 use super::root::is_link;
+use super::root_state::LocalRootState;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntry, StoreError};
 
-/// Removes all below a prefix. Returns how many values and links there were.
+/// Removes everything below a prefix. Returns the number of values and links.
 pub(super) async fn erase_prefix(
-    area: &Arc<LocalRootState>,
+    shared: &Arc<LocalRootState>,
     blocking: &Blocking,
     prefix: &StorePrefix,
 ) -> Result<u64, StoreError> {
-    let (ours, at) = (Arc::clone(area), prefix.clone());
+    let (ours, at) = (Arc::clone(shared), prefix.clone());
     let mut erased = 0;
     if let Some(link) = blocking.walk(move || ours.link_to_directory(&at)).await? {
-        erased += u64::from(erase_name(area, blocking, link).await?);
+        erased += u64::from(erase_name(shared, blocking, link).await?);
     } else {
-        let mut entries = list(Arc::clone(area), blocking.clone(), Below::AllUnlinked, prefix, "");
+        let mut entries = list(Arc::clone(shared), blocking.clone(), Below::AllWithoutLinks, prefix, "");
         while let Some(entry) = entries.try_next().await? {
             if let DirEntry::Key(entry) = entry {
-                erased += u64::from(erase_name(area, blocking, entry.key).await?);
+                erased += u64::from(erase_name(shared, blocking, entry.key).await?);
             }
         }
     }
     if erased > 0 {
-        let area = Arc::clone(area);
-        blocking.walk(move || area.sync_all()).await?;
+        let shared = Arc::clone(shared);
+        blocking.walk(move || shared.sync_all()).await?;
     }
     Ok(erased)
 }
 
 async fn erase_name(
-    area: &Arc<LocalRootState>,
+    shared: &Arc<LocalRootState>,
     blocking: &Blocking,
     key: StoreKey,
 ) -> Result<bool, StoreError> {
-    let area = Arc::clone(area);
-    let lock = lock(area.root.path(), &key).await;
-    // Not behind walks: who writes may wait for the lock.
-    blocking.run(move || area.remove_name(&lock, &key)).await
+    let shared = Arc::clone(shared);
+    let lock = lock(shared.root.path(), &key).await;
+    // Not queued behind walks: other writers may wait for the lock.
+    blocking.run(move || shared.remove_name(&lock, &key)).await
 }
 
 impl LocalRootState {
-    /// The link that a prefix's own name is, where it leads to a directory.
+    /// The key of a prefix's own name, if that is a link to a directory.
     fn link_to_directory(&self, prefix: &StorePrefix) -> Result<Option<StoreKey>, StoreError> {
         let Some(key) = prefix.as_key() else { return Ok(None) };
         if self.root.open_directory(prefix.as_str())?.is_none() {
@@ -68,7 +68,7 @@ impl LocalRootState {
         Ok(is_link.then_some(key))
     }
 
-    /// Removes the file or the link of a name, which is not durable yet. Returns whether there was one.
+    /// Removes the file or the link of a name; the removal is not durable yet. Returns whether there was one.
     fn remove_name(&self, lock: &KeyLock, key: &StoreKey) -> Result<bool, StoreError> {
         self.writable()?;
         if is_reserved(key.as_str()) {
@@ -84,7 +84,7 @@ impl LocalRootState {
                 _ => Ok(false),
             },
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(os("look at a value's name", errno)),
+            Err(errno) => Err(os("stat a value's name", errno)),
         }
     }
 }

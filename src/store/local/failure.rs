@@ -1,7 +1,7 @@
-//! What the operating system's errors mean to a store.
+//! The mapping of the operating system's errors to [`StoreError`].
 //!
-//! Only the errors that say "there is no such file" mean absence. All others are failures, however tempting it
-//! is to answer them with "not found": a Zarr client reads absence as fill values.
+//! Only the errors that say "there is no such file" mean absence. All others are failures: a Zarr client reads absence
+//! as fill values.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::store::StoreError;
 
-/// The cause of a failure, with what was being done. It holds no path: the caller knows the key.
+/// The cause of a failure, with the operation that failed. It has no path: the caller knows the key.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {doing}")]
 pub(super) struct Failure {
@@ -23,7 +23,7 @@ impl Failure {
     }
 }
 
-/// A failure that no error number tells apart.
+/// A failure without an error number.
 pub(super) fn failed(
     doing: &'static str,
     source: impl std::error::Error + Send + Sync + 'static,
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_says_that_there_is_no_file_is_absence() {
+    fn only_errors_for_a_missing_file_are_absence() {
         for errno in [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG] {
             assert!(is_absence(errno), "{errno:?}");
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_and_a_busy_machine_are_told_apart_from_failure() {
+    fn a_full_disk_and_a_busy_machine_are_distinct_from_failure() {
         assert!(matches!(os("write", Errno::NOSPC), StoreError::StorageFull(_)));
         assert!(matches!(io("write", &std::io::Error::from(Errno::DQUOT)), StoreError::StorageFull(_)));
         assert!(matches!(os("write", Errno::FBIG), StoreError::StorageFull(_)));

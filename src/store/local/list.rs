@@ -1,9 +1,9 @@
 //! Listing: the directories below a prefix as keys, in the order of the keys' bytes.
 //!
-//! A directory's names are sorted with `/` after those of directories, which is where their keys stand. What can
-//! be no key (names that are not UTF-8, special files, what vanished meanwhile) is left out; a directory that cannot
-//! be read is an error. A link that is not followed is listed as a key: whoever reads it is told why it is none, and
-//! nobody takes it for absent. The walk goes on in bounded steps as it is asked for.
+//! Names of directories are sorted as if they ended in `/`, which is the order of their keys. Entries that cannot be
+//! keys (names that are not UTF-8, special files, files that vanished meanwhile) are left out; a directory that cannot
+//! be read is an error. A link that is not followed is listed as a key: a read of it fails with the reason, so no
+//! client takes it for absent. The walk advances in bounded steps, as the stream is polled.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -14,54 +14,55 @@ use futures::stream::{StreamExt, TryStreamExt, iter, unfold};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::LocalRootState;
 use super::blocking::Blocking;
 use super::failure::os;
 use super::names::{Names, Selection};
 use super::root::{Root, is_file};
+use super::root_state::LocalRootState;
 use super::version::info_of;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, ValueInfo};
 
-/// Names that the first step of a walk looks at, and the most that any does: those who want few wait for few.
+/// The names that the first step of a walk examines, and the most that any step does: a short page does not wait for a
+/// long step.
 const FIRST_STEP: usize = 64;
 const NAMES_PER_STEP: usize = 1024;
-/// Text of keys after which a step ends.
+/// A step ends after this many bytes of keys.
 const STEP_BYTES: usize = 64 << 10;
-/// Names that the first reading of a directory keeps, and how many times as many each further one does.
+/// The names that the first pass over a directory keeps, and the factor by which each further pass keeps more.
 const FIRST_NAMES: usize = 1024;
 const MORE_NAMES: usize = 8;
-/// Bytes of names that a walk holds, all its directories together; and the least that one directory has of them.
+/// The most bytes of names that a walk holds for all its directories; and the least for one directory.
 pub(super) const NAMES_BYTES: usize = 512 << 10;
-const LEAST_BYTES: usize = 4 << 10;
+const MIN_NAMES_BYTES: usize = 4 << 10;
 
-/// Entries that a glance at a directory looks at, to see whether they are directories.
-const MOST_LOOKS: usize = 64;
+/// The most entries that [`sample_prefixes`] examines by `stat`, to see whether they are directories.
+const MAX_STATS: usize = 64;
 
-/// What tells one directory from another: device and number.
+/// A directory, by device and inode.
 type Identity = (u64, u64);
 
-/// Which entries a walk has.
+/// Which entries a walk returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// The keys and prefixes directly under where it begins.
+    /// The keys and prefixes directly under its start.
     Directly,
     /// All keys.
     All,
-    /// All keys, with links as they are: none is followed.
-    AllUnlinked,
+    /// All keys, where a link is a key itself and never followed.
+    AllWithoutLinks,
 }
 
 /// The entries below a prefix, after a text.
 pub(super) fn list(
-    area: Arc<LocalRootState>,
+    shared: Arc<LocalRootState>,
     blocking: Blocking,
     below: Below,
     prefix: &StorePrefix,
     after: &str,
 ) -> DirEntries {
-    let walk = Walk::new(area, below, prefix, after);
+    let walk = Walk::new(shared, below, prefix, after);
     unfold(Some((walk, blocking)), |state| async {
         let (mut walk, blocking) = state?;
         let step = blocking.walk(move || walk.step().map(|entries| (entries, walk))).await;
@@ -78,48 +79,48 @@ pub(super) fn list(
 
 /// A walk through the tree, between two steps. It holds names, but no open directory.
 pub(super) struct Walk {
-    area: Arc<LocalRootState>,
+    shared: Arc<LocalRootState>,
     below: Below,
     after: String,
-    /// The directory that is to be read next.
+    /// The directory to read next.
     next: Option<StorePrefix>,
     frames: Vec<Frame>,
-    /// Names that the next step looks at.
+    /// How many names the next step examines.
     step: usize,
 }
 
-/// A directory on the way down, and what of it is still to be visited.
+/// A directory on the path of the walk, and its names that are still to be visited.
 struct Frame {
     prefix: StorePrefix,
-    /// What it is, to notice a link that leads back up.
+    /// Identifies the directory, to notice a link that leads back up.
     stat: Stat,
     names: Names,
-    /// How many names the last reading was to keep.
-    kept: usize,
+    /// How many names the last pass was to keep.
+    limit: usize,
 }
 
 impl Walk {
-    pub(super) fn new(area: Arc<LocalRootState>, below: Below, prefix: &StorePrefix, after: &str) -> Self {
+    pub(super) fn new(shared: Arc<LocalRootState>, below: Below, prefix: &StorePrefix, after: &str) -> Self {
         // All keys below the prefix come before such a text.
         let is_passed = after > prefix.as_str() && !after.starts_with(prefix.as_str());
         let next = (!is_passed).then(|| prefix.clone());
-        Self { area, below, after: after.to_owned(), next, frames: Vec::new(), step: FIRST_STEP }
+        Self { shared, below, after: after.to_owned(), next, frames: Vec::new(), step: FIRST_STEP }
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.next.is_none()
-            && self.frames.iter().all(|frame| frame.names.is_over() && frame.names.is_complete())
+            && self.frames.iter().all(|frame| frame.names.is_exhausted() && frame.names.is_complete())
     }
 
-    /// Bytes of names that it holds.
+    /// Bytes of names that the walk holds.
     pub(super) fn held_bytes(&self) -> usize {
         self.frames.iter().map(|frame| frame.names.held_bytes()).sum()
     }
 
-    /// The next entries. Every one of them is looked at, and nothing else.
+    /// The next entries. Examines each of them by `stat`, and no others.
     pub(super) fn step(&mut self) -> Result<Vec<DirEntry>, StoreError> {
-        let area = Arc::clone(&self.area);
-        let root = &area.root;
+        let shared = Arc::clone(&self.shared);
+        let root = &shared.root;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut open: Option<(StorePrefix, Option<OwnedFd>)> = None;
         for _ in 0..self.step {
@@ -133,22 +134,22 @@ impl Walk {
                 break;
             };
             let Some(name) = frame.names.next() else {
-                self.read_on(root)?;
+                self.read_more(root)?;
                 continue;
             };
             if let Some(below) = name.strip_suffix('/').and_then(|name| frame.prefix.join(name).ok()) {
                 let is_passed = below.as_str() <= self.after.as_str();
                 match self.below {
-                    Below::Directly if !is_passed && holds_a_key(root, &below, &mut HashSet::new()) => {
+                    Below::Directly if !is_passed && contains_key(root, &below, &mut HashSet::new()) => {
                         bytes += below.as_str().len();
                         entries.push(DirEntry::Prefix(below));
                     }
-                    Below::All | Below::AllUnlinked
+                    Below::All | Below::AllWithoutLinks
                         if !is_passed || self.after.starts_with(below.as_str()) =>
                     {
                         self.next = Some(below);
                     }
-                    Below::Directly | Below::All | Below::AllUnlinked => {}
+                    Below::Directly | Below::All | Below::AllWithoutLinks => {}
                 }
                 continue;
             }
@@ -162,7 +163,7 @@ impl Walk {
                 open = Some((frame.prefix.clone(), root.open_directory(frame.prefix.as_str())?));
             }
             if let Some((_, Some(directory))) = &open
-                && let Some(info) = look_at(root, directory, name, &key, self.below)?
+                && let Some(info) = stat_entry(root, directory, name, &key, self.below)?
             {
                 bytes += key.as_str().len();
                 entries.push(DirEntry::Key(ListEntry { key, info }));
@@ -172,54 +173,55 @@ impl Walk {
         Ok(entries)
     }
 
-    /// Goes down into a directory.
+    /// Descends into a directory.
     fn enter(&mut self, root: &Root, prefix: StorePrefix) -> Result<(), StoreError> {
         let Some(directory) = root.open_directory(prefix.as_str())? else {
             return Ok(());
         };
-        let stat = fstat(&directory).map_err(|errno| os("look at a directory", errno))?;
+        let stat = fstat(&directory).map_err(|errno| os("stat a directory", errno))?;
         let is_same = |above: &Stat| (above.st_dev, above.st_ino) == (stat.st_dev, stat.st_ino);
         if self.frames.iter().any(|above| is_same(&above.stat)) {
             return Ok(());
         }
-        // What is listed comes after the name that the text goes on with here, or is below that.
+        // Entries come after the name with which `after` continues here, or are below that name.
         let rest = self.after.strip_prefix(prefix.as_str()).unwrap_or_default();
         let after = rest.split('/').next().unwrap_or_default();
-        let names = first_names(root, &directory, &prefix, self.below, after, FIRST_NAMES, self.room())?;
-        self.frames.push(Frame { prefix, stat, names, kept: FIRST_NAMES });
+        let names =
+            first_names(root, &directory, &prefix, self.below, after, FIRST_NAMES, self.free_bytes())?;
+        self.frames.push(Frame { prefix, stat, names, limit: FIRST_NAMES });
         Ok(())
     }
 
-    /// Reads on in the directory that it is in, or leaves it.
-    fn read_on(&mut self, root: &Root) -> Result<(), StoreError> {
-        let Some(Frame { prefix, stat, names, kept }) = self.frames.pop() else {
+    /// Reads more names of the current directory, or leaves it.
+    fn read_more(&mut self, root: &Root) -> Result<(), StoreError> {
+        let Some(Frame { prefix, stat, names, limit }) = self.frames.pop() else {
             return Ok(());
         };
         let Some(after) = names.last().filter(|_| !names.is_complete()).map(str::to_owned) else {
             return Ok(());
         };
-        // Gone before others are held in its place.
+        // Freed before the next names take its place.
         drop(names);
         let Some(directory) = root.open_directory(prefix.as_str())? else {
             return Ok(());
         };
-        let kept = kept.saturating_mul(MORE_NAMES);
-        let names = first_names(root, &directory, &prefix, self.below, &after, kept, self.room())?;
-        self.frames.push(Frame { prefix, stat, names, kept });
+        let limit = limit.saturating_mul(MORE_NAMES);
+        let names = first_names(root, &directory, &prefix, self.below, &after, limit, self.free_bytes())?;
+        self.frames.push(Frame { prefix, stat, names, limit });
         Ok(())
     }
 
-    /// Bytes of names that one directory more may hold: where others may lie below it, some are left for them.
-    fn room(&self) -> usize {
+    /// Bytes of names that one more directory may hold. Leaves some for directories below it.
+    fn free_bytes(&self) -> usize {
         let free = NAMES_BYTES.saturating_sub(self.held_bytes());
         match self.below {
             Below::Directly => free,
-            Below::All | Below::AllUnlinked => (free / 4 * 3).max(LEAST_BYTES),
+            Below::All | Below::AllWithoutLinks => (free / 4 * 3).max(MIN_NAMES_BYTES),
         }
     }
 }
 
-/// The first names behind `after` in a directory that can be keys or, with a `/` after them, prefixes; sorted.
+/// The first names after `after` in a directory that can be keys or, followed by `/`, prefixes; sorted.
 fn first_names(
     root: &Root,
     directory: &OwnedFd,
@@ -250,9 +252,9 @@ fn first_names(
     Ok(first.into_names())
 }
 
-/// The prefixes directly under a prefix, among the first entries of its directory as they come. What is in them is not
-/// looked at, and few entries are whose names do not say that they are directories.
-pub(super) fn glance(
+/// The prefixes directly under a prefix, among the first entries of its directory in the order of the file system. Does
+/// not read them, and calls `stat` for few entries of unknown type.
+pub(super) fn sample_prefixes(
     root: &Root,
     prefix: &StorePrefix,
     entries: usize,
@@ -260,18 +262,18 @@ pub(super) fn glance(
     let Some(directory) = root.open_directory(prefix.as_str())? else {
         return Ok(Vec::new());
     };
-    let (mut found, mut looks) = (Vec::new(), 0);
+    let (mut found, mut stats) = (Vec::new(), 0);
     for entry in Dir::read_from(&directory).map_err(|errno| os("read a directory", errno))?.take(entries) {
         let entry = entry.map_err(|errno| os("read a directory", errno))?;
         let kind = entry.file_type();
         if matches!(kind, FileType::Symlink | FileType::Unknown) {
-            looks += 1;
+            stats += 1;
         } else if kind != FileType::Directory {
             continue;
         }
         let Ok(name) = entry.file_name().to_str() else { continue };
         let Ok(key) = prefix.key(name) else { continue };
-        if looks <= MOST_LOOKS
+        if stats <= MAX_STATS
             && kind_of(root, &directory, name, &key, Below::Directly, kind)? == Some(FileType::Directory)
         {
             found.push(key.as_prefix());
@@ -296,13 +298,13 @@ fn kind_of(
         kind = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => FileType::from_raw_mode(stat.st_mode),
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(os("look at an entry of a directory", errno)),
+            Err(errno) => return Err(os("stat an entry of a directory", errno)),
         };
     }
     if kind != FileType::Symlink {
         return Ok(Some(kind));
     }
-    if below == Below::AllUnlinked {
+    if below == Below::AllWithoutLinks {
         return Ok(Some(FileType::RegularFile));
     }
     match root.open_file(key.as_str()) {
@@ -312,8 +314,8 @@ fn kind_of(
     }
 }
 
-/// Size and version of a directory's file; `None` if it is gone or was replaced by something that is none.
-fn look_at(
+/// Size and version of a file in a directory; `None` if it is gone or no longer a regular file.
+fn stat_entry(
     root: &Root,
     directory: &OwnedFd,
     name: &str,
@@ -322,10 +324,10 @@ fn look_at(
 ) -> Result<Option<ValueInfo>, StoreError> {
     let began = SystemTime::now();
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&root.looked(stat, began)))),
+        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&root.file_state(stat, began)))),
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
-            let itself = || Ok(Some(info_of(&root.looked(stat, began))));
-            if below == Below::AllUnlinked {
+            let itself = || Ok(Some(info_of(&root.file_state(stat, began))));
+            if below == Below::AllWithoutLinks {
                 return itself();
             }
             match super::read::head(root, key) {
@@ -334,16 +336,16 @@ fn look_at(
             }
         }
         Ok(_) | Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(os("look at an entry of a directory", errno)),
+        Err(errno) => Err(os("stat an entry of a directory", errno)),
     }
 }
 
-/// Whether a prefix exists, which it does if a key is below it. One that cannot be read may well hold some, and
-/// says so when it is listed itself.
+/// Whether a prefix exists, that is, whether a key is below it. `true` for one that cannot be read: its own listing
+/// reports the error.
 ///
-/// A directory is looked into once, by whichever way: links could make endless ways through a few of them. No deeper
-/// than keys go, since the prefix of each is one of a key's.
-fn holds_a_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) -> bool {
+/// Each directory is read once, whichever path leads to it: links could form endless paths through a few directories.
+/// No path is longer than a key can be.
+fn contains_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) -> bool {
     let directory = match root.open_directory(prefix.as_str()) {
         Ok(Some(directory)) => directory,
         Ok(None) => return false,
@@ -369,7 +371,7 @@ fn holds_a_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) 
         };
         let found = match kind_of(root, &directory, name, &key, Below::Directly, entry.file_type()) {
             Ok(Some(FileType::RegularFile)) | Err(_) => true,
-            Ok(Some(FileType::Directory)) => holds_a_key(root, &key.as_prefix(), seen),
+            Ok(Some(FileType::Directory)) => contains_key(root, &key.as_prefix(), seen),
             Ok(_) => false,
         };
         if found {

@@ -2,7 +2,7 @@
 //!
 //! Every write and every erasure of a key takes the key's lock, conditional or not. The locks belong to the
 //! process and are named by the value's full path, so two mounts whose roots lie within each other share them.
-//! Another process is kept out by the lock file of the root (see `reserved`).
+//! The lock file of the root excludes other processes (see `staging`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::key::StoreKey;
 
-/// Keys share locks by hash: there are enough that two writers seldom meet, and the table never grows.
+/// Keys share locks by hash: enough of them that two writers seldom meet, in a table that never grows.
 static TABLE: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
 
 /// The lock of a key, held until it is dropped.

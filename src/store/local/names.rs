@@ -1,19 +1,19 @@
 //! The names in a directory in their order, in little memory however many there are.
 //!
-//! A file system gives names in an order of its own. So a directory is read from end to end, and of the names behind a
-//! given one only the first are kept ([`Selection`]); for those that follow, it is read again. How many are kept grows
-//! from reading to reading up to a number of bytes: few if only the first are wanted, few readings if all are.
-//! Nothing here touches a file system.
+//! A file system returns names in no useful order. So a directory is read from end to end in several passes, and each
+//! pass keeps only the first names after a given one ([`Selection`]). The number that is kept grows from pass to pass
+//! up to a limit in bytes: a short page keeps few names, and a complete listing takes few passes. Nothing here touches
+//! a file system.
 
 use std::cmp::Ordering;
 
-/// Bytes that a name takes beside its own.
+/// Overhead of a name, in bytes.
 const SPAN_BYTES: usize = size_of::<Span>();
 
-/// Where a name begins in the text, and how long it is.
+/// Offset and length of a name in the text, in bytes.
 type Span = (u32, u32);
 
-/// Names one behind the other.
+/// Names in one buffer.
 #[derive(Debug, Default)]
 struct Text {
     text: String,
@@ -21,7 +21,7 @@ struct Text {
 }
 
 impl Text {
-    /// Appends a name that is made of two parts.
+    /// Appends a name that consists of two parts.
     fn push(&mut self, name: &str, end: &str) {
         // A name has at most 255 bytes, and all of them together less than 4 GiB.
         let at = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
@@ -41,27 +41,27 @@ fn name(text: &str, (at, length): Span) -> &str {
     text.get(at..at.saturating_add(length)).unwrap_or_default()
 }
 
-/// The first names of a directory behind a given one, while it is read.
+/// The first names of a directory after a given one, during one pass.
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
     after: &'a str,
-    /// The most names that are kept in the end, and the most bytes that they take meanwhile.
+    /// The most names that are kept in the end, and the most bytes they take during the pass.
     names: usize,
     bytes: usize,
-    kept: Text,
+    selected: Text,
     /// The last name that may still be kept, once others were left out.
     last: Option<String>,
     is_complete: bool,
 }
 
 impl<'a> Selection<'a> {
-    /// The first names behind `after`: about `names` of them, or fewer if they take more than `bytes`.
+    /// The first names after `after`: about `names` of them, or fewer if they take more than `bytes`.
     pub(super) fn new(after: &'a str, names: usize, bytes: usize) -> Self {
-        Self { after, names, bytes, kept: Text::default(), last: None, is_complete: true }
+        Self { after, names, bytes, selected: Text::default(), last: None, is_complete: true }
     }
 
-    /// Whether a name may be one of those, as it is or with a `/` behind it. What is not is done with here, without a
-    /// copy of it or any question to the file system: in a long directory that is most.
+    /// Whether a name may be selected, as it is or followed by `/`. Rejects most names of a long directory without a
+    /// copy and without a system call.
     pub(super) fn may_take(&mut self, name: &[u8]) -> bool {
         if self.last.as_ref().is_some_and(|last| name > last.as_bytes()) {
             self.is_complete = false;
@@ -70,7 +70,7 @@ impl<'a> Selection<'a> {
         name.iter().chain(b"/").cmp(self.after.as_bytes()) == Ordering::Greater
     }
 
-    /// Takes a name, with a `/` behind it if it is a directory's.
+    /// Selects a name, followed by `/` if it is a directory's.
     pub(super) fn take(&mut self, name: &str, is_directory: bool) {
         let end = if is_directory { "/" } else { "" };
         let bytes = || name.bytes().chain(end.bytes());
@@ -81,70 +81,70 @@ impl<'a> Selection<'a> {
             self.is_complete = false;
             return;
         }
-        self.kept.push(name, end);
-        let is_full =
-            self.kept.spans.len() >= self.names.saturating_mul(2) || self.kept.held_bytes() >= self.bytes;
-        if is_full && self.kept.spans.len() > 1 {
-            self.leave_out_half();
+        self.selected.push(name, end);
+        let is_full = self.selected.spans.len() >= self.names.saturating_mul(2)
+            || self.selected.held_bytes() >= self.bytes;
+        if is_full && self.selected.spans.len() > 1 {
+            self.drop_half();
         }
     }
 
-    fn leave_out_half(&mut self) {
-        let Text { text, spans } = &mut self.kept;
+    fn drop_half(&mut self) {
+        let Text { text, spans } = &mut self.selected;
         let half = spans.len() / 2;
         let (first, last, _) =
             spans.select_nth_unstable_by(half - 1, |one, other| name(text, *one).cmp(name(text, *other)));
-        let mut kept = Text::default();
+        let mut half = Text::default();
         for &mut span in first.iter_mut().chain([&mut *last]) {
-            kept.push(name(text, span), "");
+            half.push(name(text, span), "");
         }
         self.last = Some(name(text, *last).to_owned());
-        self.kept = kept;
+        self.selected = half;
         self.is_complete = false;
     }
 
-    /// What was kept, in its order.
+    /// The selected names, sorted.
     pub(super) fn into_names(self) -> Names {
-        let Text { mut text, mut spans } = self.kept;
+        let Text { mut text, mut spans } = self.selected;
         text.shrink_to_fit();
         spans.shrink_to_fit();
         spans.sort_unstable_by(|one, other| name(&text, *one).cmp(name(&text, *other)));
-        Names { kept: Text { text, spans }, next: 0, is_complete: self.is_complete }
+        Names { selected: Text { text, spans }, next: 0, is_complete: self.is_complete }
     }
 }
 
 /// Names in their order. Those of directories end in `/`.
 #[derive(Debug)]
 pub(super) struct Names {
-    kept: Text,
+    selected: Text,
     next: usize,
     is_complete: bool,
 }
 
 impl Names {
     pub(super) fn next(&mut self) -> Option<&str> {
-        let span = *self.kept.spans.get(self.next)?;
+        let span = *self.selected.spans.get(self.next)?;
         self.next += 1;
-        Some(name(&self.kept.text, span))
+        Some(name(&self.selected.text, span))
     }
 
     /// The last of them; `None` if there are none.
     pub(super) fn last(&self) -> Option<&str> {
-        self.kept.spans.last().map(|span| name(&self.kept.text, *span))
+        self.selected.spans.last().map(|span| name(&self.selected.text, *span))
     }
 
-    /// Whether none is left.
-    pub(super) fn is_over(&self) -> bool {
-        self.next >= self.kept.spans.len()
+    /// Whether all names were taken.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.next >= self.selected.spans.len()
     }
 
-    /// Whether no others follow.
+    /// Whether the directory has no names after these.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.kept.held_bytes()
+        self.selected.held_bytes()
     }
 }
 
@@ -164,8 +164,8 @@ mod tests {
                     selection.take(name, *is_directory);
                 }
                 assert!(
-                    selection.kept.spans.len() < 2 * names.max(1)
-                        && selection.kept.held_bytes() < bytes.max(600)
+                    selection.selected.spans.len() < 2 * names.max(1)
+                        && selection.selected.held_bytes() < bytes.max(600)
                 );
             }
             let mut names = selection.into_names();
@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_read_once_and_in_order_whatever_is_kept(
+        fn every_name_is_read_once_and_in_order_for_any_limit(
             directory in proptest::collection::btree_map("[!./0a]{1,4}", any::<bool>(), 0..80),
             after in "[!./0a]{0,4}",
             names in 1_usize..50,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_directory_no_more_is_kept_than_is_asked_for() {
+    fn keeps_no_more_names_of_a_long_directory_than_requested() {
         let directory: Vec<(String, bool)> = (0..20_000).map(|number| (number.to_string(), false)).collect();
         let mut selection = Selection::new("5", 100, 1 << 20);
         let mut taken = 0;
@@ -219,7 +219,7 @@ mod tests {
         assert!(!names.is_complete());
         assert_eq!(names.next(), Some("50"));
         assert_eq!(names.next(), Some("500"));
-        assert!((100..200).contains(&names.kept.spans.len()), "{}", names.kept.spans.len());
+        assert!((100..200).contains(&names.selected.spans.len()), "{}", names.selected.spans.len());
         assert!(taken < 3_000, "{taken} names were more than compared");
         assert!(names.held_bytes() < 4_096);
     }

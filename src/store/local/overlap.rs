@@ -1,9 +1,8 @@
-//! Whether what is read of one extent is what is written of another: by links, a file has several keys, and a directory
-//! several prefixes.
+//! Whether two extents share a file: through links, a file has several keys, and a directory several prefixes.
 //!
-//! Directories are compared by device and inode, each with all that are above it up to the root. What does not exist yet
-//! is where its nearest directory is that exists. Links below the prefix that is read are looked for, since reading follows
-//! them; erasing does not. Hard links are values of their own: to replace one leaves the others.
+//! Directories are compared by device and inode, each with all its ancestors up to the root. A missing directory counts
+//! as its nearest existing ancestor. Links below the prefix that is read are searched for, since reads follow them;
+//! erasing does not. Hard links are values of their own: a replaced one leaves the others as they are.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -20,53 +19,53 @@ use crate::store::reserved_keys::is_reserved;
 use crate::store::{Extent, StoreError};
 
 /// The most links in a row that are followed, as many as Linux follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A directory by its device and inode.
 type Identity = (Dev, u64);
 
-/// Where an extent is on the disk.
-struct Place {
-    /// The directory of a prefix or of a key's file, and those above it, the nearest first.
+/// The place of an extent on the disk.
+struct ResolvedExtent {
+    /// The directory of a prefix or of a key's file, and its ancestors, the nearest first.
     directories: Vec<Identity>,
-    /// Whether the first of them is that directory itself, and not one above it because it does not exist.
+    /// Whether the first of them is that directory itself, and not an ancestor of a missing one.
     exists: bool,
-    /// The name of a key's file there.
+    /// The name of a key's file in it.
     name: Option<OsString>,
 }
 
-/// Whether something that is read is written.
+/// Whether a write to `written` can change what is read of `read`.
 pub(super) fn overlap(root: &Root, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
     if read.overlaps(written) {
         return Ok(true);
     }
-    let (from, to) = (Place::of(root, read)?, Place::of(root, written)?);
+    let (from, to) = (ResolvedExtent::of(root, read)?, ResolvedExtent::of(root, written)?);
     if from.is_in(&to) || to.is_in(&from) {
         return Ok(true);
     }
     match (read, to.directory()) {
         (Extent::Below(prefix), Some(directory)) if to.name.is_none() => {
-            leads_into(root, prefix, directory, &mut HashSet::new())
+            links_into(root, prefix, directory, &mut HashSet::new())
         }
         _ => Ok(false),
     }
 }
 
-impl Place {
+impl ResolvedExtent {
     fn of(root: &Root, extent: &Extent) -> Result<Self, StoreError> {
         match extent {
             Extent::Key(key) => {
                 let (directory, exists) = nearest(root, &key.parent())?;
                 let (directory, name) = if exists && matches!(root.open_file(key.as_str()), Ok(Some(_))) {
-                    behind_links(directory, key.name().into())
+                    resolve_links_of(directory, key.name().into())
                 } else {
                     (directory, key.name().into())
                 };
-                Ok(Self { directories: with_those_above(root, directory)?, exists, name: Some(name) })
+                Ok(Self { directories: with_ancestors(root, directory)?, exists, name: Some(name) })
             }
             Extent::Below(prefix) => {
                 let (directory, exists) = nearest(root, prefix)?;
-                Ok(Self { directories: with_those_above(root, directory)?, exists, name: None })
+                Ok(Self { directories: with_ancestors(root, directory)?, exists, name: None })
             }
         }
     }
@@ -85,9 +84,9 @@ impl Place {
     }
 }
 
-/// Whether a directory is below a prefix by some link, or a link below the prefix leads into it. As in a listing, each
-/// directory is looked into once, and no deeper than keys go.
-fn leads_into(
+/// Whether some link makes a directory lie below a prefix, or a link below the prefix leads into it. As in a listing,
+/// each directory is read once, and no deeper than keys can be.
+fn links_into(
     root: &Root,
     prefix: &StorePrefix,
     into: Identity,
@@ -118,14 +117,14 @@ fn leads_into(
         }
         let leads = match kind {
             FileType::Symlink => {
-                let (file, behind) = (Place::of(root, &Extent::Key(key.clone()))?, key.as_prefix());
-                let folder = Place::of(root, &Extent::Below(behind.clone()))?;
+                let (file, behind) = (ResolvedExtent::of(root, &Extent::Key(key.clone()))?, key.as_prefix());
+                let folder = ResolvedExtent::of(root, &Extent::Below(behind.clone()))?;
                 file.directories.contains(&into)
                     || folder.directories.contains(&into)
-                    || leads_into(root, &behind, into, seen)?
+                    || links_into(root, &behind, into, seen)?
             }
-            // What is no directory is not opened as one.
-            FileType::Directory | FileType::Unknown => leads_into(root, &key.as_prefix(), into, seen)?,
+            // Not a directory after all.
+            FileType::Directory | FileType::Unknown => links_into(root, &key.as_prefix(), into, seen)?,
             _ => false,
         };
         if leads {
@@ -135,8 +134,8 @@ fn leads_into(
     Ok(false)
 }
 
-/// The directory of a prefix, or the nearest above it that there is, and whether it is the former. Behind a link that is not
-/// followed there is nothing.
+/// The directory of a prefix, or else its nearest existing ancestor, and whether it is the former. Nothing exists
+/// behind a link that is not followed.
 fn nearest(root: &Root, prefix: &StorePrefix) -> Result<(OwnedFd, bool), StoreError> {
     let mut at = prefix.clone();
     loop {
@@ -151,8 +150,8 @@ fn nearest(root: &Root, prefix: &StorePrefix) -> Result<(OwnedFd, bool), StoreEr
 }
 
 /// The directory and the name of the file that a name leads to.
-fn behind_links(mut directory: OwnedFd, mut name: OsString) -> (OwnedFd, OsString) {
-    for _ in 0..MOST_LINKS {
+fn resolve_links_of(mut directory: OwnedFd, mut name: OsString) -> (OwnedFd, OsString) {
+    for _ in 0..MAX_LINKS {
         if !is_link(&directory, &name) {
             break;
         }
@@ -168,8 +167,8 @@ fn behind_links(mut directory: OwnedFd, mut name: OsString) -> (OwnedFd, OsStrin
     (directory, name)
 }
 
-/// A directory and those above it, up to the root; of one outside, to where there is no other above.
-fn with_those_above(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>, StoreError> {
+/// A directory and its ancestors, up to the root; of one outside the root, up to the top of the file system.
+fn with_ancestors(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>, StoreError> {
     let end = identity(root.fd())?;
     let mut last = identity(&directory)?;
     let mut found = vec![last];
@@ -187,6 +186,6 @@ fn with_those_above(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>
 }
 
 fn identity(directory: impl AsFd) -> Result<Identity, StoreError> {
-    let stat = fstat(directory).map_err(|errno| os("look at a directory", errno))?;
+    let stat = fstat(directory).map_err(|errno| os("stat a directory", errno))?;
     Ok((stat.st_dev, stat.st_ino))
 }

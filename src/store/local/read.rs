@@ -16,63 +16,62 @@ use rustix::fs::{Stat, fstat};
 use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
 use super::nonblocking;
-use super::root::{OpenNow, Root};
-use super::settled::Looked;
-use super::version::{info_of, is_version_of, was_written_between};
+use super::root::{Root, TryOpen};
+use super::version::{FileState, info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 
-/// Up to this length, what is asked for is read in the one hop that opens the file.
-const AT_ONCE_BYTES: u64 = 1 << 20;
-/// Longer reads come in pieces of this length.
+/// Up to this length, in bytes, a range is read by the same blocking call that opens the file.
+const SINGLE_READ_BYTES: u64 = 1 << 20;
+/// Longer ranges are read in pieces of this length, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
-/// Up to this length, what is asked for is read without a hop, if it is in memory. That takes less time than a hop; for
-/// longer, others would wait.
-const NOW_BYTES: u64 = 512 << 10;
-/// Pieces that are in memory are short and long in turn. A connection asks for more when little is left to send: while the
-/// short one is on its way, the buffer of the long one is there again. Both together are what a streamed value counts for
+/// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than
+/// the hop to a thread; a longer read would delay other tasks.
+const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
+/// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while
+/// it sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
 /// (`http.stream_bytes`).
 const SHORT_PIECE: usize = 64 << 10;
 const LONG_PIECE: usize = 960 << 10;
-/// How often a read begins again because the file was written to meanwhile.
-const TRIES: usize = 3;
+/// The most attempts of a read, if the file is written to meanwhile.
+const ATTEMPTS: usize = 3;
 
 /// Size and version of a key's value.
 pub(super) fn head(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-    Ok(root.open_file(key.as_str())?.map(|(_, looked)| info_of(&looked)))
+    Ok(root.open_file(key.as_str())?.map(|(_, file_state)| info_of(&file_state)))
 }
 
-/// As [`head`], if it can be told without waiting; `Err` if it cannot.
-pub(super) fn head_now(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, Waits> {
-    match root.open_file_now(key.as_str()) {
-        OpenNow::Unknown => Err(Waits),
-        OpenNow::Absent => Ok(None),
-        OpenNow::Found(file, looked) => {
-            let_go(file, &looked.stat);
-            Ok(Some(info_of(&looked)))
+/// [`head`] without blocking.
+pub(super) fn try_head(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, WouldBlock> {
+    match root.try_open_file(key.as_str()) {
+        TryOpen::WouldBlock => Err(WouldBlock),
+        TryOpen::Absent => Ok(None),
+        TryOpen::Open(file, file_state) => {
+            close_detached(file, &file_state.stat);
+            Ok(Some(info_of(&file_state)))
         }
     }
 }
 
-/// Whether it is plain that a key's file is of this version, or (`None`) that there is none.
-pub(super) fn still_has(root: &Root, key: &StoreKey, version: Option<&Version>) -> bool {
+/// Whether it is known without blocking that a key's file has this version, or (`None`) that there is no file.
+pub(super) fn validate_cached(root: &Root, key: &StoreKey, version: Option<&Version>) -> bool {
     match version {
-        Some(version) => root.look_now(key.as_str()).is_some_and(|stat| is_version_of(version, &stat)),
-        None => root.is_absent_now(key.as_str()),
+        Some(version) => root.try_stat(key.as_str()).is_some_and(|stat| is_version_of(version, &stat)),
+        None => root.try_is_absent(key.as_str()),
     }
 }
 
-/// Says that an answer takes waiting.
-pub(super) struct Waits;
+/// The non-blocking form has no answer: call the blocking one.
+pub(super) struct WouldBlock;
 
 /// What [`start`] found: a value that is complete, or one that is still to be streamed.
 pub(super) enum Started {
     Complete(Value),
-    Streamed(Box<Opened>),
+    Streamed(Box<OpenValue>),
 }
 
 impl Started {
-    /// What is known of the value.
+    /// Size and version of the value.
     pub(super) fn info(&self) -> &ValueInfo {
         match self {
             Self::Complete(value) => &value.info,
@@ -81,86 +80,93 @@ impl Started {
     }
 }
 
-/// An open file and what is wanted of it.
-pub(super) struct Opened {
+/// An open file, and the range of it that is still to be read.
+pub(super) struct OpenValue {
     file: Arc<File>,
     stat: Stat,
     info: ValueInfo,
     range: Range<u64>,
-    /// Buffers that were handed out, the one that is used next first.
-    lent: [Bytes; 2],
-    /// Length of the next long piece. It begins short and doubles with each that is taken: for thousands of clients who take
-    /// nothing, the kernel would otherwise be busy with clearing memory.
-    long: usize,
+    /// The two buffers that are handed out in turn, the next one first.
+    buffers: [Bytes; 2],
+    /// Length of the next long piece. It begins short and doubles with each piece that the client takes: for thousands
+    /// of clients that take nothing, the kernel would otherwise be busy with clearing memory.
+    long_piece: usize,
     /// Whether the next piece is a long one.
     is_long: bool,
-    /// Whether pieces are looked for in memory.
-    now: bool,
+    /// Whether pieces are tried without blocking.
+    nonblocking: bool,
 }
 
-/// Opens a key's value and reads it, if little is asked for.
+/// Opens a key's value, and reads the range if it is short.
 pub(super) fn start(
     root: &Root,
     key: &StoreKey,
     range: ByteRange,
     if_match: Option<&Version>,
 ) -> Result<Option<Started>, StoreError> {
-    for _ in 0..TRIES {
-        let Some((file, looked)) = root.open_file(key.as_str())? else {
+    for _ in 0..ATTEMPTS {
+        let Some((file, file_state)) = root.open_file(key.as_str())? else {
             return Ok(None);
         };
-        let (info, range) = wanted(&looked, range, if_match)?;
-        if range.end - range.start > AT_ONCE_BYTES {
-            return Ok(Some(Started::Streamed(Opened::new(file, looked.stat, info, range, root.now))));
+        let (info, range) = check_and_resolve(&file_state, range, if_match)?;
+        if range.end - range.start > SINGLE_READ_BYTES {
+            return Ok(Some(Started::Streamed(OpenValue::new(
+                file,
+                file_state.stat,
+                info,
+                range,
+                root.nonblocking,
+            ))));
         }
-        if let Some(bytes) = read_piece(&file, &looked.stat, range.clone())? {
+        if let Some(bytes) = read_piece(&file, &file_state.stat, range.clone())? {
             return Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes) })));
         }
     }
     Err(StoreError::VersionChanged)
 }
 
-/// As [`start`], if it can be done without waiting and without keeping others waiting.
-pub(super) fn start_now(
+/// [`start`] without blocking, and without a read so long that it delays other tasks.
+pub(super) fn try_start(
     root: &Root,
     key: &StoreKey,
     range: ByteRange,
     if_match: Option<&Version>,
-) -> Result<Result<Option<Started>, StoreError>, Waits> {
-    let (file, looked) = match root.open_file_now(key.as_str()) {
-        OpenNow::Unknown => return Err(Waits),
-        OpenNow::Absent => return Ok(Ok(None)),
-        OpenNow::Found(file, looked) => (file, looked),
+) -> Result<Result<Option<Started>, StoreError>, WouldBlock> {
+    let (file, file_state) = match root.try_open_file(key.as_str()) {
+        TryOpen::WouldBlock => return Err(WouldBlock),
+        TryOpen::Absent => return Ok(Ok(None)),
+        TryOpen::Open(file, file_state) => (file, file_state),
     };
-    let (info, range) = match wanted(&looked, range, if_match) {
-        Ok(wanted) => wanted,
+    let (info, range) = match check_and_resolve(&file_state, range, if_match) {
+        Ok(check_and_resolve) => check_and_resolve,
         Err(error) => return Ok(Err(error)),
     };
-    let (length, stat) = (range.end - range.start, looked.stat);
-    if length > AT_ONCE_BYTES {
-        return Ok(Ok(Some(Started::Streamed(Opened::new(file, stat, info, range, root.now)))));
+    let (length, stat) = (range.end - range.start, file_state.stat);
+    if length > SINGLE_READ_BYTES {
+        return Ok(Ok(Some(Started::Streamed(OpenValue::new(file, stat, info, range, root.nonblocking)))));
     }
     let mut bytes = match usize::try_from(length) {
-        Ok(capacity) if length <= NOW_BYTES => vec![0; capacity],
-        _ => return Err(Waits),
+        Ok(capacity) if length <= NONBLOCKING_READ_BYTES => vec![0; capacity],
+        _ => return Err(WouldBlock),
     };
-    let Some(after) = read_now(&file, &stat, &mut bytes, range.start) else {
-        let_go(file, &stat);
-        return Err(Waits);
+    let Some(after) = try_read(&file, &stat, &mut bytes, range.start) else {
+        close_detached(file, &stat);
+        return Err(WouldBlock);
     };
-    let_go(file, &after);
+    close_detached(file, &after);
     Ok(Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes.into()) }))))
 }
 
-/// What is known of a file, and which of its bytes are wanted.
-fn wanted(
-    looked: &Looked,
+/// Size and version of a file, and the range resolved against it; an error if it does not have the version of
+/// `if_match`.
+fn check_and_resolve(
+    file_state: &FileState,
     range: ByteRange,
     if_match: Option<&Version>,
 ) -> Result<(ValueInfo, Range<u64>), StoreError> {
-    let mut info = info_of(looked);
+    let mut info = info_of(file_state);
     if let Some(version) = if_match {
-        if !version.holds_for(&info.version) {
+        if !version.matches(&info.version) {
             return Err(StoreError::VersionChanged);
         }
         info.version = version.clone();
@@ -181,42 +187,42 @@ fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Byte
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(io("read the value's file", &error)),
     }
-    let after = fstat(file).map_err(|errno| os("look at the value's file", errno))?;
+    let after = fstat(file).map_err(|errno| os("stat the value's file", errno))?;
     Ok((!was_written_between(stat, &after)).then(|| bytes.into()))
 }
 
-/// Fills a buffer with bytes of the version that `stat` is of, and says how the file looks after that; `None` if that
-/// takes waiting, or cannot be done.
-fn read_now(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
+/// Fills a buffer with bytes of the version that `stat` belongs to, and returns the file's `stat` after that; `None` if
+/// it would block, or fails.
+fn try_read(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
     if !bytes.is_empty() && !nonblocking::read(file, bytes, at) {
         return None;
     }
     fstat(file).ok().filter(|after| !was_written_between(stat, after))
 }
 
-/// Closes a file that has just looked like this. If its name is gone, this may free all of it: a matter of the disk.
-fn let_go(file: File, stat: &Stat) {
+/// Closes a file, on a blocking thread if its name is gone: that may free all of it on the disk.
+fn close_detached(file: File, stat: &Stat) {
     if stat.st_nlink == 0 {
         detach(move || drop(file));
     }
 }
 
-impl Opened {
-    fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, now: bool) -> Box<Self> {
-        let lent = [const { Bytes::new() }; 2];
+impl OpenValue {
+    fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, nonblocking: bool) -> Box<Self> {
+        let buffers = [const { Bytes::new() }; 2];
         Box::new(Self {
             file: Arc::new(file),
             stat,
             info,
             range,
-            lent,
-            long: SHORT_PIECE,
+            buffers,
+            long_piece: SHORT_PIECE,
             is_long: false,
-            now,
+            nonblocking,
         })
     }
 
-    /// The value, whose bytes are read as they are asked for.
+    /// The value, with a body that is read as it is polled.
     pub(super) fn into_value(self, blocking: Blocking) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
         Value { info, range, body: ValueBody::Stream(self.stream(blocking)) }
@@ -229,9 +235,9 @@ impl Opened {
             if at >= opened.range.end {
                 return None;
             }
-            // Whoever collects pieces that are all at hand gives others their turn.
+            // A reader that collects pieces that are all in memory must yield to other tasks.
             tokio::task::consume_budget().await;
-            if let Some(piece) = opened.piece_now() {
+            if let Some(piece) = opened.try_piece() {
                 return Some((Ok(piece), Some((opened, blocking))));
             }
             let next = opened.range.end.min(at.saturating_add(PIECE_BYTES));
@@ -245,19 +251,19 @@ impl Opened {
         .boxed()
     }
 
-    /// The next piece, if it is in memory. Its buffer is used again once whoever got it has let go of it.
-    fn piece_now(&mut self) -> Option<Bytes> {
-        if !self.now {
+    /// The next piece, if it is in memory. Its buffer is reused once the receiver has dropped it.
+    fn try_piece(&mut self) -> Option<Bytes> {
+        if !self.nonblocking {
             return None;
         }
-        let [next, other] = &mut self.lent;
-        let most = if self.is_long { self.long } else { SHORT_PIECE };
+        let [next, other] = &mut self.buffers;
+        let most = if self.is_long { self.long_piece } else { SHORT_PIECE };
         let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
         bytes.resize(most, 0);
         let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
         let piece = bytes.get_mut(..left.min(most))?;
         let length = piece.len();
-        let is_read = read_now(&self.file, &self.stat, piece, self.range.start).is_some();
+        let is_read = try_read(&self.file, &self.stat, piece, self.range.start).is_some();
         let bytes = bytes.freeze();
         if !is_read {
             *next = bytes;
@@ -265,7 +271,7 @@ impl Opened {
         }
         *next = std::mem::replace(other, bytes.clone());
         if self.is_long {
-            self.long = LONG_PIECE.min(2 * self.long);
+            self.long_piece = LONG_PIECE.min(2 * self.long_piece);
         }
         self.is_long = !self.is_long;
         self.range.start += u64::try_from(length).ok()?;

@@ -1,10 +1,10 @@
-//! [`Root`]: the directory a store stands on, and the only way to open what is below it.
+//! [`Root`]: the directory of a store, and the only way to open what is below it.
 //!
-//! A key never leads out of the root. On Linux the kernel sees to that (`openat2`), in one call and without a
-//! moment between looking and opening; elsewhere, and where `openat2` is filtered away, the path is walked one
-//! segment at a time and no symbolic link is followed. Names are opened as if there were no links; where one stands
-//! in the way, it is followed if it may be, and else it is an error: what is behind it is not absent. Only regular
-//! files are values: pipes, sockets and devices are opened without waiting for them and then treated as absent.
+//! A key never leads out of the root. On Linux the kernel ensures that (`openat2`), in one call and without a gap
+//! between check and open; on other systems, and where `openat2` is filtered out, the path is walked one segment at a
+//! time and no symbolic link is followed. Names are opened as if there were no links. A link on the path is followed if
+//! the policy allows it, and is an error otherwise: a value behind it is not absent. Only regular files are values:
+//! pipes, sockets and devices are opened without waiting for them and then treated as absent.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,55 +16,57 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use super::failure::{is_absence, os};
-use super::settled::{Looked, Settling};
-use super::{LocalOptions, Symlinks, nonblocking};
+use super::kernel::DIRECTORY;
+use super::options::{LocalOptions, Symlinks};
+use super::settled::Settling;
+use super::version::FileState;
+use super::{kernel, nonblocking};
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{LinkFault, StoreError};
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// For what is looked at and not read.
+/// Opens a name without access to its bytes.
 #[cfg(target_os = "linux")]
 const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const NAME: OFlags = FILE;
 
-/// For directories that lie above one that is open already.
+/// Opens a directory above one that is open already.
 pub(super) const ABOVE: OFlags = NAME.union(OFlags::DIRECTORY);
 
 /// An open root directory and the policy under which names are resolved below it.
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
-    /// As it was given.
+    /// The path as the caller gave it.
     named: PathBuf,
     path: PathBuf,
     symlinks: Symlinks,
     /// The number of the device that the root is on.
     device: Dev,
-    /// Whether `openat2` is there to do the resolving.
+    /// Whether `openat2` resolves paths.
     pub(super) by_kernel: bool,
-    /// Whether what the kernel has in memory is tried without a blocking thread.
-    pub(super) now: bool,
-    /// Which versions are believed.
+    /// Whether reads are tried without a blocking thread (`nonblocking`).
+    pub(super) nonblocking: bool,
+    /// Which versions are settled.
     pub(super) settling: Settling,
 }
 
-/// What can be said of a key's file without waiting.
-pub(super) enum OpenNow {
-    /// Nothing: [`Root::open_file`] has to be asked, where waiting does no harm.
-    Unknown,
-    /// There is none.
+/// The result of opening a key's file without blocking.
+pub(super) enum TryOpen {
+    /// Not known: call [`Root::open_file`] on a blocking thread.
+    WouldBlock,
+    /// There is no file.
     Absent,
-    /// It is open.
-    Found(File, Looked),
+    /// The file is open.
+    Open(File, FileState),
 }
 
 /// Why nothing was opened.
-pub(super) enum Unopened {
-    /// What the system says, where no link stands in the way.
-    Plainly(Errno),
-    /// A link.
+pub(super) enum ResolveError {
+    /// The error of the system, without a link on the path.
+    Errno(Errno),
+    /// A link on the path.
     Link(LinkFault),
 }
 
@@ -75,12 +77,12 @@ impl Root {
             named.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
-        let by_kernel = kernel::is_there(&fd);
-        let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
+        let by_kernel = kernel::is_supported(&fd);
+        let device = fstat(&fd).map_err(|errno| os("stat the root directory", errno))?.st_dev;
         let settling =
-            Settling::new(options.believes_times, nonblocking::has_own_clock(&fd).then_some(device));
-        let (symlinks, now) = (options.symlinks, by_kernel && nonblocking::is_for(&fd));
-        Ok(Self { fd, named: named.to_owned(), path, symlinks, device, by_kernel, now, settling })
+            Settling::new(options.trusts_file_times, nonblocking::has_local_clock(&fd).then_some(device));
+        let (symlinks, nonblocking) = (options.symlinks, by_kernel && nonblocking::is_supported(&fd));
+        Ok(Self { fd, named: named.to_owned(), path, symlinks, device, by_kernel, nonblocking, settling })
     }
 
     /// The root's own descriptor.
@@ -93,8 +95,8 @@ impl Root {
         &self.path
     }
 
-    /// Whether the path that was given leads to another directory by now. Where it leads to none, the one that is open is
-    /// all that there is.
+    /// Whether the path that was given now leads to another directory. A path that leads nowhere does not replace the
+    /// open one.
     pub(super) fn is_replaced(&self) -> bool {
         let Ok(found) = openat(CWD, &self.named, ABOVE, Mode::empty()).and_then(fstat) else { return false };
         fstat(&self.fd).is_ok_and(|open| (open.st_dev, open.st_ino) != (found.st_dev, found.st_ino))
@@ -105,69 +107,67 @@ impl Root {
         self.device
     }
 
-    /// What a look is that began at `began`, before the file was looked at.
-    pub(super) fn looked(&self, stat: Stat, began: SystemTime) -> Looked {
-        self.settling.looked(stat, began)
+    /// The state of a file from a `stat` that was taken after `began`.
+    pub(super) fn file_state(&self, stat: Stat, began: SystemTime) -> FileState {
+        self.settling.file_state(stat, began)
     }
 
-    /// What is known of a file that this process wrote and gave this time.
-    pub(super) fn note_own(&self, stat: Stat, modified: SystemTime) -> Looked {
+    /// Records a file that this process wrote and gave this time, and returns its state.
+    pub(super) fn record_own_write(&self, stat: Stat, modified: SystemTime) -> FileState {
         let began = SystemTime::now();
-        self.settling.note_own(stat, modified);
-        self.settling.looked(stat, began)
+        self.settling.record_own_write(stat, modified);
+        self.settling.file_state(stat, began)
     }
 
     /// Opens the regular file of a key. `None` if there is none.
-    pub(super) fn open_file(&self, key: &str) -> Result<Option<(File, Looked)>, StoreError> {
+    pub(super) fn open_file(&self, key: &str) -> Result<Option<(File, FileState)>, StoreError> {
         if is_reserved(key) {
             return Ok(None);
         }
         let began = SystemTime::now();
-        let Some(fd) = self.resolved(key, FILE, "open the value's file")? else { return Ok(None) };
-        let stat = fstat(&fd).map_err(|errno| os("look at the value's file", errno))?;
-        Ok(is_file(&stat).then(|| (File::from(fd), self.looked(stat, began))))
+        let Some(fd) = self.open_if_present(key, FILE, "open the value's file")? else { return Ok(None) };
+        let stat = fstat(&fd).map_err(|errno| os("stat the value's file", errno))?;
+        Ok(is_file(&stat).then(|| (File::from(fd), self.file_state(stat, began))))
     }
 
-    /// As [`Root::open_file`], from what the kernel has in memory alone. Whatever is not plain to see there is
-    /// [`OpenNow::Unknown`], every failure with it.
-    pub(super) fn open_file_now(&self, key: &str) -> OpenNow {
-        if !self.now {
-            return OpenNow::Unknown;
+    /// [`Root::open_file`] without blocking, from the kernel's memory alone. Every failure is [`TryOpen::WouldBlock`].
+    pub(super) fn try_open_file(&self, key: &str) -> TryOpen {
+        if !self.nonblocking {
+            return TryOpen::WouldBlock;
         }
         if is_reserved(key) {
-            return OpenNow::Absent;
+            return TryOpen::Absent;
         }
         let began = SystemTime::now();
         match nonblocking::open(&self.fd, key, FILE) {
             Ok(fd) => match fstat(&fd) {
-                Ok(stat) if is_file(&stat) => OpenNow::Found(File::from(fd), self.looked(stat, began)),
-                Ok(_) | Err(_) => OpenNow::Unknown,
+                Ok(stat) if is_file(&stat) => TryOpen::Open(File::from(fd), self.file_state(stat, began)),
+                Ok(_) | Err(_) => TryOpen::WouldBlock,
             },
-            Err(Errno::NOENT) if self.check().is_ok() => OpenNow::Absent,
-            Err(_) => OpenNow::Unknown,
+            Err(Errno::NOENT) if self.check().is_ok() => TryOpen::Absent,
+            Err(_) => TryOpen::WouldBlock,
         }
     }
 
-    /// Looks at a key's file by its name alone, without opening it: for names that were opened a moment ago and so are in
-    /// the kernel's memory. `None` if nothing can be said of it so.
+    /// The `stat` of a key's file by its name alone, without opening it: for names that were opened a moment ago and so
+    /// are in the kernel's memory. `None` if it is not known, or the file is on another device than the root.
     ///
-    /// What a file is, by device, inode, times and size, says that it is the very file that was opened before and was
-    /// not written to since: its bytes are those that the root's policy gave out. It does not say that every directory
-    /// on the way is still none but a directory: a link that has taken the place of one and leads to the very same file
-    /// is taken for it, until the name is opened again; wherever else a link leads, another file is found, and nothing
-    /// is given out. What stands on another device than the root is unknown.
-    pub(super) fn look_now(&self, key: &str) -> Option<Stat> {
-        if !self.now || is_reserved(key) {
+    /// Equal device, inode, times and size mean that this is the file that was opened before and that it was not
+    /// written to since: its bytes are those that the root's policy allowed. They do not mean that every directory on
+    /// the path is still a directory: a link that replaced one and leads to the same file is not noticed until the name
+    /// is opened again. A link that leads anywhere else finds another file, and nothing is revealed.
+    pub(super) fn try_stat(&self, key: &str) -> Option<Stat> {
+        if !self.nonblocking || is_reserved(key) {
             return None;
         }
         let stat = statat(&self.fd, key, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         (stat.st_dev == self.device && is_file(&stat)).then_some(stat)
     }
 
-    /// Whether it is plain that there is no file of a key, and no link on the way.
-    pub(super) fn is_absent_now(&self, key: &str) -> bool {
+    /// Whether it is known without blocking that a key has no file, and its path no link.
+    pub(super) fn try_is_absent(&self, key: &str) -> bool {
         let is_absent = || matches!(nonblocking::open(&self.fd, key, NAME), Err(Errno::NOENT));
-        self.now && !is_reserved(key) && is_absent() && self.check().is_ok()
+        self.nonblocking && !is_reserved(key) && is_absent() && self.check().is_ok()
     }
 
     /// Opens the directory of a prefix, or of the root for an empty text. `None` if there is none.
@@ -176,25 +176,28 @@ impl Root {
         if is_reserved(path) {
             return Ok(None);
         }
-        self.resolved(if path.is_empty() { "." } else { path }, DIRECTORY, "open a directory")
+        self.open_if_present(if path.is_empty() { "." } else { path }, DIRECTORY, "open a directory")
     }
 
-    /// As [`Root::open_directory`], with the error number for those who create what is missing. A link that is not
-    /// followed is `ELOOP`.
-    pub(super) fn try_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
+    /// As [`Root::open_directory`], with the error number, for callers that create missing directories. A link that is
+    /// not followed is `ELOOP`.
+    pub(super) fn directory_fd(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.resolve(if path.is_empty() { "." } else { path }, DIRECTORY).map_err(|unopened| match unopened {
-            Unopened::Plainly(errno) => errno,
-            Unopened::Link(_) => Errno::LOOP,
+            ResolveError::Errno(errno) => errno,
+            ResolveError::Link(_) => Errno::LOOP,
         })
     }
 
-    /// Opens a directory or (without its bytes) whatever else has this name, by no link.
-    pub(super) fn open_plainly(&self, path: &str, is_directory: bool) -> Result<OwnedFd, Errno> {
-        self.plainly(if path.is_empty() { "." } else { path }, if is_directory { DIRECTORY } else { NAME })
+    /// Opens a directory, or any other file without access to its bytes, through no link.
+    pub(super) fn open_without_links(&self, path: &str, is_directory: bool) -> Result<OwnedFd, Errno> {
+        self.resolve_without_links(
+            if path.is_empty() { "." } else { path },
+            if is_directory { DIRECTORY } else { NAME },
+        )
     }
 
-    /// What a name leads to, or that it leads to nothing.
-    fn resolved(
+    /// Opens the target of a name; `None` if there is none.
+    fn open_if_present(
         &self,
         path: &str,
         flags: OFlags,
@@ -202,20 +205,20 @@ impl Root {
     ) -> Result<Option<OwnedFd>, StoreError> {
         match self.resolve(path, flags) {
             Ok(fd) => Ok(Some(fd)),
-            Err(Unopened::Plainly(errno)) if is_absence(errno) => self.absent(),
-            Err(Unopened::Plainly(errno)) => Err(os(doing, errno)),
-            Err(Unopened::Link(fault)) => Err(StoreError::Link { key: path.into(), fault }),
+            Err(ResolveError::Errno(errno)) if is_absence(errno) => self.absent(),
+            Err(ResolveError::Errno(errno)) => Err(os(doing, errno)),
+            Err(ResolveError::Link(fault)) => Err(StoreError::Link { key: path.into(), fault }),
         }
     }
 
-    /// Absence, unless the root itself was removed: then nothing can be said of any key.
+    /// Absence, unless the root itself was removed: then no key is known to be absent.
     fn absent<T>(&self) -> Result<Option<T>, StoreError> {
         self.check().map(|()| None)
     }
 
     /// Whether the root is still there.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let stat = fstat(&self.fd).map_err(|errno| os("look at the root directory", errno))?;
+        let stat = fstat(&self.fd).map_err(|errno| os("stat the root directory", errno))?;
         if stat.st_nlink == 0 {
             Err(os("use the root directory, which was removed", Errno::NOENT))
         } else {
@@ -223,7 +226,7 @@ impl Root {
         }
     }
 
-    /// Makes everything durable that was done on the root's file system so far.
+    /// Makes all changes to the root's file system durable.
     pub(super) fn sync_file_system(&self) -> Result<(), Errno> {
         #[cfg(target_os = "linux")]
         return retry(|| rustix::fs::syncfs(&self.fd));
@@ -234,33 +237,33 @@ impl Root {
         }
     }
 
-    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Unopened> {
-        match self.plainly(path, flags) {
-            Err(Errno::LOOP) => self.by_links(path, flags),
-            opened => opened.map_err(Unopened::Plainly),
+    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, ResolveError> {
+        match self.resolve_without_links(path, flags) {
+            Err(Errno::LOOP) => self.resolve_links(path, flags),
+            opened => opened.map_err(ResolveError::Errno),
         }
     }
 
-    /// Opens what a path leads to by no link; `ELOOP` where one stands in the way.
-    fn plainly(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// Opens the target of a path through no link; `ELOOP` if there is one on the path.
+    fn resolve_without_links(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         if self.by_kernel {
             return retry(|| kernel::open_beneath(&self.fd, path, flags, false));
         }
         self.walk(path, flags)
     }
 
-    /// Opens what a path leads to that has links in it.
-    fn by_links(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Unopened> {
+    /// Opens the target of a path that has links.
+    fn resolve_links(&self, path: &str, flags: OFlags) -> Result<OwnedFd, ResolveError> {
         if self.symlinks == Symlinks::Deny || (self.symlinks == Symlinks::Within && !self.by_kernel) {
-            return Err(Unopened::Link(LinkFault::Refused));
+            return Err(ResolveError::Link(LinkFault::Refused));
         }
         self.follow(path, flags).map_err(|errno| match errno {
-            Errno::LOOP => Unopened::Link(LinkFault::Loops),
-            Errno::XDEV => Unopened::Link(LinkFault::LeadsOut),
+            Errno::LOOP => ResolveError::Link(LinkFault::Loops),
+            Errno::XDEV => ResolveError::Link(LinkFault::LeadsOut),
             Errno::NOENT | Errno::NOTDIR if !self.is_absent_behind_links(path) => {
-                Unopened::Link(LinkFault::Dangles)
+                ResolveError::Link(LinkFault::Dangles)
             }
-            errno => Unopened::Plainly(errno),
+            errno => ResolveError::Errno(errno),
         })
     }
 
@@ -271,14 +274,14 @@ impl Root {
         retry(|| kernel::open_beneath(&self.fd, path, flags, true)).and_then(kernel::not_reserved)
     }
 
-    /// Of a path that has links in it and could not be opened: whether they lead to where the rest of it would be, or to a
-    /// file where a directory was asked for. If not, one of them leads to nothing itself.
+    /// For a path with links that could not be opened: whether its links lead to the place where the rest of it would
+    /// be, or to a file where a directory was requested. Otherwise one of the links is dangling.
     fn is_absent_behind_links(&self, path: &str) -> bool {
         let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
         match self.resolve(above, DIRECTORY) {
             Ok(directory) => !is_link(&directory, name) || self.follow(path, NAME).is_ok(),
-            Err(Unopened::Plainly(errno)) => is_absence(errno),
-            Err(Unopened::Link(_)) => false,
+            Err(ResolveError::Errno(errno)) => is_absence(errno),
+            Err(ResolveError::Link(_)) => false,
         }
     }
 
@@ -291,7 +294,7 @@ impl Root {
             let last = segments.peek().is_none();
             let flags = if last { flags } else { DIRECTORY } | OFlags::NOFOLLOW;
             let opened = retry(|| openat(from, segment, flags, Mode::empty())).map_err(|errno| {
-                // Whether a directory was asked for is looked at first.
+                // The system checks first whether a directory was requested.
                 if errno == Errno::NOTDIR && is_link(from, segment) { Errno::LOOP } else { errno }
             })?;
             if last {
@@ -322,70 +325,5 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
             Err(Errno::INTR | Errno::AGAIN) if tries < 64 => tries += 1,
             result => return result,
         }
-    }
-}
-
-#[cfg(target_os = "linux")]
-pub(super) mod kernel {
-    //! Resolution by the kernel.
-
-    use std::os::fd::{AsRawFd, OwnedFd};
-
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat};
-    use rustix::io::Errno;
-
-    use super::DIRECTORY;
-    use crate::store::reserved_keys::is_reserved;
-
-    /// How names are resolved: never out of the root.
-    pub(in crate::store::local) const BENEATH: ResolveFlags =
-        ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-
-    pub(super) fn is_there(root: &OwnedFd) -> bool {
-        open_beneath(root, ".", DIRECTORY, false).is_ok()
-    }
-
-    pub(super) fn open_beneath(
-        root: &OwnedFd,
-        path: &str,
-        flags: OFlags,
-        follows_links: bool,
-    ) -> Result<OwnedFd, Errno> {
-        let how = if follows_links { BENEATH } else { BENEATH.union(ResolveFlags::NO_SYMLINKS) };
-        openat2(root, path, flags, Mode::empty(), how)
-    }
-
-    /// What a link leads to, unless that belongs to the store itself: this is as far from callers as what is outside.
-    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
-        let path = readlinkat(CWD, format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new());
-        let is_free = path.is_ok_and(|path| !is_reserved(&path.to_string_lossy()));
-        if is_free { Ok(opened) } else { Err(Errno::XDEV) }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod kernel {
-    //! There is no such call here; `Root::walk` does the work.
-
-    use std::os::fd::OwnedFd;
-
-    use rustix::fs::OFlags;
-    use rustix::io::Errno;
-
-    pub(super) fn is_there(_root: &OwnedFd) -> bool {
-        false
-    }
-
-    pub(super) fn open_beneath(
-        _root: &OwnedFd,
-        _path: &str,
-        _flags: OFlags,
-        _follows_links: bool,
-    ) -> Result<OwnedFd, Errno> {
-        Err(Errno::NOSYS)
-    }
-
-    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
-        Ok(opened)
     }
 }

@@ -1,9 +1,9 @@
-//! [`Settling`]: whether the times of a file tell it from what is written to it next.
+//! [`Settling`]: whether the next write to a file is sure to change its times.
 //!
-//! Kernels stamp files with a clock that ticks every few milliseconds, and file systems round its times, some to seconds.
-//! A file that is written twice within one such step looks the same both times. So a version is only believed where the
-//! clock had gone on by more than a step before the file was looked at: whatever is written from then on has a later
-//! time. Files of this process are believed at once, by the times that it gave them.
+//! Kernels stamp files with a clock that ticks every few milliseconds, and file systems round its times, some to
+//! seconds. A file that is written twice within one such step has the same times after both writes. So a version is
+//! settled only if the clock had advanced by more than a step before the `stat`: every later write then gives a later
+//! time. Files that this process wrote are settled at once, by the unique times that it gave them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,56 +11,48 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Dev, Stat};
 
-use super::version::timespec;
+use super::version::{FileState, timespec};
 
 /// Twice the longest tick of the clock that kernels stamp files with.
 const FINE_STEP: Duration = Duration::from_millis(20);
-/// FAT counts in steps of two seconds, others in whole ones. Times of other machines have this much for clocks that do
-/// not agree.
+/// FAT counts in steps of two seconds, other file systems in rounded ones. Times of other machines get this much
+/// tolerance for clocks that differ.
 const COARSE_STEP: Duration = Duration::from_millis(2020);
-/// Of so many files the process knows that it wrote them last.
+/// The most files that the process records as its own last writes.
 const OWN_FILES: usize = 1024;
 
-/// A file, as it was found by a look.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Looked {
-    pub(super) stat: Stat,
-    /// Whether the next write is sure to give it other times.
-    pub(super) is_settled: bool,
-}
-
-/// What a store knows of when its files were written.
+/// Decides which files of a store are settled.
 #[derive(Debug)]
 pub(super) struct Settling {
-    /// Whether times say anything.
-    believes_times: bool,
-    /// The device whose files have their times from the clock of this machine.
-    own_clock: Option<Dev>,
+    /// Whether unchanged times mean an unchanged file. If not, no file is ever settled.
+    trusts_file_times: bool,
+    /// The device whose files get their times from the clock of this machine.
+    local_clock: Option<Dev>,
     /// Files that this process wrote, the last one at the end.
     own: Mutex<VecDeque<Stat>>,
 }
 
 impl Settling {
-    pub(super) fn new(believes_times: bool, own_clock: Option<Dev>) -> Self {
-        Self { believes_times, own_clock, own: Mutex::default() }
+    pub(super) fn new(trusts_file_times: bool, local_clock: Option<Dev>) -> Self {
+        Self { trusts_file_times, local_clock, own: Mutex::default() }
     }
 
-    /// What a look is that began at `began`, before the file was looked at.
-    pub(super) fn looked(&self, stat: Stat, began: SystemTime) -> Looked {
-        let is_settled = self.believes_times && (self.is_past(&stat, began) || self.is_own(&stat));
-        Looked { stat, is_settled }
+    /// The state of a file from a `stat` that was taken after `began`.
+    pub(super) fn file_state(&self, stat: Stat, began: SystemTime) -> FileState {
+        let is_settled = self.trusts_file_times && (self.is_past(&stat, began) || self.is_own(&stat));
+        FileState { stat, is_settled }
     }
 
-    /// How long to wait for a file to settle that was written at this time; `None` if that is long, or never.
+    /// How long a file that was written at this time takes to settle; `None` if that is long, or never.
     pub(super) fn settles_in(&self, modified: Option<SystemTime>) -> Option<Duration> {
-        let modified = modified.filter(|_| self.believes_times && self.own_clock.is_some())?;
+        let modified = modified.filter(|_| self.trusts_file_times && self.local_clock.is_some())?;
         let is_fine = modified.duration_since(UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() != 0);
         let age = SystemTime::now().duration_since(modified).ok()?;
         (is_fine && age < FINE_STEP).then_some(FINE_STEP)
     }
 
-    /// Notes a file that this process wrote and gave this time, if it has it: a file system may have rounded it.
-    pub(super) fn note_own(&self, stat: Stat, modified: SystemTime) {
+    /// Records a file that this process wrote and gave this time, unless the file system rounded the time.
+    pub(super) fn record_own_write(&self, stat: Stat, modified: SystemTime) {
         let given = timespec(modified);
         if (stat.st_mtime, nanos(stat.st_mtime_nsec)) != (given.tv_sec, nanos(given.tv_nsec))
             || given.tv_nsec == 0
@@ -74,13 +66,13 @@ impl Settling {
         own.push_back(stat);
     }
 
-    /// Whether all that may be written from `now` on is later than the file's times by their step.
+    /// Whether every write from `now` on gets times later than the file's, by at least their step.
     fn is_past(&self, stat: &Stat, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)].iter().all(
             |&(seconds, nanoseconds)| {
                 let nanoseconds = nanos(nanoseconds);
-                let is_fine = self.own_clock == Some(stat.st_dev) && nanoseconds != 0;
+                let is_fine = self.local_clock == Some(stat.st_dev) && nanoseconds != 0;
                 let step = if is_fine { FINE_STEP } else { COARSE_STEP };
                 // Before 1970 is long ago.
                 let Ok(seconds) = u64::try_from(seconds) else { return true };
@@ -90,23 +82,23 @@ impl Settling {
         )
     }
 
-    /// Whether this process wrote the file last: its time is one that no other write got.
+    /// Whether this process wrote the file last: no other write got the same time.
     fn is_own(&self, stat: &Stat) -> bool {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.iter().rev().any(|own| is_same(own, stat))
     }
 }
 
-/// As the system says them: with another sign here, and another there.
+/// Nanoseconds as a `u64`: systems differ in the sign of their type.
 fn nanos(nanoseconds: impl TryInto<u64>) -> u64 {
     nanoseconds.try_into().unwrap_or(0)
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
-    let told = |stat: &Stat| {
+    let identity = |stat: &Stat| {
         (stat.st_ino, (stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec), stat.st_size)
     };
-    told(one) == told(other)
+    identity(one) == identity(other)
 }
 
 #[cfg(test)]
@@ -142,16 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_settled_when_the_clock_has_gone_on_by_a_step_of_its_times() {
+    fn a_file_settles_once_the_clock_passes_a_step_of_its_times() {
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
-        // Modified, changed, looked at (each in milliseconds): settled on a file system of this machine, and elsewhere.
-        for (modified, changed, now, here, elsewhere) in [
+        // Modified, changed, time of the stat (each in milliseconds): settled on a file system of this machine, and on
+        // another.
+        for (modified, changed, now, local, remote) in [
             (5_001, 5_001, 5_001, false, false),
             (5_001, 5_001, 5_020, false, false),
             (5_001, 5_001, 5_021, true, false),
             (5_001, 5_001, 7_020, true, false),
             (5_001, 5_001, 7_021, true, true),
-            // Whole seconds: nobody knows how they were rounded.
+            // Whole seconds: the rounding is unknown.
             (5_000, 5_000, 5_500, false, false),
             (5_000, 5_000, 7_019, false, false),
             (5_000, 5_000, 7_020, true, true),
@@ -162,48 +155,49 @@ mod tests {
             (9_001, 5_001, 8_000, false, false),
             (5_001, 9_001, 8_000, false, false),
         ] {
-            let told = |settling: &Settling| settling.looked(file(modified, changed), at(now)).is_settled;
-            assert_eq!((told(&own), told(&other)), (here, elsewhere), "{modified} {changed} {now}");
+            let is_settled =
+                |settling: &Settling| settling.file_state(file(modified, changed), at(now)).is_settled;
+            assert_eq!((is_settled(&own), is_settled(&other)), (local, remote), "{modified} {changed} {now}");
         }
         let mut ancient = file(5_001, 5_001);
         ancient.st_mtime = -1_000;
-        assert!(own.looked(ancient, at(5_021)).is_settled);
+        assert!(own.file_state(ancient, at(5_021)).is_settled);
     }
 
     #[test]
-    fn where_times_are_not_believed_no_file_is_settled() {
+    fn with_untrusted_times_no_file_is_settled() {
         let settling = Settling::new(false, Some(device()));
-        settling.note_own(file(5_001, 5_001), at(5_001));
-        assert!(!settling.looked(file(5_001, 5_001), at(500_000)).is_settled);
+        settling.record_own_write(file(5_001, 5_001), at(5_001));
+        assert!(!settling.file_state(file(5_001, 5_001), at(500_000)).is_settled);
         assert_eq!(settling.settles_in(Some(SystemTime::now())), None);
     }
 
     #[test]
-    fn a_file_of_this_process_is_settled_at_once_until_another_writes_it() {
+    fn a_file_of_this_process_is_settled_until_another_process_writes_it() {
         let settling = Settling::new(true, Some(device()));
-        settling.note_own(file(5_001, 5_002), at(5_001));
-        assert!(settling.looked(file(5_001, 5_002), at(5_003)).is_settled);
+        settling.record_own_write(file(5_001, 5_002), at(5_001));
+        assert!(settling.file_state(file(5_001, 5_002), at(5_003)).is_settled);
         for other in [file(5_003, 5_002), file(5_001, 5_003), file_of(5_001, 5_002, 2)] {
-            assert!(!settling.looked(other, at(5_004)).is_settled);
+            assert!(!settling.file_state(other, at(5_004)).is_settled);
         }
         // Rounded by the file system: other writes may get the same.
-        settling.note_own(file(6_000, 6_000), at(6_001));
-        settling.note_own(file(7_000, 7_000), at(7_000));
-        assert!(!settling.looked(file(6_000, 6_000), at(6_001)).is_settled);
-        assert!(!settling.looked(file(7_000, 7_000), at(7_001)).is_settled);
+        settling.record_own_write(file(6_000, 6_000), at(6_001));
+        settling.record_own_write(file(7_000, 7_000), at(7_000));
+        assert!(!settling.file_state(file(6_000, 6_000), at(6_001)).is_settled);
+        assert!(!settling.file_state(file(7_000, 7_000), at(7_001)).is_settled);
         for later in 0..OWN_FILES as u64 {
-            settling.note_own(file(10_001 + later * 10, 10_001), at(10_001 + later * 10));
+            settling.record_own_write(file(10_001 + later * 10, 10_001), at(10_001 + later * 10));
         }
-        assert!(!settling.looked(file(5_001, 5_002), at(5_003)).is_settled, "one of too many");
+        assert!(!settling.file_state(file(5_001, 5_002), at(5_003)).is_settled, "one of too many");
     }
 
     #[test]
-    fn only_what_settles_soon_is_waited_for() {
+    fn waits_only_for_files_that_settle_soon() {
         let now = SystemTime::now();
         let millis = now.duration_since(UNIX_EPOCH).unwrap().as_millis();
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
-        let whole = at(u64::try_from(millis / 1000 * 1000).unwrap());
-        assert_eq!(own.settles_in(Some(whole)), None, "rounded to seconds");
+        let rounded = at(u64::try_from(millis / 1000 * 1000).unwrap());
+        assert_eq!(own.settles_in(Some(rounded)), None, "rounded to seconds");
         for away in [Duration::from_mins(1), Duration::from_hours(1)] {
             assert_eq!(own.settles_in(Some(now - away)), None);
             assert_eq!(own.settles_in(Some(now + away)), None);

@@ -1,10 +1,10 @@
 //! The store's own directory below the root: the lock file and the staging area.
 //!
-//! `<root>/.zarr-server/` is no key and no prefix: never listed, never fetched, never written by a caller. It
-//! stands below the root because a rename is atomic only within one file system.
+//! `<root>/.zarr-server/` is no key and no prefix: callers never list, read or write it. It is below the root because a
+//! rename is atomic only within one file system.
 //!
-//! Stores of one root share it within the process: when a configuration is read again, the store that was served before
-//! is still there for the requests that began with it.
+//! Stores of one root share it within the process: after a reload of the configuration, the previous store still serves
+//! the requests that began with it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,26 +19,26 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite};
 
-use super::Durability;
 use super::blocking::detach;
-use super::directories::NewDirectories;
 use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
+use super::new_directories::NewDirectories;
+use super::options::Durability;
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
 use crate::store::reserved_keys::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
-/// What the lock file holds while no server has the root open, unless the last one died, failed to make durable what it wrote, or
-/// was not to.
+/// The content of the lock file while no server has the root open. Missing if the last server died, failed to make its
+/// writes durable, or was configured not to.
 const CLOSED: &[u8] = b"closed\n";
 
 /// A root by its device and inode.
 type RootId = (Dev, u64);
 
-/// The roots that this process has open for writing. One that is there no more, or not yet, is just being closed or opened.
+/// The roots that this process has open for writing. An entry without a directory is being closed or opened.
 static OPEN: Mutex<BTreeMap<RootId, Weak<StagingDir>>> = Mutex::new(BTreeMap::new());
-/// Told when that is done.
+/// Notified when a root was opened or closed.
 static DONE: Condvar = Condvar::new();
 
 /// No code panics while it holds the lock.
@@ -52,19 +52,19 @@ pub(super) struct StagingDir {
     root: RootId,
     staging: OwnedFd,
     lock: OwnedFd,
-    /// Whether a store was opened that does not make durable what it writes.
+    /// Whether some store of this root does not make its writes durable.
     is_loose: AtomicBool,
-    /// Set when the disk failed to take what was written.
+    /// Set when the disk failed to make a write durable.
     broken: AtomicBool,
-    /// What has to be made durable with the next value below it, whoever made it.
+    /// Directories that must be made durable with the next value below them, whichever writer created them.
     pub(super) new_directories: NewDirectories,
 }
 
 impl StagingDir {
-    /// What another store of this process has open of this root; else makes the directory if need be, takes the lock, and
-    /// removes what dead processes left behind.
+    /// Opens the staging area of a root: shares that of another store of this process, or else creates the directory if
+    /// it is missing, takes the lock, and removes the staging files of dead processes.
     pub(super) fn open(root: &Root, durability: Durability) -> Result<Arc<Self>, StoreError> {
-        let stat = fstat(root.fd()).map_err(|errno| os("look at the root directory", errno))?;
+        let stat = fstat(root.fd()).map_err(|errno| os("stat the root directory", errno))?;
         let id = (stat.st_dev, stat.st_ino);
         let mut open = open_roots();
         let shared = loop {
@@ -77,16 +77,16 @@ impl StagingDir {
         let Some(shared) = shared else {
             open.insert(id, Weak::new());
             drop(open);
-            // This may take long, and others are closed meanwhile.
+            // This may take long, and other roots may be closed meanwhile.
             let taken = Self::take(id, root, durability).map(Arc::new);
             match &taken {
-                Ok(reserved) => open_roots().insert(id, Arc::downgrade(reserved)),
+                Ok(staging) => open_roots().insert(id, Arc::downgrade(staging)),
                 Err(_) => open_roots().remove(&id),
             };
             DONE.notify_all();
             return taken;
         };
-        // To close the last of it takes the same lock.
+        // Dropping the last reference takes the same lock.
         drop(open);
         if shared.is_broken() {
             return Err(in_use());
@@ -100,7 +100,7 @@ impl StagingDir {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| os("open the lock file of the root", errno))?;
-        match retry(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(not_again)) {
+        match retry(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(broken_by)) {
             Ok(()) => {}
             Err(Errno::BUSY) => return Err(in_use()),
             Err(errno) => return Err(os("lock the root directory", errno)),
@@ -109,8 +109,8 @@ impl StagingDir {
         remove_leftovers(&staging)?;
         let was_closed = is_new || fstat(&lock).is_ok_and(|stat| stat.st_size > 0);
         if !was_closed && durability == Durability::Fsync {
-            // A server that was killed may have shown, and not yet made durable, what will be built upon from now on.
-            make_all_durable(root)?;
+            // Later writes build on values that a killed server made visible, but perhaps not durable.
+            sync_all_files(root)?;
         }
         ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
         let is_loose = AtomicBool::new(durability != Durability::Fsync);
@@ -118,37 +118,37 @@ impl StagingDir {
         Ok(Self { root: id, staging, lock, is_loose, broken: AtomicBool::new(false), new_directories })
     }
 
-    /// Is there for one store more.
+    /// Adds a store with its durability.
     fn share(&self, root: &Root, durability: Durability) -> Result<(), StoreError> {
         if durability != Durability::Fsync {
             self.is_loose.store(true, Ordering::SeqCst);
         } else if self.is_loose.load(Ordering::SeqCst) {
-            // What was written until now was not made durable, and will be built upon.
-            make_all_durable(root)?;
+            // Later writes build on earlier ones that were not made durable.
+            sync_all_files(root)?;
         }
         Ok(())
     }
 
-    /// Whether the disk failed to take what was written.
+    /// Whether the disk failed to make a write durable.
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::SeqCst)
     }
 
-    /// Says that it did.
-    pub(super) fn give_up(&self) {
+    /// Records that it failed: no write is accepted from now on.
+    pub(super) fn refuse_writes(&self) {
         self.broken.store(true, Ordering::SeqCst);
     }
 }
 
 impl Drop for StagingDir {
     fn drop(&mut self) {
-        // What readers saw and no disk has is no good end.
+        // Values that were visible but may not be durable: the next server must sync.
         if !self.is_loose.load(Ordering::SeqCst) && !self.is_broken() {
-            // Where it cannot be written, the next start takes a little longer.
+            // If this fails, the next start takes a little longer.
             let _ = pwrite(&self.lock, CLOSED, 0);
         }
         let mut open = open_roots();
-        // Now, and not a moment later with the file: whoever waits for it may take it next.
+        // Now, and not later with the file: a waiting store may take the lock next.
         let _ = flock(&self.lock, FlockOperation::Unlock);
         open.remove(&self.root);
         DONE.notify_all();
@@ -160,17 +160,17 @@ fn in_use() -> StoreError {
     StoreError::RootInUse(Arc::new(cause))
 }
 
-fn make_all_durable(root: &Root) -> Result<(), StoreError> {
+fn sync_all_files(root: &Root) -> Result<(), StoreError> {
     root.sync_file_system().map_err(|errno| os("make durable what another left", errno))
 }
 
-/// `EWOULDBLOCK` here means "held by another", not "ask again".
-fn not_again(errno: Errno) -> Errno {
+/// `EWOULDBLOCK` here means "held by another", not "retry".
+fn broken_by(errno: Errno) -> Errno {
     if errno == Errno::WOULDBLOCK { Errno::BUSY } else { errno }
 }
 
-/// Others may not look into the store's own directories, so the files in there are out of reach until they are
-/// values. Returns also whether it was made now.
+/// Creates one of the store's own directories, unless it exists. Other users have no access to it, so staging files are
+/// out of their reach until they are values. Returns also whether it was created now.
 fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), StoreError> {
     let is_new = match mkdirat(parent, name, Mode::RWXU) {
         Ok(()) => true,
@@ -182,11 +182,12 @@ fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), Store
     Ok((directory.map_err(|errno| os("open the store's own directory", errno))?, is_new))
 }
 
-/// Removes all staging files: whoever holds the lock is the only writer, so they are of processes that died. The age
-/// of a file or the number in its name could not tell: clocks are set, and in a container every server is process 1.
+/// Removes all staging files: the holder of the lock is the only writer, so they belong to processes that died. The age
+/// of a file or the number in its name would prove nothing: clocks are set, and in a container every server is process
+/// 1.
 ///
-/// Where the lock does not keep another machine out (network file systems that lock only locally), a write under way
-/// there loses its staging file and ends in an error: nothing is torn and nothing false is acknowledged.
+/// If the lock does not exclude another machine (network file systems that lock only locally), a write in flight there
+/// loses its staging file and ends in an error: no value is torn, and nothing false is acknowledged.
 fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
     let directory = Dir::read_from(staging).map_err(|errno| os("read the staging directory", errno))?;
     for entry in directory {
@@ -194,17 +195,17 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
         if matches!(entry.file_name().to_bytes(), b"." | b"..") {
             continue;
         }
-        // One that cannot be removed (a directory that somebody made there) does no harm, and is tried again at the
-        // next start.
+        // One that cannot be removed (a directory that an operator created there) does no harm, and is tried again at
+        // the next start.
         let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
     }
     Ok(())
 }
 
-/// A value on its way into the store: a file that goes away with this, unless it was renamed first.
+/// A staging file, which is removed on drop unless it was published.
 #[derive(Debug)]
 pub(super) struct Staged {
-    reserved: Arc<StagingDir>,
+    staging: Arc<StagingDir>,
     disk: Arc<Disk>,
     name: String,
     file: Arc<File>,
@@ -214,7 +215,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// A new, empty staging file.
-    pub(super) fn create(reserved: Arc<StagingDir>, disk: Arc<Disk>) -> Result<Self, StoreError> {
+    pub(super) fn create(staging: Arc<StagingDir>, disk: Arc<Disk>) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -223,10 +224,10 @@ impl Staged {
         // The mode the value will have; `.zarr-server` itself is closed to others.
         let mode = Mode::from_raw_mode(0o666);
         let file = disk
-            .call(Step::Create, || openat(&reserved.staging, name.as_str(), flags, mode))
+            .call(Step::Create, || openat(&staging.staging, name.as_str(), flags, mode))
             .map_err(|errno| os("make a staging file", errno))?;
         Ok(Self {
-            reserved,
+            staging,
             disk,
             name,
             file: Arc::new(File::from(file)),
@@ -247,8 +248,8 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives the file a modification time later than any other write's, and than that of the value it replaces.
-    /// Returns whether that was needed: a time it has already may do.
+    /// Gives the file a modification time later than that of every other write and of the value it replaces. Returns
+    /// whether that was necessary: the time it has may be late enough.
     pub(super) fn stamp(&mut self, replaced: Option<&ValueInfo>) -> Result<bool, StoreError> {
         let floor = replaced.and_then(|info| info.modified).unwrap_or(UNIX_EPOCH);
         if self.modified > floor {
@@ -264,7 +265,7 @@ impl Staged {
         Ok(true)
     }
 
-    /// The time that it got last.
+    /// The last modification time it was given.
     pub(super) fn modified(&self) -> SystemTime {
         self.modified
     }
@@ -274,14 +275,14 @@ impl Staged {
         self.disk.call(Step::SyncFile, || fsync(&*self.file))
     }
 
-    /// What the file looks like now.
+    /// The file's `stat`.
     pub(super) fn stat(&self) -> Result<Stat, StoreError> {
-        fstat(&*self.file).map_err(|errno| os("look at the value written", errno))
+        fstat(&*self.file).map_err(|errno| os("stat the value written", errno))
     }
 
     /// Renames the file to `name` in `directory`.
     pub(super) fn publish(&mut self, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
-        let staging = &self.reserved.staging;
+        let staging = &self.staging.staging;
         self.disk.call(Step::Rename, || renameat(staging, self.name.as_str(), directory, name))?;
         self.published = true;
         Ok(())
@@ -293,12 +294,12 @@ impl Drop for Staged {
         if self.published {
             return;
         }
-        let (reserved, name, file) =
-            (Arc::clone(&self.reserved), std::mem::take(&mut self.name), Arc::clone(&self.file));
+        let (staging, name, file) =
+            (Arc::clone(&self.staging), std::mem::take(&mut self.name), Arc::clone(&self.file));
         // Freeing a long file takes the file system a while.
         detach(move || {
             drop(file);
-            let _ = unlinkat(&reserved.staging, name.as_str(), AtFlags::empty());
+            let _ = unlinkat(&staging.staging, name.as_str(), AtFlags::empty());
         });
     }
 }

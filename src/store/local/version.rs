@@ -1,11 +1,10 @@
 //! Versions of files, and the clock that keeps them apart.
 //!
 //! A file's version is its inode, both its times to the nanosecond and its size. Kernels stamp files with a
-//! coarse clock and reuse the inodes of removed files, so that alone can name two contents alike. Hence what was
-//! written a moment ago has no version to believe in (see `settled`), and every write of this process gets a
-//! modification time of its own from [`next_modified`], later than any it gave out before and than the one of the
-//! file it replaces. Writes through a memory map change the times once at most: what `stat` does not show, nobody
-//! sees here.
+//! coarse clock and reuse the inodes of removed files, so that these alone can be equal for two contents. Hence a file
+//! that was written a moment ago has no settled version (see `settled`), and every write of this process gets a
+//! modification time of its own from [`next_modified`], later than all it gave out before and than that of the file it
+//! replaces. Writes through a memory map change the times once at most: what `stat` does not show is not noticed here.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +12,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Stat, Timespec};
 
-use super::settled::Looked;
 use crate::store::{ValueInfo, Version};
 
-/// What a store knows of a file.
-pub(super) fn info_of(looked: &Looked) -> ValueInfo {
-    let stat = &looked.stat;
-    ValueInfo { size: size_of(stat), version: version_of(looked), modified: modified_of(stat) }
+/// The state of a file at one `stat`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileState {
+    pub(super) stat: Stat,
+    /// Whether the next write is sure to give it other times.
+    pub(super) is_settled: bool,
+}
+
+/// Size, version and modification time of a file.
+pub(super) fn info_of(file_state: &FileState) -> ValueInfo {
+    let stat = &file_state.stat;
+    ValueInfo { size: size_of(stat), version: version_of(file_state), modified: modified_of(stat) }
 }
 
 /// The length in bytes.
@@ -27,15 +33,15 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-fn version_of(Looked { stat, is_settled }: &Looked) -> Version {
-    // Room for six numbers of 64 bits and what stands between them.
+fn version_of(FileState { stat, is_settled }: &FileState) -> Version {
+    // Capacity for six numbers of 64 bits and their separators.
     let mut tag = String::with_capacity(6 * 17);
     // Writing to a `String` cannot fail.
     let _ = spell(stat, &mut tag);
     if *is_settled { Version::strong(&tag) } else { Version::unsettled(&tag) }
 }
 
-/// Whether a file's version is this one, which was settled when it was given; nothing is written anywhere to tell.
+/// Whether a file has this version, which must be a settled one. Compares without allocating.
 pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
     let mut rest = Rest(version.tag());
     version.is_strong() && spell(stat, &mut rest).is_ok() && rest.0.is_empty()
@@ -49,7 +55,7 @@ fn spell(stat: &Stat, tag: &mut impl Write) -> fmt::Result {
     )
 }
 
-/// What is left of a text of which all that was written so far is the beginning.
+/// The rest of a text, after the prefix that was written so far.
 struct Rest<'a>(&'a str);
 
 impl Write for Rest<'_> {
@@ -64,15 +70,15 @@ fn modified_of(stat: &Stat) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).ok()?))
 }
 
-/// Whether a file that is open was written to between two looks at it. Its change time does not count: it moves
-/// when the file is replaced by another, and this one's bytes stay what they are.
+/// Whether an open file was written to between two `stat`s. Its change time does not count: it moves when another file
+/// replaces this one, whose bytes stay the same.
 pub(super) fn was_written_between(before: &Stat, after: &Stat) -> bool {
     (before.st_mtime, before.st_mtime_nsec, before.st_size)
         != (after.st_mtime, after.st_mtime_nsec, after.st_size)
 }
 
-/// A modification time for a write: now, but at least a microsecond after the last one given out and after that
-/// of the value it replaces.
+/// A modification time for a write: now, but at least a microsecond after the last one that was given out and after
+/// that of the replaced value.
 pub(super) fn next_modified(replaced: Option<&ValueInfo>) -> SystemTime {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let micros = |time: SystemTime| {
@@ -81,7 +87,7 @@ pub(super) fn next_modified(replaced: Option<&ValueInfo>) -> SystemTime {
     };
     let floor = replaced.and_then(|info| info.modified).map_or(0, |time| micros(time).saturating_add(1));
     let now = micros(SystemTime::now());
-    // A file may bear a time of the far future; what replaces it has to follow, but not all other files.
+    // A file may have a time in the far future: its replacement must be later still, but other files must not.
     let next = if floor > now.saturating_add(1_000_000) {
         floor
     } else {
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_later_than_what_it_replaces_even_if_that_is_of_the_future() {
+    fn a_write_is_later_than_the_value_it_replaces_even_one_from_the_future() {
         let future = SystemTime::now() + Duration::from_secs(1_000_000);
         let info = ValueInfo { size: 1, version: Version::strong("x"), modified: Some(future) };
         assert!(next_modified(Some(&info)) > future);

@@ -1,17 +1,17 @@
-//! [`Watcher`]: being told by the kernel that something changed, so that nobody need look at every name (`inotify(7)`).
+//! [`Watcher`]: change notifications from the kernel (`inotify(7)`), so that cached values need no `stat` each time.
 //!
-//! The directories above some keys are watched, up to the root, and the files themselves: these may be written to by
-//! other names, made before or later. Whatever changes what a name there leads to, or what is in the file it leads to, is
-//! told before the call that did it returns; so where nothing was told, every name still is what it was. What happened is
-//! of no interest: anything at all ends the quiet, for all who rely on it. What is behind links or on other devices is not
-//! watched. What is written through a memory map is not told: who relies on the quiet looks all the same now and then.
-//! The kernel watches only so much for a user. Where it refuses more, what is watched stays so, and every other name is
-//! looked at each time. This is for Linux and its own file systems; elsewhere nothing is watched.
+//! The watcher covers the files of some keys and the directories above them, up to the root. Files are watched
+//! themselves because other hard links may write to them. The kernel reports every change of a name or of a file's
+//! bytes before the system call that made it returns; so without a report, every name still has its value. The watcher
+//! does not care what changed: any event invalidates every token. Files behind links or on other devices are not
+//! watched. Writes through a memory map are not reported, so callers must still validate now and then. The kernel
+//! limits the watches of a user. When it refuses more, existing watches stay, and all other names take a `stat` each
+//! time. This is for Linux and its own file systems; on others nothing is watched.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Watcher;
 #[cfg(not(target_os = "linux"))]
-pub(super) use nowhere::Watcher;
+pub(super) use unsupported::Watcher;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -27,19 +27,19 @@ mod linux {
 
     use crate::key::StoreKey;
     use crate::store::WatchToken;
-    use crate::store::local::directories::{ancestors, parent_path};
+    use crate::store::local::paths::{ancestors, parent_path};
     use crate::store::local::root::{Root, is_file};
 
     /// Directories and files of one store that are watched at most: each takes about a kilobyte of the kernel's memory.
-    const MOST_WATCHED: usize = 16 << 10;
-    /// Where there is no room for more, all is begun anew, but not more often than this.
-    const BETWEEN_BEGINNINGS: Duration = Duration::from_mins(1);
-    /// Where the kernel refused, it is asked no more often than this.
-    const BETWEEN_TRIES: Duration = Duration::from_mins(1);
-    /// What is told is read in pieces of this length,
-    const TOLD_BYTES: usize = 4 << 10;
-    /// and when more than so much was told, it is dropped with all that is watched.
-    const MOST_TOLD: usize = 4 << 10;
+    const MAX_WATCHES: usize = 16 << 10;
+    /// When [`MAX_WATCHES`] is reached, all watches are dropped, but not more often than this.
+    const MIN_RESET_INTERVAL: Duration = Duration::from_mins(1);
+    /// After the kernel refused a watch, none is requested for this time.
+    const RETRY_AFTER: Duration = Duration::from_mins(1);
+    /// Events are read in pieces of this length, in bytes,
+    const EVENT_BUFFER_BYTES: usize = 4 << 10;
+    /// and after this many events all watches are dropped instead.
+    const MAX_EVENTS: usize = 4 << 10;
     const CHANGES: WatchFlags = WatchFlags::MODIFY
         .union(WatchFlags::ATTRIB)
         .union(WatchFlags::CREATE)
@@ -48,29 +48,30 @@ mod linux {
         .union(WatchFlags::MOVE)
         .union(WatchFlags::MOVE_SELF);
 
-    /// What is watched of one store.
+    /// The watches of one store.
     #[derive(Debug, Default)]
     pub(in crate::store::local) struct Watcher(Mutex<State>);
 
     #[derive(Debug, Default)]
     struct State {
-        told: Option<OwnedFd>,
+        inotify: Option<OwnedFd>,
         watched: BTreeSet<i32>,
         begun: Option<Instant>,
         /// When the kernel refused to watch more.
         refused: Option<Instant>,
-        /// How often something had been told.
+        /// How many events were reported.
         changes: u64,
     }
 
     impl Watcher {
-        /// Watches all that could give these keys other values. `None` if that cannot be, or if something changes just now.
+        /// Watches everything that could give these keys other values. `None` if that is impossible, or if something
+        /// changes meanwhile.
         pub(in crate::store::local) fn watch(&self, root: &Root, keys: &[StoreKey]) -> Option<WatchToken> {
-            if !root.now {
+            if !root.nonblocking {
                 return None;
             }
             let prefixes: BTreeSet<_> = keys.iter().map(StoreKey::parent).collect();
-            // Those above come before those below: what changes on the way is told.
+            // Parents before children, so that a change on the path between them is reported.
             let directories: BTreeSet<&str> = prefixes
                 .iter()
                 .flat_map(|prefix| ancestors(parent_path(prefix.as_str())))
@@ -83,12 +84,12 @@ mod linux {
             for key in keys {
                 self.state().add(root, key.as_str(), false)?;
             }
-            (self.state().changes_by_now() == before).then_some(WatchToken(before))
+            (self.state().count_changes() == before).then_some(WatchToken(before))
         }
 
-        /// Whether nothing was told since then.
-        pub(in crate::store::local) fn is_quiet(&self, since: WatchToken) -> bool {
-            self.state().changes_by_now() == since.0
+        /// Whether no event was reported since the token was given.
+        pub(in crate::store::local) fn unchanged_since(&self, since: WatchToken) -> bool {
+            self.state().count_changes() == since.0
         }
 
         /// No code panics while it holds the lock.
@@ -98,31 +99,31 @@ mod linux {
     }
 
     impl State {
-        /// Makes room for so many directories and files. Returns how often something had been told.
+        /// Prepares for this many more watches. Returns the number of events so far.
         fn begin(&mut self, more: usize) -> Option<u64> {
             let now = Instant::now();
-            if self.refused.is_some_and(|refused| now - refused < BETWEEN_TRIES) {
+            if self.refused.is_some_and(|refused| now - refused < RETRY_AFTER) {
                 return None;
             }
-            if self.watched.len().saturating_add(more) > MOST_WATCHED {
-                let is_early = self.begun.is_some_and(|begun| now - begun < BETWEEN_BEGINNINGS);
-                if is_early || more > MOST_WATCHED {
+            if self.watched.len().saturating_add(more) > MAX_WATCHES {
+                let is_early = self.begun.is_some_and(|begun| now - begun < MIN_RESET_INTERVAL);
+                if is_early || more > MAX_WATCHES {
                     return None;
                 }
-                self.forget();
+                self.reset();
             }
-            if self.told.is_none() {
-                let told = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
-                self.told = Some(self.unless_refused(told)?);
+            if self.inotify.is_none() {
+                let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
+                self.inotify = Some(self.note_refusal(inotify)?);
                 self.begun = Some(now);
             }
-            Some(self.changes_by_now())
+            Some(self.count_changes())
         }
 
-        /// Watches a directory that must be there, or a file that may be.
+        /// Watches a directory, which must exist, or a file, which need not.
         fn add(&mut self, root: &Root, path: &str, is_directory: bool) -> Option<()> {
-            let opened = match root.open_plainly(path, is_directory) {
-                // It would be made in a directory that is watched.
+            let opened = match root.open_without_links(path, is_directory) {
+                // Its creation would be an event of a watched directory.
                 Err(Errno::NOENT) if !is_directory => return Some(()),
                 opened => opened.ok()?,
             };
@@ -130,45 +131,45 @@ mod linux {
             if stat.st_dev != root.device() || !(is_directory || is_file(&stat)) {
                 return None;
             }
-            // The very one that was opened, wherever its name leads by now.
+            // The file that was opened, even if its name leads to another by now.
             let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
-            let watch = add_watch(self.told.as_ref()?, path, CHANGES);
-            let watch = self.unless_refused(watch)?;
+            let watch = add_watch(self.inotify.as_ref()?, path, CHANGES);
+            let watch = self.note_refusal(watch)?;
             self.watched.insert(watch);
             Some(())
         }
 
-        /// Notes that the kernel watches no more for this user, and has the log say so for the first time.
-        fn unless_refused<T>(&mut self, outcome: Result<T, Errno>) -> Option<T> {
-            static TOLD: Once = Once::new();
+        /// Records that the kernel refuses more watches for this user, and logs the first refusal.
+        fn note_refusal<T>(&mut self, outcome: Result<T, Errno>) -> Option<T> {
+            static LOGGED: Once = Once::new();
             let limit = match outcome {
-                Ok(made) => return Some(made),
+                Ok(created) => return Some(created),
                 Err(Errno::NOSPC) => "fs.inotify.max_user_watches",
                 Err(Errno::MFILE | Errno::NFILE) => "fs.inotify.max_user_instances",
                 Err(_) => return None,
             };
             self.refused = Some(Instant::now());
-            TOLD.call_once(|| {
+            LOGGED.call_once(|| {
                 tracing::warn!(
                     limit,
-                    "the kernel watches no more files for this user: stored files are looked at with every request, which \
-                     is slower and as right"
+                    "the kernel watches no more files for this user: cached values are validated by a system call with \
+                     every request, which is slower and equally correct"
                 );
             });
             None
         }
 
-        /// How often something was told, with what is told now.
-        fn changes_by_now(&mut self) -> u64 {
-            let Some(told) = &self.told else { return self.changes };
-            let mut buffer = [MaybeUninit::uninit(); TOLD_BYTES];
-            let mut events = Reader::new(told, &mut buffer);
-            for _ in 0..MOST_TOLD {
+        /// The number of events, including those that are pending now.
+        fn count_changes(&mut self) -> u64 {
+            let Some(inotify) = &self.inotify else { return self.changes };
+            let mut buffer = [MaybeUninit::uninit(); EVENT_BUFFER_BYTES];
+            let mut events = Reader::new(inotify, &mut buffer);
+            for _ in 0..MAX_EVENTS {
                 match events.next() {
                     Err(Errno::AGAIN) => return self.changes,
                     Ok(event) => {
                         self.changes += 1;
-                        // What is gone is watched no more.
+                        // The kernel has dropped the watch of a removed file.
                         if event.events().contains(ReadFlags::IGNORED) {
                             self.watched.remove(&event.wd());
                         }
@@ -176,13 +177,13 @@ mod linux {
                     Err(_) => break,
                 }
             }
-            self.forget();
+            self.reset();
             self.changes
         }
 
-        /// Nothing is watched any more, and nothing is taken for quiet.
-        fn forget(&mut self) {
-            self.told = None;
+        /// Drops all watches, and with that invalidates all tokens.
+        fn reset(&mut self) {
+            self.inotify = None;
             self.watched.clear();
             self.changes += 1;
         }
@@ -190,7 +191,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nowhere {
+mod unsupported {
     use crate::key::StoreKey;
     use crate::store::WatchToken;
     use crate::store::local::root::Root;
@@ -200,11 +201,11 @@ mod nowhere {
     pub(in crate::store::local) struct Watcher;
 
     impl Watcher {
-        pub(in crate::store::local) fn watch(&self, _root: &Root, _keys: &[StoreKey]) -> Option<Quiet> {
+        pub(in crate::store::local) fn watch(&self, _root: &Root, _keys: &[StoreKey]) -> Option<WatchToken> {
             None
         }
 
-        pub(in crate::store::local) fn is_quiet(&self, _since: Quiet) -> bool {
+        pub(in crate::store::local) fn unchanged_since(&self, _since: WatchToken) -> bool {
             false
         }
     }

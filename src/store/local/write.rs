@@ -1,10 +1,10 @@
-//! Writing and erasing: whole or not at all, durable before it is acknowledged.
+//! Writes and erasures: atomic, and durable before they are acknowledged.
 //!
-//! A value's bytes go to a staging file first. When they are complete and on the disk, the key's lock is taken,
-//! the condition is checked, the file gets its name by a rename, and the directory is made durable; only then is
-//! the write acknowledged. From the last byte on, the write runs to its end even if nobody waits for it any more.
-//! Keys are a flat namespace, so directories come and go with them: a writer makes those it needs and begins
-//! again if one is removed under its hands.
+//! A value's bytes go to a staging file first. When they are complete and on the disk, the writer takes the key's lock,
+//! checks the condition, renames the file to its name, and makes the directory durable; only then is the write
+//! acknowledged. From the last byte on, the write runs to its end even if the caller is dropped. Keys are a flat
+//! namespace, so directories come and go with them: a writer creates those it needs and begins again if one is removed
+//! meanwhile.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,14 +15,16 @@ use rustix::fs::{AtFlags, fsync, unlinkat};
 use rustix::io::Errno;
 
 use super::blocking::{Blocking, join};
-use super::directories::{parent_path, remove_empty};
+use super::directories::remove_empty;
 use super::disk::Step;
 use super::failure::{failed, is_absence, os};
 use super::locks::{KeyLock, lock};
+use super::options::Durability;
+use super::paths::parent_path;
 use super::read::head;
+use super::root_state::LocalRootState;
 use super::staging::Staged;
 use super::version::info_of;
-use super::{Durability, LocalRootState};
 use crate::key::StoreKey;
 use crate::store::reserved_keys::{check_not_reserved, is_reserved};
 use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition};
@@ -31,38 +33,38 @@ use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition
 const PIECE_BYTES: usize = 1 << 20;
 /// The longest name that file systems hold.
 const MAX_NAME_BYTES: usize = 255;
-/// How often a write begins again because another one removed or made a directory meanwhile.
-const TRIES: usize = 256;
+/// The most attempts of a rename, if other writers remove or create its directory meanwhile.
+const ATTEMPTS: usize = 256;
 
 /// Stores a value.
 pub(super) async fn set(
-    area: &Arc<LocalRootState>,
+    shared: &Arc<LocalRootState>,
     blocking: &Blocking,
     key: &StoreKey,
     body: ValueStream,
     condition: WriteCondition,
 ) -> Result<SetResult, StoreError> {
     check_name(key)?;
-    let (ours, name, wanted) = (Arc::clone(area), key.clone(), condition.clone());
+    let (ours, name, wanted) = (Arc::clone(shared), key.clone(), condition.clone());
     let prepared = blocking.run(move || {
-        let reserved = ours.writable()?;
-        // Only to spare the sender the way; what counts is the check at the commit.
+        let staging = ours.writable()?;
+        // Only to save the upload; the check at the commit decides.
         wanted.check(ours.before(&name, &wanted)?.as_ref())?;
-        Staged::create(reserved, Arc::clone(&ours.disk))
+        Staged::create(staging, Arc::clone(&ours.disk))
     });
     let (staged, rest) = receive(prepared.await?, blocking, body).await?;
-    let (area, blocking, key) = (Arc::clone(area), blocking.clone(), key.clone());
+    let (shared, blocking, key) = (Arc::clone(shared), blocking.clone(), key.clone());
     join(tokio::spawn(async move {
-        let ours = Arc::clone(&area);
+        let ours = Arc::clone(&shared);
         let complete = blocking.run(move || ours.complete(staged, &rest));
         let staged = complete.await?;
-        let lock = lock(area.root.path(), &key).await;
-        blocking.run(move || area.commit(&lock, staged, &key, &condition)).await
+        let lock = lock(shared.root.path(), &key).await;
+        blocking.run(move || shared.commit(&lock, staged, &key, &condition)).await
     }))
     .await
 }
 
-/// Writes a body to its staging file; the last bytes are handed back, to be written with the next step.
+/// Writes a body to its staging file. Returns the last bytes, which the next step writes.
 async fn receive(
     mut staged: Staged,
     blocking: &Blocking,
@@ -87,7 +89,7 @@ async fn receive(
 
 /// Removes a value. Returns whether there was one.
 pub(super) async fn erase(
-    area: &Arc<LocalRootState>,
+    shared: &Arc<LocalRootState>,
     blocking: &Blocking,
     key: &StoreKey,
     condition: WriteCondition,
@@ -95,9 +97,9 @@ pub(super) async fn erase(
     if is_reserved(key.as_str()) {
         return condition.check(None).map(|()| false);
     }
-    let (area, blocking, key) = (Arc::clone(area), blocking.clone(), key.clone());
-    let lock = lock(area.root.path(), &key).await;
-    blocking.run(move || area.remove(&lock, &key, &condition)).await
+    let (shared, blocking, key) = (Arc::clone(shared), blocking.clone(), key.clone());
+    let lock = lock(shared.root.path(), &key).await;
+    blocking.run(move || shared.remove(&lock, &key, &condition)).await
 }
 
 impl LocalRootState {
@@ -126,11 +128,11 @@ impl LocalRootState {
         let directory = self.publish(&mut staged, key)?;
         self.sync_directory("make the directory durable", &directory)?;
         self.sync_new_directories(key)?;
-        let version = info_of(&self.root.note_own(staged.stat()?, staged.modified())).version;
+        let version = info_of(&self.root.record_own_write(staged.stat()?, staged.modified())).version;
         Ok(SetResult { created: current.is_none(), version: Some(version) })
     }
 
-    /// The value that a write replaces. A symbolic link in its place that leads to none is replaced itself.
+    /// The value that a write replaces. A symbolic link that leads to no value is replaced itself.
     fn before(&self, key: &StoreKey, condition: &WriteCondition) -> Result<Option<ValueInfo>, StoreError> {
         match head(&self.root, key) {
             Err(StoreError::Link { .. }) if *condition == WriteCondition::Always => Ok(None),
@@ -141,7 +143,7 @@ impl LocalRootState {
     fn publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, StoreError> {
         let published = self.try_to_publish(staged, key);
         if published.is_err() {
-            // Those that were made for this value.
+            // The directories that were created for this value.
             self.remove_empty_directories(parent_path(key.parent().as_str()));
         }
         published
@@ -149,14 +151,14 @@ impl LocalRootState {
 
     fn try_to_publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, StoreError> {
         let mut last = Errno::AGAIN;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             match self.publish_once(staged, key) {
                 Ok(directory) => return Ok(directory),
                 Err(errno @ (Errno::NOENT | Errno::AGAIN)) => last = errno,
                 Err(Errno::NOTDIR | Errno::ISDIR) => return Err(StoreError::KeyClash),
                 Err(Errno::NAMETOOLONG) => return Err(NAME_TOO_LONG),
                 Err(Errno::LOOP | Errno::XDEV) => {
-                    return Err(StoreError::InvalidKey("a symbolic link stands in its way"));
+                    return Err(StoreError::InvalidKey("a symbolic link is in its way"));
                 }
                 Err(errno) => return Err(os("give the value its name", errno)),
             }
@@ -164,9 +166,9 @@ impl LocalRootState {
         Err(os("give the value its name", last))
     }
 
-    /// One try. `ENOENT` and `EAGAIN`: it may be worth another.
+    /// One attempt. `ENOENT` and `EAGAIN`: another may succeed.
     fn publish_once(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, Errno> {
-        let directory = self.make_directories(parent_path(key.parent().as_str()))?;
+        let directory = self.create_directories(parent_path(key.parent().as_str()))?;
         match staged.publish(&directory, key.name()) {
             Ok(()) => Ok(directory),
             // A directory of that name: in the way if it holds anything, a leftover if not.
@@ -180,7 +182,7 @@ impl LocalRootState {
     fn remove(&self, lock: &KeyLock, key: &StoreKey, condition: &WriteCondition) -> Result<bool, StoreError> {
         self.writable()?;
         match head(&self.root, key) {
-            // A symbolic link that leads to no value: it is removed itself, and not followed.
+            // A symbolic link that leads to no value is removed itself.
             Err(StoreError::Link { .. }) if *condition == WriteCondition::Always => {}
             found => {
                 let current = found?;
@@ -197,7 +199,7 @@ impl LocalRootState {
         self.unlink(lock, key, directory, true)
     }
 
-    /// Removes a name from its directory, and the directory if nothing else is in it.
+    /// Removes a name from its directory, and the directory if it is then empty.
     pub(super) fn unlink(
         &self,
         _lock: &KeyLock,
@@ -227,21 +229,21 @@ impl LocalRootState {
         synced.map_err(|errno| self.unsettled("make the erasures durable", errno))
     }
 
-    /// Makes a value durable that has no name yet. If that fails, nothing was written; but a disk that fails is not
-    /// trusted with more.
+    /// Makes a value durable that has no name yet. If that fails, nothing was written, and the store takes no more
+    /// writes.
     fn sync_value(&self, staged: &Staged) -> Result<(), StoreError> {
         if self.durability == Durability::Rename {
             return Ok(());
         }
         staged.sync().map_err(|errno| {
             if errno == Errno::IO {
-                self.give_up();
+                self.refuse_writes();
             }
             os("make the value durable", errno)
         })
     }
 
-    /// Makes the names in a directory durable, which readers see already.
+    /// Makes the names in a directory durable, which are visible to readers already.
     pub(super) fn sync_directory(&self, doing: &'static str, directory: &OwnedFd) -> Result<(), StoreError> {
         if self.durability == Durability::Rename {
             return Ok(());
@@ -250,11 +252,11 @@ impl LocalRootState {
         synced.map_err(|errno| self.unsettled(doing, errno))
     }
 
-    /// A failure after readers may have seen the change. Nobody knows what is on the disk, so whatever the system
-    /// calls it, it is not said that nothing was written, and no further write is acknowledged until the store is
-    /// opened again: asked a second time, the system might call durable what it has given up.
+    /// A failure after readers may have seen the change. The state of the disk is unknown, so the error never says that
+    /// nothing was written, and no further write is acknowledged until the store is opened again: a second `fsync` may
+    /// report success for data that the system has dropped.
     fn unsettled(&self, doing: &'static str, errno: Errno) -> StoreError {
-        self.give_up();
+        self.refuse_writes();
         failed(doing, std::io::Error::from(errno))
     }
 }

@@ -1,9 +1,9 @@
 //! The HTTP client under the remote backends: its timeouts, its retries, and what it never does.
 //!
-//! A response may take as long as its reader does, as long as it does not stall: there is no timeout over a whole
-//! body (`patient`). Redirects are not followed, because they lead where nobody configured a mount. Here stands what the crate has
-//! no place for: conditions of requests it would make without ([`on_condition`]), and a look at the answers before it
-//! reads them (`answer`).
+//! A response may take as long as its reader does, unless it stalls: there is no timeout for a complete body
+//! (`read_timeout`). Redirects are not followed, because they lead where no mount is configured. This client also adds
+//! what the crate lacks: conditions on requests that the crate sends without ([`on_condition`]), and checks of
+//! responses before it reads them (`response_check`).
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -24,23 +24,23 @@ use super::response_check;
 use super::retries::RetryBudget;
 use super::{tls, trace_context};
 
-/// For how long a backend is waited for, and how often it is asked again.
+/// Timeouts and retries of requests to a backend.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct TimeoutOptions {
-    /// How long a connection may take to come about.
+    /// Timeout for connecting.
     pub(in crate::store) connect: Duration,
     /// How long a response may stall.
     pub(in crate::store) read: Duration,
-    /// How often a request is made in all that changes nothing, or changes it to the same.
+    /// The most attempts of an idempotent request.
     pub(in crate::store) tries: usize,
-    /// After what time it is not made again.
+    /// No retry begins later than this after the first attempt.
     pub(in crate::store) retry: Duration,
-    /// Of a hundred requests, how many may be made again.
+    /// The most retries for each hundred answered requests.
     pub(in crate::store) retry_percent: u8,
 }
 
 impl TimeoutOptions {
-    /// For requests that may be made twice.
+    /// For requests that may be repeated.
     pub(in crate::store) fn retries(&self) -> RetryConfig {
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(100),
@@ -50,19 +50,19 @@ impl TimeoutOptions {
         RetryConfig { backoff, max_retries: self.tries.saturating_sub(1), retry_timeout: self.retry }
     }
 
-    /// For conditional writes: made again after a lost answer, one that succeeded looks like one that failed.
+    /// For conditional writes: repeated after a lost response, one that succeeded looks like one that failed.
     pub(in crate::store) fn no_retries(&self) -> RetryConfig {
         RetryConfig { max_retries: 0, ..self.retries() }
     }
 }
 
 tokio::task_local! {
-    /// The condition of the request that is being made.
+    /// The condition of the current request.
     static CONDITION: (HeaderName, HeaderValue);
 }
 
-/// Makes the PUT and DELETE requests of `call` under a condition, where the crate has no way to say one. The header is
-/// not signed: S3 and GCS want only their own headers signed.
+/// Sends the PUT and DELETE requests of `call` with a condition, which the crate has no parameter for. The header is
+/// not signed: S3 and GCS require only their own headers to be signed.
 pub(super) async fn on_condition<T>(
     condition: Option<(HeaderName, HeaderValue)>,
     call: impl Future<Output = T>,
@@ -73,14 +73,14 @@ pub(super) async fn on_condition<T>(
     }
 }
 
-/// Makes the clients of one store, all alike.
+/// Builds the clients of one store, all alike.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Connector {
     client: reqwest::Client,
     /// How long a response may stall.
     stall: Duration,
     retries: Arc<RetryBudget>,
-    /// Whether requests that fail are made again.
+    /// Whether failed requests are retried.
     tries_again: bool,
 }
 
@@ -89,14 +89,14 @@ impl Connector {
     ///
     /// # Errors
     /// With `tls`: there are no certificates to check a server's against.
-    pub(in crate::store) fn new(tls: bool, patience: &TimeoutOptions) -> Result<Self, Shared> {
+    pub(in crate::store) fn new(tls: bool, timeouts: &TimeoutOptions) -> Result<Self, Shared> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            // An error says that there is one already, which will do.
+            // An error means that a provider is installed already, which is enough.
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
         let builder = reqwest::Client::builder()
-            .connect_timeout(patience.connect)
+            .connect_timeout(timeouts.connect)
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")));
@@ -105,24 +105,24 @@ impl Connector {
             Err(error) if tls => return Err(Arc::new(error)),
             Err(_) => builder.tls_certs_only([]),
         };
-        let (stall, retries) = (patience.read, Arc::new(RetryBudget::new(patience.retry_percent)));
+        let (stall, retries) = (timeouts.read, Arc::new(RetryBudget::new(timeouts.retry_percent)));
         builder
             .build()
             .map(|client| Self { client, stall, retries, tries_again: true })
             .map_err(|error| Arc::new(error) as Shared)
     }
 
-    /// The same for clients that make no request again.
+    /// The same for clients without retries.
     pub(in crate::store) fn once(&self) -> Self {
         Self { tries_again: false, ..self.clone() }
     }
 
-    /// What there is to make requests of these clients again with.
+    /// The retry budget of these clients.
     pub(super) fn retries(&self) -> &Arc<RetryBudget> {
         &self.retries
     }
 
-    /// Counts an answer, or that there was none.
+    /// Counts a response, or its absence, in the retry budget.
     fn count(&self, status: Option<reqwest::StatusCode>) {
         let has_failed =
             status.is_none_or(|status| status.is_server_error() || matches!(status.as_u16(), 408 | 429));
@@ -150,14 +150,14 @@ impl HttpService for Connector {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let headers = request.headers_mut();
-        // What is stored, and not what a proxy makes of it.
+        // The stored bytes, without a coding that a proxy adds.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if matches!(method, Method::PUT | Method::DELETE)
             && let Ok((name, value)) = CONDITION.try_with(Clone::clone)
         {
             headers.insert(name, value);
         }
-        trace_context::put(headers);
+        trace_context::insert_header(headers);
         let response =
             timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));
@@ -171,16 +171,16 @@ impl HttpService for Connector {
     }
 }
 
-/// Web servers answer the name of a directory with a redirect to the same name and a slash: there is a prefix of
+/// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of
 /// that name, and no value.
-fn leads_to_the_directory(asked: &impl std::fmt::Display, response: &HttpResponse) -> bool {
+fn leads_to_the_directory(requested: &impl std::fmt::Display, response: &HttpResponse) -> bool {
     if !response.status().is_redirection() {
         return false;
     }
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());
-    let (Some(location), Ok(asked)) = (location, Url::parse(&asked.to_string())) else {
+    let (Some(location), Ok(requested)) = (location, Url::parse(&requested.to_string())) else {
         return false;
     };
-    let directory = format!("{}/", asked.path());
-    asked.join(location).is_ok_and(|to| to.host() == asked.host() && to.path() == directory)
+    let directory = format!("{}/", requested.path());
+    requested.join(location).is_ok_and(|to| to.host() == requested.host() && to.path() == directory)
 }

@@ -1,10 +1,10 @@
-//! Conditional writes and erasures on remote backends, of which exactly one of many racers succeeds.
+//! Conditional writes and erasures on remote backends: of many concurrent ones, exactly one succeeds.
 //!
-//! Zarr core 3.1 knows no conditions; this is RFC 9110, section 13, carried to the backend. A conditional write is sent
-//! without the client's retries, because one that is made again after a lost answer looks like one that failed. It
-//! carries a write id in the value's metadata, so that a look afterwards tells whether it was carried out. Where the look
-//! cannot tell, the answer is [`StoreError::OutcomeUnknown`], and never that the condition did not hold. Web servers keep
-//! no metadata, and Azure's bulk erasure carries no condition: there, a condition is checked before the erasure.
+//! Zarr core 3.1 has no conditions; these are those of RFC 9110, section 13, passed on to the backend. A conditional
+//! write is sent without the client's retries: one that is repeated after a lost response looks like one that failed.
+//! It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried out. If
+//! that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
+//! metadata, and Azure's bulk erasure carries no condition: there, the condition is checked before the erasure.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,36 +19,36 @@ use object_store::{
 use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use tokio::time::{Instant, sleep};
 
-use super::ObjectBackend;
 use super::client::on_condition;
 use super::failure::{failure, is_not_sent, status};
+use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
 use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
 
-/// The metadata that says which write made a value. Azure takes only names that are identifiers.
+/// The metadata key for the write that stored a value. Azure takes only names that are identifiers.
 const WRITE_ID: &str = "zarr_server_write_id";
 /// GCS compares generations instead of entity tags.
 const GENERATION_MATCH: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
-/// How often a write is made again that was not carried out, though its condition holds.
-const TRIES: u32 = 6;
-/// The first pause before that; each is up to twice as long as the one before.
+/// The most attempts of a write that was not carried out although its condition holds.
+const ATTEMPTS: u32 = 6;
+/// The first pause between attempts; each is up to twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a failed request did.
+/// The effect of a failed request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AttemptOutcome {
-    /// Nothing, and it would do nothing another time.
+    /// None, and a retry would have none either.
     Refused,
-    /// Nothing this time: the backend was busy, or could not be reached.
+    /// None: the backend was busy, or could not be reached. A retry may succeed.
     Nothing,
-    /// Nothing: the condition did not hold.
+    /// None: the condition did not hold.
     Condition,
-    /// Its answer was lost.
+    /// Not known: the response was lost.
     Unknown,
 }
 
-/// What a look finds.
-struct Found {
+/// What a HEAD request returns.
+struct StoredObject {
     meta: ObjectMeta,
     write_id: Option<String>,
 }
@@ -70,8 +70,8 @@ impl ObjectBackend {
         self.settle(path, payload, condition).await
     }
 
-    /// Whether the second creation of one key fails, and a replacement of a version that never was. Asked once, of a key
-    /// of its own that is erased afterwards.
+    /// Whether the backend heeds conditions: a second creation of one key must fail, and so must the replacement of a
+    /// version that never existed. Tried once for each store, with a key of its own that is erased afterwards.
     async fn probe(&self) -> Result<bool, StoreError> {
         let path = self.probe_path(&write_id())?;
         let put = |condition: WriteCondition| {
@@ -80,7 +80,7 @@ impl ObjectBackend {
                 match self.settle(&path, PutPayload::from_static(b"probe"), &condition).await {
                     Ok(_) => Ok(true),
                     Err(StoreError::ConditionFailed) => Ok(false),
-                    // Of the value that waits for this, nothing was written.
+                    // Nothing was written of the value that waits for this probe.
                     Err(StoreError::OutcomeUnknown(error)) => Err(StoreError::Busy(error)),
                     Err(error) => Err(error),
                 }
@@ -105,7 +105,7 @@ impl ObjectBackend {
         heeded
     }
 
-    /// Makes a conditional write until its outcome is known or cannot be known.
+    /// Repeats a conditional write until its outcome is known or cannot be known.
     async fn settle(
         &self,
         path: &Path,
@@ -116,7 +116,7 @@ impl ObjectBackend {
         let created = *condition == WriteCondition::IfAbsent;
         let mut generation = None;
         if self.kind == StoreKind::Gcs && !created {
-            let found = self.look(path).await?;
+            let found = self.head_object(path).await?;
             self.check(condition, found.as_ref())?;
             generation = found.and_then(|found| found.meta.version);
         }
@@ -136,7 +136,7 @@ impl ObjectBackend {
             if fate == AttemptOutcome::Condition && !was_lost && self.kind == StoreKind::Http {
                 return Err(StoreError::ConditionFailed);
             }
-            let found = match self.look(path).await {
+            let found = match self.head_object(path).await {
                 Ok(found) => found,
                 Err(_) if fate == AttemptOutcome::Nothing => return Err(given_up(error)),
                 Err(other) => return Err(StoreError::OutcomeUnknown(Arc::new(other))),
@@ -145,10 +145,10 @@ impl ObjectBackend {
                 return Ok(SetResult { created, version: Some(self.info(&found.meta).version) });
             }
             if self.check(condition, found.as_ref()).is_err() {
-                // What is there now may have been written over what this wrote.
+                // The present value may have replaced the one that this write stored.
                 return Err(if was_lost { unknown(error) } else { StoreError::ConditionFailed });
             }
-            if attempt >= TRIES || begun.elapsed() > self.options.retry {
+            if attempt >= ATTEMPTS || begun.elapsed() > self.options.retry {
                 return Err(if was_lost {
                     unknown(error)
                 } else {
@@ -195,7 +195,7 @@ impl ObjectBackend {
         let (mut attempt, mut was_lost) = (0, false);
         loop {
             attempt += 1;
-            let found = match self.look(&path).await {
+            let found = match self.head_object(&path).await {
                 Err(error) if was_lost => return Err(StoreError::OutcomeUnknown(Arc::new(error))),
                 found => found?,
             };
@@ -221,7 +221,8 @@ impl ObjectBackend {
             };
             let fate = self.attempt_outcome(&error, condition);
             was_lost |= fate == AttemptOutcome::Unknown;
-            if fate == AttemptOutcome::Refused || attempt >= TRIES || begun.elapsed() > self.options.retry {
+            if fate == AttemptOutcome::Refused || attempt >= ATTEMPTS || begun.elapsed() > self.options.retry
+            {
                 return Err(match fate {
                     _ if was_lost => unknown(error),
                     AttemptOutcome::Refused => failure(error),
@@ -245,20 +246,20 @@ impl ObjectBackend {
         }
     }
 
-    /// What is there now.
-    async fn look(&self, path: &Path) -> Result<Option<Found>, StoreError> {
+    /// The present value.
+    async fn head_object(&self, path: &Path) -> Result<Option<StoredObject>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.client().get_opts(path, options).await {
             Ok(result) => {
                 let id = result.attributes.get(&Attribute::Metadata(WRITE_ID.into()));
                 let write_id = id.map(|id| id.to_string());
-                Ok(Some(Found { meta: result.meta, write_id }))
+                Ok(Some(StoredObject { meta: result.meta, write_id }))
             }
             Err(error) => self.absence_or(error),
         }
     }
 
-    fn check(&self, condition: &WriteCondition, found: Option<&Found>) -> Result<(), StoreError> {
+    fn check(&self, condition: &WriteCondition, found: Option<&StoredObject>) -> Result<(), StoreError> {
         condition.check(found.map(|found| self.info(&found.meta)).as_ref())
     }
 
@@ -269,7 +270,7 @@ impl ObjectBackend {
             }
             Some(304 | 412) => AttemptOutcome::Condition,
             Some(404) if matches!(condition, WriteCondition::IfVersion(_)) => AttemptOutcome::Condition,
-            // S3: "others are writing this just now, ask again". Azure: there is such a value.
+            // S3: another write of this key is in flight, retry. Azure: there is such a value.
             Some(409) if self.kind != StoreKind::Http => AttemptOutcome::Nothing,
             Some(429) => AttemptOutcome::Nothing,
             Some(501 | 505 | 507 | 511) => AttemptOutcome::Refused,
@@ -285,7 +286,7 @@ fn unknown(error: Error) -> StoreError {
     StoreError::OutcomeUnknown(Arc::new(error))
 }
 
-/// A name for a write that no other has: two keyed hashes of a count.
+/// A unique id for a write: two keyed hashes of a counter.
 fn write_id() -> String {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -294,9 +295,9 @@ fn write_id() -> String {
     format!("{one:016x}{two:016x}")
 }
 
-/// Half to all of a time that doubles with each attempt, at random, so that racers part.
+/// Half to all of a time that doubles with each attempt, at random, so that concurrent writers diverge.
 fn pause(attempt: u32) -> Duration {
-    let longest = PAUSE * 2_u32.pow(attempt.min(TRIES));
+    let longest = PAUSE * 2_u32.pow(attempt.min(ATTEMPTS));
     let longest_us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(longest_us / 2 + RandomState::new().hash_one(attempt) % (longest_us / 2 + 1))
 }
@@ -306,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_writes_have_one_name() {
+    fn no_two_writes_have_the_same_id() {
         let ids: std::collections::HashSet<String> = (0..10_000).map(|_| write_id()).collect();
         assert_eq!(ids.len(), 10_000);
         assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())));
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn pauses_grow_and_end() {
         for attempt in 1..20 {
-            let longest = PAUSE * 2_u32.pow(attempt.min(TRIES));
+            let longest = PAUSE * 2_u32.pow(attempt.min(ATTEMPTS));
             assert!((longest / 2..=longest).contains(&pause(attempt)), "{attempt}");
         }
     }

@@ -1,7 +1,7 @@
-//! What the backends' errors mean to a store.
+//! The mapping of the backends' errors to [`StoreError`].
 //!
-//! Their texts name hosts, buckets and paths, so they are only ever sources. Absence is "not found" and nothing
-//! else; whether "forbidden" may mean it, too, is for the operator to say.
+//! Their texts name hosts, buckets and paths, so they are only ever sources. Only "not found" means absence; an option
+//! decides whether "forbidden" does too.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use std::sync::Arc;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreKind};
 
-/// The status that the backend answered with, if it answered with a failure.
+/// The HTTP status of a failure, if the backend sent one.
 ///
-/// The crate keeps the type of that error to itself, so this reads its text, from the beginning; a test has a
-/// server give every answer.
+/// The type of that error is private to the crate, so this parses the beginning of its text; a test checks it with
+/// every status.
 pub(super) fn status(error: &Error) -> Option<u16> {
     chain(error).find_map(|cause| {
         let text = cause.to_string();
         if text.starts_with("Server returned error response: ") {
-            // S3's "200 OK" with an error in its body: it is busy.
+            // S3's "200 OK" with an error in its body means that it is busy.
             return Some(503);
         }
         text.strip_prefix("Server returned non-2xx status code: ")?.get(..3)?.parse().ok()
     })
 }
 
-/// Whether no answer came at all, or only a part of one.
+/// Whether no complete response arrived.
 pub(super) fn is_transport(error: &Error) -> bool {
     chain(error).any(<dyn StdError>::is::<HttpError>)
 }
 
-/// Whether the request never left, as there was no connection.
+/// Whether the request was never sent, because there was no connection.
 pub(super) fn is_not_sent(error: &Error) -> bool {
     chain(error).any(|cause| {
         cause.downcast_ref::<HttpError>().is_some_and(|http| http.kind() == HttpErrorKind::Connect)
     })
 }
 
-/// Whether a failure says that the backend is not well: it does not answer, or not in time, or that it cannot. What it
-/// refuses is no such failure, nor what fails here.
+/// Whether an error is a failure of the backend: no response, not in time, or a server error. A refusal is none, nor is
+/// a failure of this process.
 pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
     match error {
         StoreError::Busy(source)
@@ -64,20 +64,20 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::ValueTooLarge { .. }
         | StoreError::BodyAborted(_)
         | StoreError::BodyTooLarge { .. }
-        | StoreError::OtherLength { .. }
+        | StoreError::LengthMismatch { .. }
         | StoreError::PartsTooLarge { .. }
-        | StoreError::Made { .. }
+        | StoreError::Derived { .. }
         | StoreError::Link { .. }
         | StoreError::Zip(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
-        | StoreError::NoRoom
-        | StoreError::NoRoomToRead(_)
+        | StoreError::NoUploadMemory
+        | StoreError::OverBudget(_)
         | StoreError::Contended(_) => false,
     }
 }
 
-/// What is wrong with a backend in a few words, which name no hosts, buckets or paths.
+/// The cause of a backend's failure in a few words, without hosts, buckets or paths.
 #[must_use]
 pub fn trouble(error: &StoreError) -> String {
     let own = || error.to_string();
@@ -97,7 +97,7 @@ pub fn trouble(error: &StoreError) -> String {
     }
 }
 
-/// The same of one that is elsewhere.
+/// As [`trouble`], for a remote backend.
 fn remote_trouble(error: &Error) -> Option<String> {
     if let Some(status) = status(error) {
         let meaning = match status {
@@ -121,7 +121,7 @@ fn remote_trouble(error: &Error) -> Option<String> {
     let by_kind = |wanted: HttpErrorKind| {
         chain(error).any(|cause| cause.downcast_ref::<HttpError>().is_some_and(|http| http.kind() == wanted))
     };
-    // Neither resolvers nor TLS have errors that can be told apart but by their texts.
+    // The errors of resolvers and TLS differ only in their texts.
     let says = |word: &str| chain(error).any(|cause| cause.to_string().to_ascii_lowercase().contains(word));
     let reason = if says("dns error") || says("failed to lookup address") {
         "DNS: no such host"
@@ -141,14 +141,14 @@ fn remote_trouble(error: &Error) -> Option<String> {
     Some(format!("it cannot be reached: {reason}"))
 }
 
-/// Whether there was no descriptor left for a connection: this server is too busy, not the backend.
+/// Whether the process has no file descriptor left for a connection: this server is too busy, not the backend.
 fn is_out_of_descriptors(error: &Error) -> bool {
     let codes = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|code| Some(code.raw_os_error()));
     let code = |cause: &(dyn StdError + 'static)| cause.downcast_ref::<std::io::Error>()?.raw_os_error();
     chain(error).any(|cause| codes.contains(&code(cause)) && code(cause).is_some())
 }
 
-/// The failure that an error of a backend means, where the caller sees no special meaning in it.
+/// The store's error for an error of a backend that has no special meaning to the caller.
 pub(super) fn failure(error: Error) -> StoreError {
     let timed_out = |kind: HttpErrorKind| kind == HttpErrorKind::Timeout;
     let by_status = status(&error);
@@ -171,7 +171,7 @@ pub(super) fn failure(error: Error) -> StoreError {
 /// The failure of a write without a condition.
 pub(super) fn write_failure(error: Error) -> StoreError {
     match status(&error) {
-        // S3's word for "others are writing this just now, ask again": nothing was decided.
+        // S3: another write of this key is in flight, retry. Nothing was decided.
         Some(409) => StoreError::Busy(Arc::new(error)),
         _ => failure(error),
     }
@@ -181,6 +181,15 @@ fn chain(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), |cause| (*cause).source())
 }
 
+/// The failure of a listing. Web servers without `PROPFIND` refuse it with many statuses: they cannot list.
+pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
+    let refused = match status(&error) {
+        Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
+        None => !is_transport(&error),
+    };
+    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
+}
+
 #[cfg(test)]
 mod tests {
     use rustix::io::Errno;
@@ -188,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_want_of_descriptors_is_this_servers_own_and_no_trouble_of_the_backend() {
+    fn running_out_of_descriptors_is_no_failure_of_the_backend() {
         let connect = |code: Errno| {
             let source = HttpError::new(HttpErrorKind::Connect, std::io::Error::from(code));
             failure(Error::Generic { store: "test", source: Box::new(source) })

@@ -1,8 +1,8 @@
 //! Listing a remote backend, in the order of the keys' bytes.
 //!
-//! S3, GCS, Azure and memory list in that order; an answer of a web server (`PROPFIND`, all of it at once) is
-//! sorted here. What stands directly under a prefix comes in pages (`pages`) where the backend has them. Empty objects
-//! whose names end in `/`, which some tools leave behind as "directories", are no keys.
+//! S3, GCS, Azure and memory list in that order; the response of a web server (`PROPFIND`, complete at once) is sorted
+//! here. The entries directly under a prefix come in pages (`pages`) if the backend has them. Empty objects whose names
+//! end in `/`, which some tools leave behind as "directories", are not keys.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -10,8 +10,8 @@ use std::pin::Pin;
 use futures::stream::{BoxStream, Peekable, StreamExt, TryStreamExt, iter, once, try_unfold};
 use object_store::{Error, ListResult, ObjectMeta, ObjectStore};
 
-use super::ObjectBackend;
-use super::failure::{failure, is_transport, status};
+use super::failure::list_failure;
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, StoreKind};
 
@@ -23,14 +23,18 @@ impl ObjectBackend {
             return super::pages::list(self.clone(), prefix, after);
         }
         let (ours, prefix, after) = (self.clone(), prefix.clone(), after.to_owned());
-        once(async move { ours.whole_directory(&prefix, &after).await })
+        once(async move { ours.complete_directory(&prefix, &after).await })
             .map_ok(|entries| iter(entries.into_iter().map(Ok)))
             .try_flatten()
             .boxed()
     }
 
-    /// All of a directory after a text, from a backend that has no pages.
-    async fn whole_directory(&self, prefix: &StorePrefix, after: &str) -> Result<Vec<DirEntry>, StoreError> {
+    /// All entries of a directory after a text, from a backend that has no pages.
+    async fn complete_directory(
+        &self,
+        prefix: &StorePrefix,
+        after: &str,
+    ) -> Result<Vec<DirEntry>, StoreError> {
         let directory = self.directory(prefix)?;
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
         match self.client().list_with_delimiter(under).await {
@@ -40,7 +44,7 @@ impl ObjectBackend {
         }
     }
 
-    /// What of a backend's answer is directly under a prefix of this store and after a text, in order.
+    /// The entries of a backend's response that are directly under a prefix of this store and after a text, in order.
     pub(super) fn entries(&self, prefix: &StorePrefix, after: &str, found: &ListResult) -> Vec<DirEntry> {
         let prefixes: BTreeSet<_> = found.common_prefixes.iter().filter_map(|path| self.key(path)).collect();
         let is_marker = |entry: &ListEntry| entry.info.size == 0 && prefixes.contains(&entry.key);
@@ -69,7 +73,7 @@ impl ObjectBackend {
             Some(offset) if kind != StoreKind::Http => self.client().list_with_offset(under, offset),
             _ => self.client().list(under),
         };
-        // Not every server begins where it is told to.
+        // Not every server begins at the requested offset.
         let (ours, under, after) = (self.clone(), prefix.clone(), after.cloned());
         let is_wanted = move |key: &StoreKey| {
             key.as_str().starts_with(under.as_str()) && after.as_ref().is_none_or(|after| key > after)
@@ -90,8 +94,8 @@ impl ObjectBackend {
     }
 }
 
-/// A listing that comes in order, without the "directories": they come at the place of their prefix, before or
-/// among its keys, and out of order as the key they are taken for.
+/// An ordered listing without the "directories": these come at the position of their prefix, before or among its keys,
+/// and are out of order as keys.
 fn in_order(entries: Entries) -> Entries {
     let state: (Peekable<Entries>, Option<StoreKey>) = (entries.peekable(), None);
     try_unfold(state, |(mut entries, mut last)| async move {
@@ -122,13 +126,4 @@ async fn sorted(entries: Entries) -> Result<Vec<Result<ListEntry, StoreError>>, 
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     entries.dedup_by(|a, b| a.key == b.key);
     Ok(entries.into_iter().map(Ok).collect())
-}
-
-/// A web server that does not know `PROPFIND` says so in many ways; it cannot list.
-pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
-    let refused = match status(&error) {
-        Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
-        None => !is_transport(&error),
-    };
-    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
 }

@@ -1,7 +1,7 @@
-//! Listing a directory of a remote backend page by page, from any place of it, so that no more than a page is held.
+//! Listing a directory of a remote backend page by page, from any position, holding one page at most.
 //!
-//! S3, GCS and Azure answer with pages of keys and common prefixes that follow each other in the order of their bytes,
-//! and begin where they are told to. A backend whose pages do not is refused rather than listed wrongly.
+//! S3, GCS and Azure return pages of keys and common prefixes in the order of their bytes, from a requested offset. A
+//! backend with other pages is an error rather than a wrong listing.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use futures::stream::{StreamExt, TryStreamExt, iter, try_unfold};
 use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
-use super::ObjectBackend;
-use super::list::list_failure;
+use super::failure::list_failure;
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, StoreError};
 
@@ -38,7 +38,7 @@ struct Listing {
     begin: String,
     /// Every further entry comes after this text.
     last: String,
-    /// What the backend goes on with.
+    /// The backend's continuation token.
     token: Option<String>,
     is_done: bool,
 }
@@ -66,7 +66,7 @@ impl Listing {
         };
         self.token = found.page_token.filter(|token| !token.is_empty());
         self.is_done = self.token.is_none();
-        // Not every server begins where it is told to, and some have a prefix on two pages.
+        // Not every server begins at the requested offset, and some repeat a prefix on the next page.
         let mut entries = self.backend.entries(&self.prefix, &self.begin, &found.result);
         entries.retain(|entry| !matches!(entry, DirEntry::Prefix(prefix) if prefix.as_str() == self.last));
         if entries.first().is_some_and(|first| first.text() <= self.last.as_str()) {
@@ -82,15 +82,15 @@ impl Listing {
         Ok(Some(entries))
     }
 
-    /// Where the backend begins: a key no later than the text, as not every text is one.
+    /// The offset for the backend: a key no later than the text, since not every text is a key.
     fn offset(&self) -> Result<Option<String>, StoreError> {
-        // Pages with a token go on by that, but have to be asked for with the same words.
+        // Pages with a token continue by that, but need the same parameters.
         let floor =
             StoreKey::longest_prefix(&self.begin).filter(|floor| floor.as_str() > self.prefix.as_str());
         floor.map(|floor| Ok(self.backend.path(&floor)?.to_string())).transpose()
     }
 
-    /// Leaves out what is an empty object by the name of a prefix that is on the next page.
+    /// Leaves out empty objects with the name of a prefix that is on the next page.
     async fn leave_out_directories(&self, entries: &mut Vec<DirEntry>, last: &str) -> Result<(), StoreError> {
         let mut directories = Vec::new();
         for entry in &*entries {

@@ -1,20 +1,20 @@
-//! Reading from a remote backend: what comes is checked against what was asked.
+//! Reads from a remote backend, with each response checked against its request.
 
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 
 use bytes::Bytes;
 
-use super::ObjectBackend;
 use super::failure::{failure, is_transport, status};
+use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version};
 
-/// The most bytes that are read and thrown away to get at a range that the server does not serve by itself.
+/// The most bytes that are read and discarded to reach a range of a server without range requests.
 const MAX_SKIPPED_BYTES: u64 = 1 << 30;
 
 impl ObjectBackend {
-    /// What the backend says of a key's value.
+    /// The backend's metadata of a key's value.
     pub(super) async fn meta(&self, key: &StoreKey) -> Result<Option<ObjectMeta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.client().get_opts(&self.path(key)?, options).await {
@@ -30,26 +30,26 @@ impl ObjectBackend {
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
         match range {
-            ByteRange::Whole => self.ask(key, range, None, if_match).await,
+            ByteRange::Whole => self.request(key, range, None, if_match).await,
             ByteRange::Bounded(start, u64::MAX) => {
-                self.ask(key, range, Some(GetRange::Offset(start)), if_match).await
+                self.request(key, range, Some(GetRange::Offset(start)), if_match).await
             }
             ByteRange::Bounded(start, end) if start < end => {
-                self.ask(key, range, Some(GetRange::Bounded(start..end)), if_match).await
+                self.request(key, range, Some(GetRange::Bounded(start..end)), if_match).await
             }
-            ByteRange::From(start) => self.ask(key, range, Some(GetRange::Offset(start)), if_match).await,
+            ByteRange::From(start) => self.request(key, range, Some(GetRange::Offset(start)), if_match).await,
             ByteRange::Suffix(length) if length > 0 && self.kind != StoreKind::Azure => {
-                self.ask(key, range, Some(GetRange::Suffix(length)), if_match).await
+                self.request(key, range, Some(GetRange::Suffix(length)), if_match).await
             }
-            ByteRange::Suffix(length) if length > 0 => self.ask_suffix(key, length, if_match).await,
+            ByteRange::Suffix(length) if length > 0 => self.request_suffix(key, length, if_match).await,
             ByteRange::Bounded(..) | ByteRange::Suffix(_) => {
                 self.not_satisfiable(key, range, if_match, StoreError::WrongLength).await
             }
         }
     }
 
-    /// The end of a value, where the backend knows no such ranges: its size first, then that very version.
-    async fn ask_suffix(
+    /// The end of a value, for a backend without suffix ranges: first its size, then the range at the same version.
+    async fn request_suffix(
         &self,
         key: &StoreKey,
         length: u64,
@@ -65,10 +65,10 @@ impl ObjectBackend {
             return Err(StoreError::RangeNotSatisfiable { size: info.size });
         };
         let bounded = ByteRange::Bounded(range.start, range.end);
-        self.ask(key, bounded, Some(GetRange::Bounded(range)), Some(&info.version)).await
+        self.request(key, bounded, Some(GetRange::Bounded(range)), Some(&info.version)).await
     }
 
-    async fn ask(
+    async fn request(
         &self,
         key: &StoreKey,
         range: ByteRange,
@@ -85,7 +85,7 @@ impl ObjectBackend {
                 self.not_satisfiable(key, range, if_match, StoreError::VersionChanged).await
             }
             Err(error) if ranged && is_odd(&error) && self.kind == StoreKind::Http => {
-                self.ask_and_cut(key, range, if_match).await
+                self.request_and_trim(key, range, if_match).await
             }
             Err(error) if ranged && is_odd(&error) => {
                 self.not_satisfiable(key, range, if_match, failure(error)).await
@@ -94,13 +94,13 @@ impl ObjectBackend {
         }
     }
 
-    /// Some backends say of a key that does not exist that it has not the version asked for.
+    /// Some backends report a missing key as one without the requested version.
     async fn changed_or_gone(&self, key: &StoreKey) -> Result<Option<Value>, StoreError> {
         if self.meta(key).await?.is_some() { Err(StoreError::VersionChanged) } else { Ok(None) }
     }
 
-    /// A range that may lie outside the value, or is empty: what remains to be said is the value's size. If the
-    /// range does lie inside, the backend's refusal means something else.
+    /// A range that may lie outside the value, or is empty: the error needs the value's size. If the range lies inside,
+    /// the backend's refusal means something else.
     async fn not_satisfiable(
         &self,
         key: &StoreKey,
@@ -119,8 +119,8 @@ impl ObjectBackend {
         }
     }
 
-    /// Reads the value from its beginning and lets what was not asked for fall.
-    async fn ask_and_cut(
+    /// Reads the value from its beginning and discards all bytes outside the range.
+    async fn request_and_trim(
         &self,
         key: &StoreKey,
         range: ByteRange,
@@ -141,7 +141,7 @@ impl ObjectBackend {
             return Err(StoreError::NotSupported("byte ranges, and the range lies too far inside the value"));
         }
         let stream =
-            Measured { skip: range.start, left: range.end - range.start, to_the_end: range.end == size };
+            ExactBody { skip: range.start, left: range.end - range.start, to_the_end: range.end == size };
         let body = ValueBody::Stream(stream.measure(result.into_stream().map_err(failure).boxed()));
         Ok(Some(Value { info, range, body }))
     }
@@ -155,7 +155,7 @@ impl ObjectBackend {
         let info = self.info(&result.meta);
         check_version(&info, if_match)?;
         let Some(range) = range.resolve(info.size) else {
-            // Some backends answer the end of an empty value with nothing, in place of a refusal.
+            // Some backends send an empty body for a suffix of an empty value, in place of a refusal.
             let nothing = result.range.is_empty();
             let size = info.size;
             return Err(if nothing {
@@ -167,20 +167,20 @@ impl ObjectBackend {
         if result.range != range {
             return Err(StoreError::WrongLength);
         }
-        let measured = Measured { skip: 0, left: range.end - range.start, to_the_end: true };
+        let measured = ExactBody { skip: 0, left: range.end - range.start, to_the_end: true };
         let stream = measured.measure(result.into_stream().map_err(failure).boxed());
         if self.kind != StoreKind::Memory {
             return Ok(Value { info, range, body: ValueBody::Stream(stream) });
         }
-        // There is one piece, and it is at hand.
+        // There is one piece, and it is in memory.
         let mut pieces: Vec<Bytes> = stream.try_collect().await?;
         let body = ValueBody::Bytes(pieces.pop().unwrap_or_default());
         Ok(Value { info, range, body })
     }
 }
 
-/// Whether an answer came, was no failure, and does not fit the range: the server does not know ranges, which
-/// are optional in HTTP, or the value has no such range.
+/// Whether a successful response does not fit the range: the server does not support ranges, which are optional in
+/// HTTP, or the value has no such range.
 fn is_odd(error: &Error) -> bool {
     let by_kind = matches!(error, Error::NotSupported { .. } | Error::Generic { .. });
     by_kind && status(error).is_none() && !is_transport(error)
@@ -193,15 +193,15 @@ fn check_version(info: &ValueInfo, if_match: Option<&Version>) -> Result<(), Sto
     }
 }
 
-/// How much of a body is wanted: after `skip` bytes, `left` bytes, and then nothing more if `to_the_end`.
-struct Measured {
+/// Which bytes of a body are passed on: after `skip` bytes, `left` bytes; with `to_the_end`, the body must end there.
+struct ExactBody {
     skip: u64,
     left: u64,
     to_the_end: bool,
 }
 
-impl Measured {
-    /// The wanted bytes of a body, or an error if it has fewer, or more.
+impl ExactBody {
+    /// These bytes of a body, or an error if it has fewer, or more.
     fn measure(self, body: BoxStream<'static, Result<Bytes, StoreError>>) -> ValueStream {
         try_unfold((self, body), |(mut wanted, mut body)| async move {
             loop {
@@ -238,12 +238,12 @@ mod tests {
     async fn measured(skip: u64, left: u64, to_the_end: bool) -> Result<Vec<u8>, StoreError> {
         let pieces = ["abc", "", "defg", "h"].map(|piece| Ok(Bytes::from(piece)));
         let body = futures::stream::iter(pieces).boxed();
-        let pieces: Vec<Bytes> = Measured { skip, left, to_the_end }.measure(body).try_collect().await?;
+        let pieces: Vec<Bytes> = ExactBody { skip, left, to_the_end }.measure(body).try_collect().await?;
         Ok(pieces.concat())
     }
 
     #[tokio::test]
-    async fn a_body_is_cut_to_what_was_asked_and_never_shorter_or_longer() {
+    async fn a_body_is_trimmed_to_the_range_and_never_shorter_or_longer() {
         assert_eq!(measured(0, 8, true).await.unwrap(), b"abcdefgh");
         assert_eq!(measured(2, 3, false).await.unwrap(), b"cde");
         assert_eq!(measured(3, 4, false).await.unwrap(), b"defg");

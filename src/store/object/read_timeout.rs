@@ -1,7 +1,7 @@
-//! A response's body that may take as long as its reader does, and is given up when the backend stalls.
+//! A response body that fails when the backend stalls, and otherwise may take as long as its reader does.
 //!
-//! Only time in which the reader waits counts: bytes that are there are taken before the clock is looked at, so a reader
-//! that pauses does not make the backend look slow. Nothing limits the time of a whole body.
+//! Only the time in which the reader waits counts: bytes that have arrived are returned before the timer is polled, so
+//! a pause of the reader is not taken for a slow backend. The complete body has no timeout.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +22,7 @@ pub(super) fn stalled() -> HttpError {
     HttpError::new(HttpErrorKind::Timeout, ReadStalled)
 }
 
-/// The same answer, whose body is given up after `stall` without a byte.
+/// The same response, with a body that fails after `stall` without a byte.
 pub(super) fn with_stall_timeout(response: HttpResponse, stall: Duration) -> HttpResponse {
     response.map(|body| HttpResponseBody::new(StallTimeoutBody { body, stall, clock: None }))
 }

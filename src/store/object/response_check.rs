@@ -1,19 +1,19 @@
-//! A look at a backend's answer before the crate reads it, for what the crate would take for something else.
+//! Checks of a backend's response before the crate reads it, for errors that the crate would misread.
 //!
-//! A value under a content coding is not the value's bytes: nobody asked for one, and nothing tells a coding that a proxy
-//! put on from one that the value was stored with. A listing that is another document (an error, a page of a portal), is
-//! cut off, or does not say where it goes on, would be taken for a listing of fewer keys. All of these are failures of
-//! the backend. Nothing else of an answer is judged here.
+//! A body with a content coding is not the value's bytes: no coding was requested, and one that a proxy added cannot be
+//! distinguished from one that the value was stored with. A listing that is another document (an error, a page of a
+//! portal), is cut off, or lacks its continuation token would be taken for a listing of fewer keys. All of these are
+//! failures of the backend. Nothing else of a response is checked here.
 
 use futures::stream::TryStreamExt;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
 use reqwest::Method;
 use reqwest::header::CONTENT_ENCODING;
 
-/// The longest page of a listing that is read: 1000 keys of S3 or GCS, 5000 of Azure, with room to spare.
+/// The longest page of a listing that is read, in bytes: more than enough for 1000 keys of S3 or GCS, or 5000 of Azure.
 const MAX_PAGE_BYTES: usize = 64 << 20;
 
-/// What is wrong with an answer.
+/// Why a response cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
     #[error("the backend sent a value under a content coding, so these are not the value's bytes")]
@@ -28,10 +28,10 @@ enum Unusable {
     BrokeOff(#[source] HttpError),
 }
 
-/// The answer, if it can be used.
+/// The response, if it can be used.
 ///
 /// # Errors
-/// As of a connection that broke, where asking again can help.
+/// As for a broken connection, if a retry may help.
 pub(super) async fn checked(
     method: &Method,
     query: Option<&str>,
@@ -51,14 +51,14 @@ pub(super) async fn checked(
     let (parts, body) = response.into_parts();
     let page = collect(body).await?;
     let text = String::from_utf8_lossy(&page);
-    let complaint = if is_multistatus { complaint_of_multistatus(&text) } else { complaint(&text) };
-    match complaint {
+    let find_fault = if is_multistatus { check_multistatus(&text) } else { find_fault(&text) };
+    match find_fault {
         None => Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::from(page)))),
-        Some(complaint) => Err(HttpError::new(HttpErrorKind::Interrupted, complaint)),
+        Some(find_fault) => Err(HttpError::new(HttpErrorKind::Interrupted, find_fault)),
     }
 }
 
-/// Whether the bytes went through a coding. `aws-chunked`, which some servers keep from the upload, is none.
+/// Whether the bytes have a content coding. `aws-chunked`, which some servers keep from the upload, is none.
 fn is_encoded(response: &HttpResponse) -> bool {
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();
     codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {
@@ -67,7 +67,7 @@ fn is_encoded(response: &HttpResponse) -> bool {
     })
 }
 
-/// Whether this asks S3, GCS or Azure for a page of a listing.
+/// Whether this query requests a page of a listing from S3, GCS or Azure.
 fn is_listing(query: &str) -> bool {
     query.split('&').any(|pair| matches!(pair, "list-type=2" | "comp=list"))
 }
@@ -88,9 +88,9 @@ async fn collect(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
     }
 }
 
-/// What is wrong with a page of a bucket's listing, if anything is.
-fn complaint(page: &str) -> Option<Unusable> {
-    if !is_whole(page, "ListBucketResult") && !is_whole(page, "EnumerationResults") {
+/// Why a page of a bucket's listing cannot be used; `None` if it can.
+fn find_fault(page: &str) -> Option<Unusable> {
+    if !is_complete(page, "ListBucketResult") && !is_complete(page, "EnumerationResults") {
         return Some(Unusable::NotAListing);
     }
     let goes_on = page.contains("<IsTruncated>true</IsTruncated>");
@@ -99,13 +99,13 @@ fn complaint(page: &str) -> Option<Unusable> {
     (goes_on && !says_where).then_some(Unusable::NoNextPage)
 }
 
-/// As [`complaint`], of a web server's listing (RFC 4918), which has no pages.
-fn complaint_of_multistatus(page: &str) -> Option<Unusable> {
-    (!is_whole(page, "multistatus")).then_some(Unusable::NotAListing)
+/// As [`find_fault`], for a web server's listing (RFC 4918), which has no pages.
+fn check_multistatus(page: &str) -> Option<Unusable> {
+    (!is_complete(page, "multistatus")).then_some(Unusable::NotAListing)
 }
 
-/// Whether the element of this name, with any prefix, begins on the page and is the last to end.
-fn is_whole(page: &str, name: &str) -> bool {
+/// Whether the page has the element of this name, with any namespace prefix, and its end tag is the last on the page.
+fn is_complete(page: &str, name: &str) -> bool {
     page.trim_end().split_once(name).is_some_and(|(_, rest)| {
         let is_empty = rest.ends_with("/>") && rest.matches('>').count() == 1;
         is_empty || rest.strip_suffix('>').is_some_and(|rest| rest.ends_with(name))
@@ -117,20 +117,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_multistatus_is_a_listing_of_a_web_server() {
+    fn only_a_complete_multistatus_is_a_listing_of_a_web_server() {
         for page in [
             "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response/></D:multistatus>\n",
             "<multistatus xmlns='DAV:'/>",
         ] {
-            assert!(complaint_of_multistatus(page).is_none(), "{page}");
+            assert!(check_multistatus(page).is_none(), "{page}");
         }
         for page in ["", "<html></html>", "<D:multistatus xmlns:D=\"DAV:\"><D:response/>", "<a/>"] {
-            assert!(complaint_of_multistatus(page).is_some(), "{page}");
+            assert!(check_multistatus(page).is_some(), "{page}");
         }
     }
 
     #[test]
-    fn only_a_whole_page_that_says_where_it_goes_on_is_a_listing() {
+    fn only_a_complete_page_with_a_continuation_is_a_listing() {
         for page in [
             "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"x\"><Name>b</Name></ListBucketResult>\n",
             "<ListBucketResult/>",
@@ -138,7 +138,7 @@ mod tests {
             "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>",
             "<EnumerationResults><NextMarker/></EnumerationResults>",
         ] {
-            assert!(complaint(page).is_none(), "{page}");
+            assert!(find_fault(page).is_none(), "{page}");
         }
         for page in [
             "",
@@ -148,16 +148,16 @@ mod tests {
             "<ListBucketResult><Name>b</Name>",
             "<ListBucketResult",
         ] {
-            assert!(matches!(complaint(page), Some(Unusable::NotAListing)), "{page}");
+            assert!(matches!(find_fault(page), Some(Unusable::NotAListing)), "{page}");
         }
         for token in ["", "<NextContinuationToken></NextContinuationToken>", "<NextContinuationToken/>"] {
             let page = format!("<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>");
-            assert!(matches!(complaint(&page), Some(Unusable::NoNextPage)), "{page}");
+            assert!(matches!(find_fault(&page), Some(Unusable::NoNextPage)), "{page}");
         }
     }
 
     #[test]
-    fn a_listing_is_told_by_what_was_asked() {
+    fn a_listing_is_recognised_by_its_query() {
         assert!(is_listing("delimiter=%2F&list-type=2"));
         assert!(is_listing("restype=container&comp=list"));
         for query in ["", "uploads=", "versionId=list-type=2", "prefix=comp=listing"] {

@@ -1,16 +1,16 @@
-//! [`RetryBudget`]: how many requests may be made again.
+//! [`RetryBudget`]: how many requests may be retried.
 //!
-//! Requests that are answered pay for those that fail: a part of a further try each. Where nearly all are, every failure is
-//! tried again; where nearly none is none are, and a backend in trouble is not asked several times for each question.
+//! Each answered request deposits a fraction of a retry. While nearly all are answered, every failure is retried; when
+//! nearly none is, no failure is, so that a failing backend does not get several requests for each one of a caller.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a further try costs; an answer pays so many hundredths of it as are allowed.
-const TRY: u64 = 100;
-/// The most that is saved up, and what there is at first: so many further tries.
-const MOST: u64 = 20 * TRY;
+/// The cost of a retry; an answered request deposits the configured percentage of it.
+const RETRY_COST: u64 = 100;
+/// The largest balance, which is also the first.
+const MAX_BALANCE: u64 = 20 * RETRY_COST;
 
-/// What there is to pay further tries with. One for all clients of a backend.
+/// The balance for retries. One for all clients of a backend.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     left: AtomicU64,
@@ -18,25 +18,25 @@ pub(super) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// So many of a hundred requests may be made again. With a hundred, all that fail may.
+    /// Allows this many retries for each hundred answered requests. With 100, retries have no limit.
     pub(super) fn new(percent: u8) -> Self {
-        Self { left: AtomicU64::new(MOST), percent: percent.into() }
+        Self { left: AtomicU64::new(MAX_BALANCE), percent: percent.into() }
     }
 
-    /// Whether a request may be made again if it fails.
-    pub(super) fn has_any(&self) -> bool {
-        self.percent >= TRY || self.left.load(Ordering::Relaxed) >= TRY
+    /// Whether a request may be retried if it fails.
+    pub(super) fn has_balance(&self) -> bool {
+        self.percent >= RETRY_COST || self.left.load(Ordering::Relaxed) >= RETRY_COST
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub(super) fn deposit(&self) {
-        let more = |left: u64| (left < MOST).then(|| MOST.min(left + self.percent));
+        let more = |left: u64| (left < MAX_BALANCE).then(|| MAX_BALANCE.min(left + self.percent));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// A request failed that is made again.
+    /// Counts a failure that is retried.
     pub(super) fn withdraw(&self) {
-        let less = |left: u64| Some(left.saturating_sub(TRY));
+        let less = |left: u64| Some(left.saturating_sub(RETRY_COST));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_ten_may_be_made_again() {
+    fn one_request_in_ten_may_be_retried() {
         let budget = RetryBudget::new(10);
         let mut tries = 0;
         for _ in 0..1000 {
             // A backend that fails each first try.
-            if budget.has_any() {
+            if budget.has_balance() {
                 budget.withdraw();
                 tries += 1;
             }
@@ -59,15 +59,15 @@ mod tests {
         }
         assert!((100..=130).contains(&tries), "{tries}");
         (0..1000).for_each(|_| budget.withdraw());
-        assert!(!budget.has_any());
+        assert!(!budget.has_balance());
         (0..10).for_each(|_| budget.deposit());
-        assert!(budget.has_any());
+        assert!(budget.has_balance());
     }
 
     #[test]
-    fn where_all_may_be_made_again_nothing_is_counted() {
+    fn with_unlimited_retries_nothing_is_counted() {
         let budget = RetryBudget::new(100);
         (0..1000).for_each(|_| budget.withdraw());
-        assert!(budget.has_any());
+        assert!(budget.has_balance());
     }
 }

@@ -1,4 +1,4 @@
-//! A small server that gives any answer, good or bad, and what the remote stores make of it.
+//! The remote stores against a small server that sends any response, valid or not.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,10 +9,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::store::tests::{body, cpu, key, keys, prefix, read};
 use crate::store::{
-    ByteRange, Secret, SharedStore, StoreError, StoreOptions, ValueInfo, Version, WriteCondition, open,
+    AzureOptions, BucketOptions, ByteRange, S3Options, Secret, SharedStore, StoreError, StoreOptions,
+    ValueInfo, Version, WriteCondition, open,
 };
 
-/// The head of a request, as text; its body is read and forgotten.
+/// The head of a request, as text; its body is read and discarded.
 type Head = String;
 type Answer = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
@@ -41,11 +42,17 @@ impl Server {
 
     fn s3(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
         let mut options = StoreOptions {
-            endpoint: Some(self.address.clone()),
-            allow_http: true,
+            bucket: BucketOptions {
+                endpoint: Some(self.address.clone()),
+                allow_http: true,
+                ..BucketOptions::default()
+            },
             writable: true,
-            access_key_id: Some("id".into()),
-            secret_access_key: Some(Secret::new("secret")),
+            s3: S3Options {
+                access_key_id: Some("id".into()),
+                secret_access_key: Some(Secret::new("secret")),
+                ..S3Options::default()
+            },
             ..StoreOptions::default()
         };
         change(&mut options);
@@ -85,7 +92,7 @@ fn reply(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
 }
 
-/// A value of ten bytes, from a server that knows ranges.
+/// A value of ten bytes, from a server with range requests.
 fn ten_bytes(head: &str) -> String {
     let headers = format!("{MODIFIED}etag: \"v1\"\r\n");
     match head.split("range: bytes=").nth(1).and_then(|rest| rest.split("\r\n").next()) {
@@ -105,7 +112,7 @@ async fn bytes(store: &SharedStore, range: ByteRange) -> Result<Bytes, StoreErro
 }
 
 #[tokio::test]
-async fn ranges_are_asked_of_the_backend_and_its_answers_are_checked() {
+async fn requests_ranges_and_checks_the_responses() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         assert_eq!(bytes(&store, ByteRange::Whole).await.unwrap(), "0123456789");
@@ -114,15 +121,12 @@ async fn ranges_are_asked_of_the_backend_and_its_answers_are_checked() {
         let error = bytes(&store, ByteRange::From(10)).await.unwrap_err();
         assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 10 }), "{error:?}");
     }
-    assert!(
-        server.requests("get /bucket/some/prefix/a ") >= 4,
-        "the prefix of the URL stands before the key"
-    );
+    assert!(server.requests("get /bucket/some/prefix/a ") >= 4, "the prefix of the URL precedes the key");
     assert!(server.requests("get /some/prefix/a ") >= 4);
 }
 
 #[tokio::test]
-async fn a_web_server_without_ranges_is_read_whole_and_cut() {
+async fn a_web_server_without_ranges_is_read_completely_and_trimmed() {
     let server = Server::start(|_| ten_bytes("")).await;
     let store = server.http();
     for (range, expected) in [
@@ -152,7 +156,7 @@ async fn a_backend_that_ignores_conditions_does_not_mix_versions() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_off_is_an_error() {
+async fn rejects_a_truncated_body() {
     let server = Server::start(|_| {
         reply("200 OK", &format!("{MODIFIED}etag: \"v1\"\r\n"), "0123456789").replace("6789", "")
     });
@@ -200,7 +204,7 @@ async fn no_failure_of_a_backend_is_taken_for_absence() {
 }
 
 #[tokio::test]
-async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
+async fn not_found_is_absence_and_forbidden_only_if_configured() {
     let server = Server::start(|_| reply("404 Not Found", "", "")).await;
     for store in [server.s3(|_| ()), server.http()] {
         assert_eq!(store.head(&key("a")).await.unwrap(), None);
@@ -208,13 +212,13 @@ async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
         store.check().await.unwrap();
     }
     let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
-    let store = server.s3(|options| options.missing_on_403 = true);
+    let store = server.s3(|options| options.remote.missing_on_403 = true);
     assert_eq!(store.head(&key("a")).await.unwrap(), None);
     assert!(store.get(&key("a"), ByteRange::Whole, None).await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_its_version_or_range() {
+async fn a_missing_key_is_absent_even_if_the_backend_rejects_its_version_or_range() {
     let server = Server::start(|head| {
         let status = if head.starts_with("head ") { "404 Not Found" } else { "412 Precondition Failed" };
         reply(status, "", "")
@@ -223,7 +227,7 @@ async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_it
     let version = Version::strong("v1");
     assert!(store.get(&key("a"), ByteRange::Suffix(4), Some(&version)).await.unwrap().is_none());
 
-    // A range behind the end, answered with the last byte.
+    // A range after the end, for which the server sends the last byte.
     let server = Server::start(|head| {
         let headers = format!("{MODIFIED}etag: \"v1\"\r\ncontent-range: bytes 9-9/10\r\n");
         if head.contains("range: ") { reply("206 Partial Content", &headers, "9") } else { ten_bytes(head) }
@@ -235,12 +239,12 @@ async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_it
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed() {
-    let elsewhere = Server::start(ten_bytes).await;
-    let location = format!("location: {}/a\r\n", elsewhere.address);
+async fn does_not_follow_redirects() {
+    let other = Server::start(ten_bytes).await;
+    let location = format!("location: {}/a\r\n", other.address);
     let server = Server::start(move |_| reply("302 Found", &location, "")).await;
     assert!(matches!(server.http().head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
-    assert_eq!(elsewhere.requests(""), 0);
+    assert_eq!(other.requests(""), 0);
 
     let server = Server::start(|_| reply("301 Moved Permanently", "location: /some/prefix/a/\r\n", "")).await;
     assert_eq!(server.http().head(&key("a")).await.unwrap(), None, "a directory is no value");
@@ -250,8 +254,8 @@ async fn redirects_are_not_followed() {
 async fn a_store_without_credentials_sends_none() {
     let server = Server::start(ten_bytes).await;
     let store = server.s3(|options| {
-        options.access_key_id = None;
-        options.secret_access_key = None;
+        options.s3.access_key_id = None;
+        options.s3.secret_access_key = None;
     });
     store.head(&key("a")).await.unwrap();
     assert!(!server.seen.lock().unwrap().iter().any(|head| head.contains("authorization:")));
@@ -260,7 +264,7 @@ async fn a_store_without_credentials_sends_none() {
 }
 
 #[tokio::test]
-async fn a_weak_version_is_never_written_over() {
+async fn rejects_a_write_over_a_weak_version() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         let weak = WriteCondition::IfVersion(Version::weak("v1"));
@@ -272,7 +276,7 @@ async fn a_weak_version_is_never_written_over() {
 }
 
 #[tokio::test]
-async fn gcs_and_azure_are_told_conditions_and_names_of_writes_in_their_own_words() {
+async fn gcs_and_azure_get_conditions_and_write_ids_in_their_own_headers() {
     for (url, put, erase, id) in [
         (
             "gs://bucket",
@@ -303,25 +307,28 @@ async fn gcs_and_azure_are_told_conditions_and_names_of_writes_in_their_own_word
         });
         let server = server.await;
         let options = StoreOptions {
-            endpoint: Some(server.address.clone()),
-            allow_http: true,
+            bucket: BucketOptions {
+                endpoint: Some(server.address.clone()),
+                allow_http: true,
+                ..BucketOptions::default()
+            },
             writable: true,
-            account: Some("account".into()),
+            azure: AzureOptions { account: Some("account".into()), ..AzureOptions::default() },
             ..StoreOptions::default()
         };
         let store = open(url, &options, &cpu()).unwrap();
         let condition = || WriteCondition::IfVersion(Version::strong("v1"));
         let outcome = store.set(&key("a"), body("x"), condition()).await.unwrap();
         assert_eq!(outcome.version, Some(Version::strong("v2")));
-        let told = |method: &str, word: &str| {
+        let has_header = |method: &str, word: &str| {
             let seen = server.seen.lock().unwrap();
             seen.iter().any(|head| head.starts_with(&format!("{method} ")) && head.contains(word))
         };
-        assert!(told("put", put), "{url}");
-        assert!(told("put", &format!("{id}zarr_server_write_id: ")), "{url}");
+        assert!(has_header("put", put), "{url}");
+        assert!(has_header("put", &format!("{id}zarr_server_write_id: ")), "{url}");
         if !erase.is_empty() {
             assert!(store.erase(&key("a"), condition()).await.unwrap());
-            assert!(told("delete", erase), "{url}");
+            assert!(has_header("delete", erase), "{url}");
         }
     }
 }
@@ -379,7 +386,7 @@ async fn a_bucket_is_listed_without_the_directories_that_tools_leave_behind() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
+async fn rejects_a_listing_that_breaks_off_or_is_refused() {
     let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
     let store = server.s3(|_| ());
     assert!(matches!(store.list_dir(&prefix("")).await.unwrap_err(), StoreError::Backend(_)));
@@ -391,7 +398,7 @@ async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_web_server_lists_if_it_knows_how_to() {
+async fn a_web_server_lists_if_it_supports_propfind() {
     for answer in [reply("405 Method Not Allowed", "", ""), reply("200 OK", "", "<html>hello</html>")] {
         let server = Server::start(move |_| answer.clone()).await;
         let store = server.http();

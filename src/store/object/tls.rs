@@ -8,8 +8,8 @@ use rustls_platform_verifier::BuilderVerifierExt;
 /// The application protocols that are offered (RFC 7301), the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// The configuration of a client that trusts the certificates that the system trusts. These are read once: to parse them
-/// takes longer than all else a client is made of.
+/// The configuration of a client that trusts the system's certificates. They are read once: parsing them takes longer
+/// than building the rest of a client.
 ///
 /// # Errors
 /// The system has no certificates.

@@ -1,9 +1,9 @@
-//! Writing to a remote backend.
+//! Writes to a remote backend.
 //!
-//! Small values are put in one request. Larger ones are uploaded in parts, of which a few are in memory at once,
-//! and appear when the last is there; what was uploaded is withdrawn if the body breaks off. No backend takes
-//! parts under a condition, so conditional writes, and writes to backends without uploads in parts, are held in
-//! memory up to a limit. What conditions mean to remote backends is in `conditional`.
+//! Small values are put in one request. Larger ones are uploaded in parts, of which a few are in memory at once; the
+//! value appears with the last part, and the upload is aborted if the body breaks off. No backend takes parts under a
+//! condition, so conditional writes, and writes to backends without multipart uploads, are held in memory up to a
+//! limit. Conditions are in `conditional`.
 
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
@@ -14,15 +14,15 @@ use object_store::{
 };
 use std::sync::Arc;
 
-use super::ObjectBackend;
 use super::failure::{failure, is_transport, write_failure};
+use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition};
 
 /// Values up to this length are put in one request; longer ones in parts of this length.
 const PART_BYTES: u64 = 8 << 20;
-/// Parts under way at once.
-const PARTS_UNDER_WAY: usize = 3;
+/// The most parts in flight at once.
+const PARTS_IN_FLIGHT: usize = 3;
 
 impl ObjectBackend {
     /// Whether long values are uploaded in parts.
@@ -31,10 +31,11 @@ impl ObjectBackend {
             && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure)
     }
 
-    /// The most bytes of a body that are in memory at once: the parts in flight and the one that is filled, or all.
+    /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the
+    /// complete body.
     pub(super) fn held_by_write(&self, condition: &WriteCondition) -> u64 {
         if self.writes_in_parts(condition) {
-            PART_BYTES * (PARTS_UNDER_WAY as u64 + 1)
+            PART_BYTES * (PARTS_IN_FLIGHT as u64 + 1)
         } else {
             self.options.held_bytes
         }
@@ -56,7 +57,7 @@ impl ObjectBackend {
             }
             return self.upload(&path, pieces, body).await;
         }
-        // From here on, the write runs to its end even if nobody waits for it.
+        // From here on, the write runs to its end even if the caller is dropped.
         let (ours, key) = (self.clone(), key.clone());
         finish(async move { ours.put(&key, &path, pieces.into_iter().collect(), &condition).await }).await
     }
@@ -136,7 +137,7 @@ impl ObjectBackend {
         }
         let path = self.path(key)?;
         let erased = match self.client().delete(&path).await {
-            // The client does not ask again when a connection breaks; this may be asked twice.
+            // The client does not retry after a broken connection, and an erasure may be repeated.
             Err(error) if is_transport(&error) => self.client().delete(&path).await,
             erased => erased,
         };
@@ -184,7 +185,7 @@ async fn hold(body: &mut ValueStream, limit: u64) -> Result<(Vec<Bytes>, bool), 
     Ok((pieces, true))
 }
 
-/// Runs a write in a task of its own, and waits for it.
+/// Runs a write in its own task, and waits for it.
 async fn finish(
     write: impl Future<Output = Result<SetResult, StoreError>> + Send + 'static,
 ) -> Result<SetResult, StoreError> {
@@ -194,7 +195,7 @@ async fn finish(
     }
 }
 
-/// An upload in parts that is withdrawn unless it is finished.
+/// A multipart upload, which is aborted unless it is finished.
 struct Upload(Option<WriteMultipart>);
 
 impl Upload {
@@ -203,12 +204,12 @@ impl Upload {
             return Ok(());
         };
         upload.put(piece);
-        upload.wait_for_capacity(PARTS_UNDER_WAY).await.map_err(failure)
+        upload.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failure)
     }
 
     async fn finish(mut self) -> Result<PutResult, StoreError> {
         match self.0.take() {
-            // Withdraws by itself what fails here.
+            // Aborts itself on failure.
             Some(upload) => upload.finish().await.map_err(failure),
             None => Err(StoreError::WrongLength),
         }

@@ -1,14 +1,14 @@
-//! [`ZipBudget`]: what the central directories of all zip files may take of memory together.
+//! [`ZipBudget`]: the memory for the central directories of all zip files together.
 //!
-//! They are needed for every read and so stay as long as the mounts do: nothing is evicted for another. What does not fit is
-//! refused with the setting to raise, and leaves the others as they are.
+//! Every read needs them, so they stay as long as the mounts do: none is evicted for another. A directory that does not
+//! fit is refused, with the name of the setting to raise, and leaves the others as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ZipError;
 
-/// How many bytes the directories of all zip files may take. Clones share it.
+/// The bytes that the directories of all zip files may take together. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ZipBudget(Arc<Inner>);
 
@@ -18,26 +18,26 @@ struct Inner {
     free: AtomicU64,
 }
 
-/// A part of the budget; given back when it is dropped.
+/// A part of the budget, released on drop.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub(super) struct DirectoryReservation {
     budget: ZipBudget,
     bytes: u64,
 }
 
 impl ZipBudget {
-    /// What there is by default.
+    /// The default budget, in bytes.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
 
-    /// A budget of so many bytes.
+    /// A budget in bytes.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self(Arc::new(Inner { bytes, free: AtomicU64::new(bytes) }))
     }
 
-    /// Nothing yet; it can grow.
-    pub(super) fn nothing(&self) -> Reserved {
-        Reserved { budget: self.clone(), bytes: 0 }
+    /// A reservation of 0 bytes, which can grow.
+    pub(super) fn empty(&self) -> DirectoryReservation {
+        DirectoryReservation { budget: self.clone(), bytes: 0 }
     }
 }
 
@@ -47,11 +47,11 @@ impl Default for ZipBudget {
     }
 }
 
-impl Reserved {
-    /// Takes so many bytes more.
+impl DirectoryReservation {
+    /// Reserves more bytes.
     ///
     /// # Errors
-    /// [`ZipError::OverBudget`]; then it is what it was.
+    /// [`ZipError::OverBudget`]; then the reservation is unchanged.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), ZipError> {
         let Inner { bytes: limit, free } = &*self.budget.0;
         let taken = free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(bytes));
@@ -65,7 +65,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for DirectoryReservation {
     fn drop(&mut self) {
         self.budget.0.free.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -76,9 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reserved_is_given_back_and_what_does_not_fit_changes_nothing() {
+    fn a_reservation_is_released_and_one_that_fails_changes_nothing() {
         let budget = ZipBudget::new(10);
-        let (mut one, mut two) = (budget.nothing(), budget.nothing());
+        let (mut one, mut two) = (budget.empty(), budget.empty());
         one.grow(4).unwrap();
         one.grow(2).unwrap();
         assert_eq!(two.grow(5), Err(ZipError::OverBudget { needed: 5, limit: 10 }));

@@ -1,12 +1,12 @@
 //! [`Directory`]: the entries of one version of a zip file, in the order of their keys.
 //!
-//! It is held as it is stored, with two lists of where its records begin: one in the order of keys, one in the order in which
-//! the entries lie in the file. A record is parsed again each time that it is needed, which takes less time than to find it,
-//! so that an entry takes its record and twelve bytes of memory, and all of that is in a budget ([`super::ZipBudget`]).
+//! It is held as it is stored, with two lists of the offsets of its records: one in the order of keys, one in the order
+//! of the entries in the file. A record is parsed again each time it is needed, which takes less time than finding it.
+//! So an entry takes its record and twelve bytes of memory, all of it within a budget ([`super::ZipBudget`]).
 //!
-//! Keys are the names as they are written. An entry is no key if its name cannot be one: directories (`a/`), `..`,
-//! absolute names, names with a backslash (some programs take it for a slash), names that are not UTF-8. Of entries
-//! of one name the last in the central directory counts: that is how a value is replaced in a zip file.
+//! Keys are the names as they are written. An entry has no key if its name cannot be one: directories (`a/`), `..`,
+//! absolute names, names with a backslash (some programs take it for a slash), names that are not UTF-8. Of several
+//! entries with one name, the last in the central directory counts: that is how a value is replaced in a zip file.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 
 use super::ZipError;
-use super::budget::Reserved;
+use super::budget::DirectoryReservation;
 use super::record::{Central, End, central};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntry, ListEntry, ValueInfo};
 
-/// Most bytes of a deflated entry: a read of a part of it decodes all of it.
+/// The most bytes of a deflated entry: a read of a part of it decodes all of it.
 const MAX_DEFLATED_BYTES: u64 = 64 << 20;
-/// What an entry takes beside its record: its places in two lists, and the length of its local header.
+/// The overhead of an entry beside its record, in bytes: its offsets in two lists, and the length of its local header.
 const ENTRY_BYTES: u64 = 12;
 
 const STORED: u16 = 0;
@@ -30,33 +30,33 @@ const DEFLATED: u16 = 8;
 /// The entries of one version of a zip file.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// What the file is: its version, size and time.
+    /// Version, size and time of the file.
     pub(super) file: ValueInfo,
     /// The central directory as it is stored.
     bytes: Bytes,
     end: End,
-    /// Where the records of entries that have a key begin, in the order of the keys.
+    /// The offsets of the records with a key, in the order of the keys.
     by_key: Box<[u32]>,
-    /// Where all records begin, in the order of their entries in the file.
+    /// The offsets of all records, in the order of their entries in the file.
     by_offset: Box<[u32]>,
-    /// How long the local header of each key is, once it has been read; 0 before.
+    /// The length of the local header of each key, in bytes; 0 until it has been read.
     local: Box<[AtomicU32]>,
-    _reserved: Reserved,
+    _reserved: DirectoryReservation,
 }
 
 /// An entry that has a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
     pub(super) key: &'a str,
-    /// Its place among the keys.
+    /// Its index among the keys.
     place: usize,
-    /// Where its local header is in the file.
+    /// The offset of its local header in the file.
     pub(super) offset: u64,
-    /// Where the next entry or the central directory begins: it may not reach beyond.
+    /// The offset of the next entry or of the central directory: its bytes end before that.
     pub(super) end: u64,
-    /// Bytes it takes in the file.
+    /// Its compressed size, in bytes.
     pub(super) compressed: u64,
-    /// Bytes of the value.
+    /// The size of the value, in bytes.
     pub(super) size: u64,
     /// CRC-32 of the value.
     pub(super) crc: u32,
@@ -64,9 +64,9 @@ pub(super) struct Entry<'a> {
     encrypted: bool,
 }
 
-/// How an entry's bytes are kept.
+/// How an entry's bytes are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Storage {
     /// As they are.
     Stored,
     /// Deflated (RFC 1951).
@@ -74,8 +74,8 @@ pub(super) enum Kept {
 }
 
 impl Entry<'_> {
-    /// How the bytes are kept, if they can be read at all.
-    pub(super) fn kept(&self) -> Result<Kept, ZipError> {
+    /// How the bytes are stored; an error if they cannot be read.
+    pub(super) fn storage(&self) -> Result<Storage, ZipError> {
         if self.encrypted {
             return Err(ZipError::Feature("encrypted entries"));
         }
@@ -83,12 +83,16 @@ impl Entry<'_> {
             STORED if self.compressed != self.size => {
                 Err(ZipError::Broken("a stored entry has two different sizes"))
             }
-            STORED => Ok(Kept::Stored),
+            STORED => Ok(Storage::Stored),
             DEFLATED if self.compressed == 0 => Err(ZipError::Broken("a deflated entry has no bytes")),
             DEFLATED => {
                 let (size, limit) = (self.size.max(self.compressed), MAX_DEFLATED_BYTES);
                 let what = "deflated entry, in bytes,";
-                if size > limit { Err(ZipError::TooLarge { what, size, limit }) } else { Ok(Kept::Deflated) }
+                if size > limit {
+                    Err(ZipError::TooLarge { what, size, limit })
+                } else {
+                    Ok(Storage::Deflated)
+                }
             }
             method => Err(ZipError::Method(method)),
         }
@@ -96,12 +100,12 @@ impl Entry<'_> {
 }
 
 impl Directory {
-    /// The entries of a central directory, which is `bytes`. What it takes beside them is added to `reserved`.
+    /// Parses the central directory in `bytes`. Its own memory beside them is added to `reserved`.
     pub(super) fn parse(
         bytes: Bytes,
         end: End,
         file: ValueInfo,
-        mut reserved: Reserved,
+        mut reserved: DirectoryReservation,
     ) -> Result<Self, ZipError> {
         let found = count(&bytes, &end)?;
         if found != end.entries && (end.exact || found & 0xffff != end.entries) {
@@ -112,7 +116,7 @@ impl Directory {
         let (mut by_key, mut by_offset) = (Vec::with_capacity(found), Vec::with_capacity(found));
         let mut rest = &*bytes;
         while !rest.is_empty() {
-            // All places were seen to fit when the records were counted.
+            // The count of the records has checked that all offsets fit.
             let at = u32::try_from(bytes.len() - rest.len()).unwrap_or(u32::MAX);
             let (record, behind) = central(rest)?;
             rest = behind;
@@ -122,7 +126,7 @@ impl Directory {
             }
         }
         by_offset.sort_unstable_by_key(|&at| record(&bytes, at).map(|record| record.offset));
-        // Of one key, the last of the file comes first, and stays.
+        // Of several records with one key, the last of the file comes first, and stays.
         by_key.sort_unstable_by(|&one, &two| {
             name(&bytes, one).cmp(name(&bytes, two)).then(Reverse(one).cmp(&Reverse(two)))
         });
@@ -139,13 +143,13 @@ impl Directory {
         self.entry(place)
     }
 
-    /// What is known of an entry. Its version is the file's and its place there; the time is the file's.
+    /// Size, version and time of an entry. The version is the file's with the entry's offset; the time is the file's.
     pub(super) fn info(&self, entry: &Entry<'_>) -> ValueInfo {
-        let version = self.file.version.of_part(&format!("{:x}", entry.offset));
+        let version = self.file.version.for_part(&format!("{:x}", entry.offset));
         ValueInfo { size: entry.size, version, modified: self.file.modified }
     }
 
-    /// Where an entry's bytes begin in the file, if its local header has been read.
+    /// The offset of an entry's bytes in the file, if its local header has been read.
     pub(super) fn data(&self, entry: &Entry<'_>) -> Option<u64> {
         match self.local.get(entry.place)?.load(Ordering::Relaxed) {
             0 => None,
@@ -153,14 +157,14 @@ impl Directory {
         }
     }
 
-    /// Keeps how long an entry's local header is.
-    pub(super) fn keep_header_length(&self, entry: &Entry<'_>, length: u64) {
+    /// Stores the length of an entry's local header.
+    pub(super) fn cache_header_length(&self, entry: &Entry<'_>, length: u64) {
         if let (Some(local), Ok(length)) = (self.local.get(entry.place), u32::try_from(length)) {
             local.store(length, Ordering::Relaxed);
         }
     }
 
-    /// Where the listing of a prefix begins: its first entry after a text.
+    /// The index at which the listing of a prefix begins: its first entry after a text.
     pub(super) fn begin(&self, prefix: &StorePrefix, after: &str) -> usize {
         let (prefix, after) = (prefix.as_str().as_bytes(), after.as_bytes());
         self.by_key.partition_point(|&at| {
@@ -169,14 +173,14 @@ impl Directory {
         })
     }
 
-    /// The entry at a place of the listing of a prefix; `None` at its end.
+    /// The entry at an index in the listing of a prefix; `None` at its end.
     pub(super) fn listed(&self, at: usize, prefix: &StorePrefix) -> Option<ListEntry> {
         let entry = self.entry(at).filter(|entry| entry.key.starts_with(prefix.as_str()))?;
         Some(ListEntry { key: StoreKey::parse(entry.key).ok()?, info: self.info(&entry) })
     }
 
-    /// The key or prefix directly under a prefix that the entry at a place stands for; goes on to the place behind all
-    /// that it stands for.
+    /// The key or prefix directly under a prefix to which the entry at `at` belongs. Advances `at` past all entries of
+    /// it.
     pub(super) fn next_under(&self, prefix: &StorePrefix, at: &mut usize) -> Option<DirEntry> {
         let entry = self.listed(*at, prefix)?;
         let below = entry.key.as_str().strip_prefix(prefix.as_str()).unwrap_or_default();
@@ -189,7 +193,7 @@ impl Directory {
         Some(DirEntry::Prefix(inner))
     }
 
-    /// The entry at a place among the keys.
+    /// The entry at an index among the keys.
     fn entry(&self, place: usize) -> Option<Entry<'_>> {
         let Central { encrypted, method, crc, compressed, size, name, offset } =
             record(&self.bytes, *self.by_key.get(place)?)?;
@@ -206,7 +210,7 @@ impl Directory {
     }
 }
 
-/// How many records a central directory has, all of which can be read.
+/// Counts the records of a central directory, and checks that each can be parsed.
 fn count(bytes: &[u8], end: &End) -> Result<u64, ZipError> {
     if u32::try_from(bytes.len()).is_err() {
         let (what, limit) = ("central directory, in bytes,", u32::MAX.into());
@@ -221,13 +225,13 @@ fn count(bytes: &[u8], end: &End) -> Result<u64, ZipError> {
     Ok(found)
 }
 
-/// The record that begins there.
+/// The record at an offset.
 fn record(bytes: &[u8], at: u32) -> Option<Central<'_>> {
     let rest = bytes.get(usize::try_from(at).ok()?..)?;
     central(rest).ok().map(|(record, _)| record)
 }
 
-/// The name in the record that begins there.
+/// The name in the record at an offset.
 fn name(bytes: &[u8], at: u32) -> &[u8] {
     record(bytes, at).map(|record| record.name).unwrap_or_default()
 }

@@ -1,89 +1,61 @@
-//! The central directory of the file as it is now: read once for each version of it, and remembered.
+//! The central directory of the current version of the file: read once for each version, and cached.
 //!
-//! Whoever comes while it is read waits for it instead of reading it, too, and has its failure if it fails. That a version of
-//! a file is broken is remembered like a directory; that a backend failed is not. Its memory is reserved before it is read,
-//! and that of the version before is given back first.
+//! Callers that come while it is read wait for it instead of reading it too, and share its failure. The fact that a
+//! version of a file is broken is cached like a directory; a failure of the backend is not. The memory for a directory
+//! is reserved before it is read, and that of the previous version is released first.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::ZipError;
 use super::directory::Directory;
 use super::record::{END_BYTES, find_end};
-use super::{TRIES, ZipError, ZipStore};
+use super::zip_store::{TRIES, ZipStore};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
-/// Bytes at the end of a file that are read first: most directories lie in them whole.
+/// Bytes at the end of a file that are read first: most directories lie within them.
 const TAIL_BYTES: u64 = 256 << 10;
 const _: () = assert!(TAIL_BYTES >= END_BYTES as u64, "the end record must be found in the tail");
 
-type Outcome = Result<Arc<Directory>, ZipError>;
-
-/// What is known of the last version of the file that was looked at.
-#[derive(Debug, Default)]
-pub(super) struct Remembered {
-    last: Mutex<Option<(Version, Outcome)>>,
-    /// Held by whoever reads the directory: the last failure that says nothing of the file.
-    loading: tokio::sync::Mutex<Option<StoreError>>,
-    /// How many such failures there were.
-    failures: AtomicU64,
-}
-
-impl Remembered {
-    fn last(&self) -> Option<(Version, Outcome)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What came of this version.
-    fn of(&self, version: &Version) -> Option<Outcome> {
-        self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
-    }
-
-    /// A file that may still change unseen is not remembered.
-    fn set(&self, known: Option<(Version, Outcome)>) {
-        let known = known.filter(|(version, _)| version.is_settled());
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = known;
-    }
-}
-
 impl ZipStore {
-    /// The directory as it was when last looked at. The file may have changed since.
-    pub(super) fn remembered(&self) -> Option<Arc<Directory>> {
-        self.remembered.last().and_then(|(_, outcome)| outcome.ok())
+    /// The cached directory. The file may have changed since.
+    pub(super) fn cached_directory(&self) -> Option<Arc<Directory>> {
+        self.cache.last().and_then(|(_, outcome)| outcome.ok())
     }
 
-    /// The directory of the file as it is now.
-    pub(super) async fn current(&self) -> Result<Arc<Directory>, StoreError> {
+    /// The directory of the current version of the file.
+    pub(super) async fn current_directory(&self) -> Result<Arc<Directory>, StoreError> {
         for _ in 0..TRIES {
             let info = self.inner.head(&self.file).await?.ok_or(ZipError::NoFile)?;
-            if let Some(outcome) = self.remembered.of(&info.version) {
+            if let Some(outcome) = self.cache.outcome_for(&info.version) {
                 return Ok(outcome?);
             }
-            let failures = self.remembered.failures.load(Ordering::Relaxed);
-            let mut failure = self.remembered.loading.lock().await;
-            if let Some(outcome) = self.remembered.of(&info.version) {
+            let failures = self.cache.failures.load(Ordering::Relaxed);
+            let mut failure = self.cache.loading.lock().await;
+            if let Some(outcome) = self.cache.outcome_for(&info.version) {
                 return Ok(outcome?);
             }
             if let Some(failure) = &*failure
-                && self.remembered.failures.load(Ordering::Relaxed) != failures
+                && self.cache.failures.load(Ordering::Relaxed) != failures
             {
-                // It failed while this one waited for it.
+                // The load that this call waited for failed.
                 return Err(failure.clone());
             }
-            // Two versions need not fit beside each other.
-            self.remembered.set(None);
+            // The budget need not hold two versions at once.
+            self.cache.replace(None);
             let version = info.version.clone();
             let outcome = match self.load(info).await {
                 Ok(directory) => Ok(Arc::new(directory)),
                 Err(StoreError::Zip(error)) if is_lasting(&error) => Err(error),
                 Err(StoreError::VersionChanged) => continue,
                 Err(error) => {
-                    self.remembered.failures.fetch_add(1, Ordering::Relaxed);
+                    self.cache.failures.fetch_add(1, Ordering::Relaxed);
                     return Err(failure.insert(error).clone());
                 }
             };
-            self.remembered.set(Some((version, outcome.clone())));
+            self.cache.replace(Some((version, outcome.clone())));
             return Ok(outcome?);
         }
         Err(StoreError::VersionChanged)
@@ -95,26 +67,26 @@ impl ZipStore {
             return Err(ZipError::Broken("it is empty").into());
         }
         let tail_start = file.size.saturating_sub(TAIL_BYTES);
-        let tail = self.part(tail_start, file.size, &file.version, TAIL_BYTES).await?;
+        let tail = self.read_range(tail_start, file.size, &file.version, TAIL_BYTES).await?;
         let size = file.size;
-        let (end, tail) = self.work(move || Ok((find_end(&tail, size)?, tail))).await?;
+        let (end, tail) = self.run_on_pool(move || Ok((find_end(&tail, size)?, tail))).await?;
         let range = end.directory.clone();
-        let mut reserved = self.budget.nothing();
+        let mut reserved = self.budget.empty();
         reserved.grow(range.end.saturating_sub(range.start))?;
         let bytes = if let Some(start) = range.start.checked_sub(tail_start) {
             let places = usize::try_from(start).ok().zip(usize::try_from(range.end - tail_start).ok());
             let (start, end) = places.filter(|(_, end)| *end <= tail.len()).ok_or(StoreError::WrongLength)?;
-            // A copy, as it stays for long and the rest of the tail need not.
+            // A copy, because the directory stays long and the rest of the tail must not.
             Bytes::copy_from_slice(tail.get(start..end).unwrap_or_default())
         } else {
-            self.part(range.start, range.end, &file.version, range.end - range.start).await?
+            self.read_range(range.start, range.end, &file.version, range.end - range.start).await?
         };
         drop(tail);
-        self.work(move || Directory::parse(bytes, end, file, reserved)).await
+        self.run_on_pool(move || Directory::parse(bytes, end, file, reserved)).await
     }
 
-    /// A part of one version of the file, which is known to have it.
-    pub(super) async fn part(
+    /// A range of one version of the file, which is known to lie within it.
+    pub(super) async fn read_range(
         &self,
         start: u64,
         end: u64,
@@ -130,8 +102,8 @@ impl ZipStore {
         value.bytes(limit).await
     }
 
-    /// Does what takes the CPU its time.
-    pub(super) async fn work<T: Send + 'static>(
+    /// Runs CPU work on the pool.
+    pub(super) async fn run_on_pool<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ZipError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -139,11 +111,11 @@ impl ZipStore {
     }
 }
 
-/// Whether an error says something of the file, and so will be there again.
+/// Whether an error is a property of this version of the file, and so will occur again.
 fn is_lasting(error: &ZipError) -> bool {
     match error {
         ZipError::Broken(_) | ZipError::Method(_) | ZipError::Feature(_) | ZipError::TooLarge { .. } => true,
-        // Where it would be too large alone; else it waits for others to end.
+        // Lasting if it is too large even alone; otherwise other mounts may release memory.
         ZipError::OverBudget { needed, limit } => needed > limit,
         ZipError::NoFile | ZipError::Inflate(_) | ZipError::Cpu(_) => false,
     }

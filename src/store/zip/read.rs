@@ -1,24 +1,25 @@
-//! Reading an entry: its local header says where its bytes begin, and then they are a range of the file.
+//! Reading an entry: its local header gives the offset of its bytes, which then are a range of the file.
 //!
-//! Everything is read at the version of the file that the directory is of, so that what is read belongs together.
-//! An entry may not reach into the next one or into the directory: where it says so, the file is broken.
+//! Everything is read at the version of the file to which the directory belongs. An entry may not reach into the next
+//! one or into the directory: a file that claims so is broken.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::directory::{Directory, Entry, Kept};
-use super::inflating::inflated;
+use super::ZipError;
+use super::directory::{Directory, Entry, Storage};
+use super::inflating::inflate;
 use super::record::{LOCAL_BYTES, local_length};
-use super::{ZipError, ZipStore};
+use super::zip_store::ZipStore;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, Version};
 
-/// An entry that takes no more bytes in the file is read together with its header.
-const AT_ONCE_BYTES: u64 = 64 << 10;
+/// An entry of up to this many bytes in the file is read together with its header.
+const SINGLE_READ_BYTES: u64 = 64 << 10;
 
 impl ZipStore {
-    /// Reads from a directory that may be out of date. `None` if nothing was read that shows that it is not.
+    /// Reads with a directory that may be out of date. `None` if the read did not prove that it is current.
     pub(super) async fn read_if_current(
         &self,
         directory: &Directory,
@@ -29,7 +30,7 @@ impl ZipStore {
         let entry = directory.find(key)?;
         let is_wanted = if_match.is_none_or(|version| *version == directory.info(&entry).version);
         let has_bytes = range.resolve(entry.size).is_some_and(|range| !range.is_empty());
-        if !is_wanted || !has_bytes || entry.kept().is_err() {
+        if !is_wanted || !has_bytes || entry.storage().is_err() {
             return None;
         }
         match self.read(directory, &entry, range).await {
@@ -45,23 +46,23 @@ impl ZipStore {
         entry: &Entry<'_>,
         range: ByteRange,
     ) -> Result<Value, StoreError> {
-        let kept = entry.kept()?;
+        let storage = entry.storage()?;
         let size = entry.size;
         let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
-        let body = match kept {
+        let body = match storage {
             _ if range.is_empty() => ValueBody::Bytes(Bytes::new()),
-            Kept::Stored => self.stored(directory, entry, range.clone()).await?,
-            Kept::Deflated => {
+            Storage::Stored => self.stored(directory, entry, range.clone()).await?,
+            Storage::Deflated => {
                 let body = self.stored(directory, entry, 0..entry.compressed).await?;
                 let (info, all) = (directory.file.clone(), 0..entry.compressed);
                 let encoded = Value { info, range: all, body }.into_exact_stream();
-                inflated(self.cpu.clone(), entry, encoded, range.clone()).await?
+                inflate(self.cpu.clone(), entry, encoded, range.clone()).await?
             }
         };
         Ok(Value { info: directory.info(entry), range, body })
     }
 
-    /// A range of the bytes that an entry takes in the file.
+    /// A range of an entry's bytes in the file, still compressed if it is.
     async fn stored(
         &self,
         directory: &Directory,
@@ -72,14 +73,16 @@ impl ZipStore {
         let data = if let Some(data) = directory.data(entry) {
             data
         } else {
-            let window = window(entry)?;
-            let header = self.part(window.start, window.end, version, window.end - window.start).await?;
+            let entry_range = entry_range(entry)?;
+            let header = self
+                .read_range(entry_range.start, entry_range.end, version, entry_range.end - entry_range.start)
+                .await?;
             let length = local_length(&header, entry.key, entry.method)?;
             let data = data_start(entry, length)?;
-            directory.keep_header_length(entry, length);
-            if window.end == entry.end {
+            directory.cache_header_length(entry, length);
+            if entry_range.end == entry.end {
                 let bytes = length.saturating_add(range.start)..length.saturating_add(range.end);
-                return Ok(ValueBody::Bytes(cut(&header, &bytes)?));
+                return Ok(ValueBody::Bytes(slice_range(&header, &bytes)?));
             }
             data
         };
@@ -90,19 +93,19 @@ impl ZipStore {
     }
 }
 
-/// What is read to learn where an entry's bytes begin: its header, or all of it if that is little.
-fn window(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
+/// The range of the file that is read for an entry's local header: the complete entry if it is short.
+fn entry_range(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
     let header = entry.offset.checked_add(LOCAL_BYTES + entry.key.len() as u64);
     match header {
         Some(header) if header <= entry.end => {
-            let all = entry.end - entry.offset <= AT_ONCE_BYTES;
+            let all = entry.end - entry.offset <= SINGLE_READ_BYTES;
             Ok(entry.offset..if all { entry.end } else { header })
         }
-        _ => Err(ZipError::Broken("an entry has no room for its header")),
+        _ => Err(ZipError::Broken("an entry is too short for its header")),
     }
 }
 
-/// Where an entry's bytes begin, if they end before something else begins.
+/// The offset of an entry's bytes; an error if they reach into the next entry.
 fn data_start(entry: &Entry<'_>, header_length: u64) -> Result<u64, ZipError> {
     let data = entry.offset.checked_add(header_length);
     let end = data.and_then(|data| data.checked_add(entry.compressed));
@@ -112,8 +115,8 @@ fn data_start(entry: &Entry<'_>, header_length: u64) -> Result<u64, ZipError> {
     }
 }
 
-/// A part of bytes that are at hand.
-fn cut(bytes: &Bytes, range: &Range<u64>) -> Result<Bytes, StoreError> {
+/// A range of bytes in memory.
+fn slice_range(bytes: &Bytes, range: &Range<u64>) -> Result<Bytes, StoreError> {
     match (usize::try_from(range.start), usize::try_from(range.end)) {
         (Ok(start), Ok(end)) if start <= end && end <= bytes.len() => Ok(bytes.slice(start..end)),
         _ => Err(StoreError::WrongLength),

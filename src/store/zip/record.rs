@@ -1,15 +1,15 @@
-//! The records of a zip file, parsed from bytes at hand (PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.3).
+//! The records of a zip file, parsed from bytes in memory (PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.3).
 //!
-//! It reads nothing and allocates nothing: every number is taken for what an enemy wrote, and compared with the
-//! bytes there are. The records are few and fixed, and parsing them here keeps what must be strict in sight; crates
-//! for it want the whole file, a blocking reader, or memory for as many entries as the file claims.
+//! Parsing does no I/O and allocates nothing: every number may come from an attacker, and is checked against the
+//! available bytes. The records are few and fixed, and the checks stay visible here; crates for zip files need the
+//! whole file, a blocking reader, or memory for as many entries as the file claims.
 
 use std::ops::Range;
 
 use super::ZipError;
 
-/// Bytes at the end of a file among which its end record is looked for, with all that belongs to it: 22, 20 and 56
-/// bytes of records and the longest comment.
+/// Bytes at the end of a file that are searched for its end record with all that belongs to it: records of 22, 20 and
+/// 56 bytes and the longest comment.
 pub(super) const END_BYTES: usize = 22 + 20 + 56 + 0xffff;
 /// Length of a local header without its name and extra field.
 pub(super) const LOCAL_BYTES: u64 = 30;
@@ -21,22 +21,22 @@ const END_64: u32 = 0x0606_4b50;
 const END_64_LENGTH: usize = 56;
 const CENTRAL: u32 = 0x0201_4b50;
 const LOCAL: u32 = 0x0403_4b50;
-/// The extra field that holds what does not fit into 32 bits.
+/// The id of the extra field for numbers that do not fit into 32 bits.
 const EXTRA_64: u16 = 1;
-/// Extra fields among which that one is looked for. Programs write it first or behind a few; a record has room for 16,383,
-/// and is parsed again each time that it is needed.
+/// The most extra fields that are searched for it. Programs write it first or after a few; a record can have 16,383,
+/// and is parsed again each time it is needed.
 const EXTRA_FIELDS: usize = 64;
 
-/// What the end of a zip file says of its central directory.
+/// The central directory, as the end record describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct End {
-    /// Where the central directory is in the file.
+    /// The range of the central directory in the file.
     pub(super) directory: Range<u64>,
-    /// Bytes before the zip file proper: what is added to the offsets in it.
+    /// Bytes before the zip file proper, which are added to the offsets in it.
     pub(super) base: u64,
     /// Entries in the directory.
     pub(super) entries: u64,
-    /// Whether that number is whole, and not what is left of it in 16 bits.
+    /// Whether that number is exact, and not truncated to 16 bits.
     pub(super) exact: bool,
 }
 
@@ -45,24 +45,24 @@ pub(super) struct End {
 pub(super) struct Central<'a> {
     /// Whether the entry is encrypted in any way.
     pub(super) encrypted: bool,
-    /// How it is compressed.
+    /// The compression method.
     pub(super) method: u16,
     /// CRC-32 of its bytes.
     pub(super) crc: u32,
-    /// Bytes it takes in the file.
+    /// Its compressed size, in bytes.
     pub(super) compressed: u64,
-    /// Bytes of the entry itself.
+    /// Its uncompressed size, in bytes.
     pub(super) size: u64,
     /// Its name as it is written.
     pub(super) name: &'a [u8],
-    /// Where its local header is, from the beginning of the zip file proper.
+    /// The offset of its local header, from the beginning of the zip file proper.
     pub(super) offset: u64,
 }
 
 /// Finds the end record in the last bytes of a file of `size` bytes.
 ///
-/// A comment may hold bytes that look like one. The last that fits is taken: one whose comment ends where the file
-/// ends, and whose directory lies before it.
+/// A comment may have bytes that look like one. The last that fits is taken: its comment ends with the file, and its
+/// directory lies before it.
 pub(super) fn find_end(tail: &[u8], size: u64) -> Result<End, ZipError> {
     let start = size.saturating_sub(tail.len() as u64);
     let mut complaint = ZipError::Broken("it has no end record");
@@ -77,7 +77,7 @@ pub(super) fn find_end(tail: &[u8], size: u64) -> Result<End, ZipError> {
     Err(complaint)
 }
 
-/// The end record at a place in the tail; `None` if there is none.
+/// The end record at an offset in the tail; `None` if there is none.
 fn end_at(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
     let mut fields = Fields(tail.get(at..)?);
     if fields.u32()? != END {
@@ -90,7 +90,7 @@ fn end_at(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
         return None;
     }
     let has_more = disk == u16::MAX || entries == u16::MAX || length == u32::MAX || offset == u32::MAX;
-    // Some write a zip64 end record without a need, and it counts: the directory ends where it begins.
+    // Some programs write a zip64 end record without need, and it counts: the directory ends where it begins.
     match end_64_before(tail, at, start) {
         Some(end) => return Some(end),
         None if has_more && has_locator(tail, at) => {
@@ -105,7 +105,7 @@ fn end_at(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
     Some(directory(end, length.into(), offset.into(), entries.into(), false))
 }
 
-/// Whether a locator of a zip64 end record stands before the end record at `at`.
+/// Whether the end record at `at` follows a locator of a zip64 end record.
 fn has_locator(tail: &[u8], at: usize) -> bool {
     let locator = at.checked_sub(LOCATOR_LENGTH).and_then(|at| tail.get(at..));
     locator.is_some_and(|locator| locator.starts_with(&LOCATOR.to_le_bytes()))
@@ -119,13 +119,13 @@ fn end_64_before(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipEr
     let locator_at = at.checked_sub(LOCATOR_LENGTH)?;
     let mut fields = Fields(tail.get(locator_at..)?);
     let (_signature, _disk) = (fields.u32()?, fields.u32()?);
-    // Where it says it is, and where it is if something stands before the zip file.
+    // At the offset it states, and directly before its locator if other bytes precede the zip file.
     let said = fields.u64()?.checked_sub(start).and_then(|at| usize::try_from(at).ok());
     let places = [said, locator_at.checked_sub(END_64_LENGTH)];
     places.into_iter().flatten().find_map(|at| end_64_at(tail, at, locator_at, start))
 }
 
-/// The zip64 end record at a place in the tail, if it ends where its locator begins.
+/// The zip64 end record at an offset in the tail, if it ends where its locator begins.
 fn end_64_at(tail: &[u8], at: usize, locator_at: usize, start: u64) -> Option<Result<End, ZipError>> {
     let mut fields = Fields(tail.get(at..locator_at)?);
     if fields.u32()? != END_64 || fields.u64()? != fields.0.len() as u64 {
@@ -141,8 +141,8 @@ fn end_64_at(tail: &[u8], at: usize, locator_at: usize, start: u64) -> Option<Re
     Some(directory(start + at as u64, length, offset, entries, true))
 }
 
-/// A directory that ends at `end`. Its place follows from its length; how far that is from where it says it is, is
-/// what stands before the zip file.
+/// A directory that ends at `end`. Its real offset follows from its length; the difference to the offset it states is
+/// the length of what precedes the zip file.
 fn directory(end: u64, length: u64, offset: u64, entries: u64, exact: bool) -> Result<End, ZipError> {
     let start = end.checked_sub(length);
     let base = start.and_then(|start| start.checked_sub(offset));
@@ -152,9 +152,9 @@ fn directory(end: u64, length: u64, offset: u64, entries: u64, exact: bool) -> R
     }
 }
 
-/// The first record of what is left of a central directory, and what follows it.
+/// The first record of the rest of a central directory, and the bytes after it.
 pub(super) fn central(bytes: &[u8]) -> Result<(Central<'_>, &[u8]), ZipError> {
-    central_or_none(bytes).ok_or(ZipError::Broken("its central directory is not made of whole records"))?
+    central_or_none(bytes).ok_or(ZipError::Broken("its central directory has incomplete records"))?
 }
 
 type Record<'a> = (Central<'a>, &'a [u8]);
@@ -185,8 +185,8 @@ fn central_or_none(bytes: &[u8]) -> Option<Result<Record<'_>, ZipError>> {
     Some(Ok((Central { encrypted, method, crc, compressed, size, name, offset }, fields.0)))
 }
 
-/// Size, compressed size and offset: those that are all ones stand in the zip64 field, in this order, if there is
-/// one. The extra fields are looked at only if one is.
+/// Size, compressed size and offset. Those with all bits set are in the zip64 field, in this order, if there is one.
+/// The extra fields are parsed only for them.
 fn widened(numbers: [u32; 3], extra: &[u8]) -> Result<[u64; 3], ZipError> {
     let mut wide = numbers.map(u64::from);
     if !numbers.contains(&u32::MAX) {
@@ -199,7 +199,7 @@ fn widened(numbers: [u32; 3], extra: &[u8]) -> Result<[u64; 3], ZipError> {
     Ok(wide)
 }
 
-/// The zip64 field among the extra fields. What is malformed there is passed over: it belongs to others.
+/// The zip64 field among the extra fields. Malformed fields are skipped: they belong to other programs.
 fn extra_64(extra: &[u8]) -> Result<Option<Fields<'_>>, ZipError> {
     let mut fields = Fields(extra);
     for _ in 0..EXTRA_FIELDS {
@@ -215,7 +215,7 @@ fn extra_64(extra: &[u8]) -> Result<Option<Fields<'_>>, ZipError> {
     }
 }
 
-/// How long the local header at the beginning of `bytes` is, which must be of the entry that the directory speaks of.
+/// The length of the local header at the beginning of `bytes`, which must match the entry in the directory.
 pub(super) fn local_length(bytes: &[u8], name: &str, method: u16) -> Result<u64, ZipError> {
     local_or_none(bytes, name, method)
         .ok_or(ZipError::Broken("an entry's local header is not what the central directory says"))
@@ -227,7 +227,7 @@ fn local_or_none(bytes: &[u8], name: &str, method: u16) -> Option<u64> {
         return None;
     }
     let (_version, flags, local_method) = (fields.u16()?, fields.u16()?, fields.u16()?);
-    // Time, CRC-32 and sizes: they may be zero here, and the directory has them all.
+    // Time, CRC-32 and sizes may be zero here; the directory has them all.
     fields.bytes(16)?;
     let (name_length, extra_length) = (fields.u16()?, fields.u16()?);
     let agrees = flags & 1 == 0 && local_method == method;
@@ -237,7 +237,7 @@ fn local_or_none(bytes: &[u8], name: &str, method: u16) -> Option<u64> {
     Some(LOCAL_BYTES + u64::from(name_length) + u64::from(extra_length))
 }
 
-/// Little-endian numbers, one after the other; `None` where the bytes end.
+/// Reads little-endian numbers in sequence; `None` at the end of the bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -253,7 +253,7 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// An extra field: what it is, and its bytes.
+    /// An extra field: its id and its bytes.
     fn extra(&mut self) -> Option<(u16, &'a [u8])> {
         let (id, length) = (self.u16()?, self.u16()?);
         Some((id, self.bytes(length.into())?))

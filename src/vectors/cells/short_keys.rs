@@ -11,7 +11,8 @@ use futures::stream::{self, BoxStream, StreamExt};
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
+    ByteRange, Capabilities, DirEntries, ListEntry, SharedStore, Shortcuts, Store, StoreError, StoreKind,
+    Value, ValueInfo, Version,
 };
 use crate::vectors::VectorError;
 use crate::vectors::context::VectorContext;
@@ -93,5 +94,11 @@ impl Store for ShortKeyStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for ShortKeyStore {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

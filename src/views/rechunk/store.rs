@@ -15,8 +15,8 @@ use super::view::{RechunkEntry, RechunkStore, document_info, slice_document};
 use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, MemoryBudget, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, Version,
+    ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, Version,
 };
 use crate::views::error::to_store_error;
 
@@ -24,10 +24,6 @@ use crate::views::error::to_store_error;
 impl Store for RechunkStore {
     fn kind(&self) -> StoreKind {
         self.base_store().kind()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.base_store().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -43,23 +39,6 @@ impl Store for RechunkStore {
                 Ok(generated.map(|(_, info)| info))
             }
         }
-    }
-
-    fn version<'a>(
-        &'a self,
-        key: &'a StoreKey,
-    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        Some(Box::pin(async move {
-            match self.lookup(key).await? {
-                RechunkEntry::Absent => Ok(None),
-                RechunkEntry::Document(_, info) => Ok(Some(info)),
-                RechunkEntry::Consolidated(generated) => {
-                    Ok(Some(document_info(&generated.text, generated.version)))
-                }
-                RechunkEntry::Stored => self.base_store().head(key).await,
-                RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
-            }
-        }))
     }
 
     async fn get(
@@ -113,5 +92,32 @@ impl Store for RechunkStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.base_store().check().await
+    }
+}
+
+impl Shortcuts for RechunkStore {
+    fn capabilities(&self) -> Capabilities {
+        self.base_store().capabilities()
+    }
+
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.base_store().freshness_horizon(began)
+    }
+
+    fn version<'a>(
+        &'a self,
+        key: &'a StoreKey,
+    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
+        Some(Box::pin(async move {
+            match self.lookup(key).await? {
+                RechunkEntry::Absent => Ok(None),
+                RechunkEntry::Document(_, info) => Ok(Some(info)),
+                RechunkEntry::Consolidated(generated) => {
+                    Ok(Some(document_info(&generated.text, generated.version)))
+                }
+                RechunkEntry::Stored => self.base_store().head(key).await,
+                RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
+            }
+        }))
     }
 }

@@ -190,7 +190,7 @@ impl RechunkStore {
             let bytes = opened.located.document_bytes();
             let make = move || {
                 let text = document_text(&opened.node, rechunked.as_ref(), &name)?;
-                let version = Version::of_text(text.as_bytes());
+                let version = Version::from_text(text.as_bytes());
                 Some((text.into(), version))
             };
             Ok(cpu.run_document(bytes, make).await?)
@@ -202,7 +202,7 @@ impl RechunkStore {
 
     /// An empty reservation on the memory budget of the request.
     pub(super) fn reservation(&self) -> Reservation {
-        Reservation::of(self.budget.as_ref())
+        Reservation::new(self.budget.as_ref())
     }
 
     fn budget(&self) -> Arc<dyn MemoryBudget> {

@@ -46,7 +46,7 @@ async fn values_in_the_page_cache_are_answered_without_another_thread() {
         // The system may drop a page at any time, so a few are allowed. A file system that is not asked takes them all.
         let hops = store.hops() - before;
         assert!(
-            if store.reads_now() { hops <= ROUNDS / 10 } else { hops >= ROUNDS },
+            if store.reads_nonblocking() { hops <= ROUNDS / 10 } else { hops >= ROUNDS },
             "{hops} {method} {key}"
         );
     }

@@ -18,8 +18,8 @@ async fn whoever_may_read_is_sent_to_the_backend_and_nobody_else() {
     s3.insert("a/c/0", "0123456789");
     let store = s3.store_with(|options| {
         options.signs_urls = true;
-        options.access_key_id = Some("id".to_owned());
-        options.secret_access_key = Some(zarrd::store::Secret::new("canary"));
+        options.s3.access_key_id = Some("id".to_owned());
+        options.s3.secret_access_key = Some(zarrd::store::Secret::new("canary"));
     });
     let mount = Mount { redirect: Some(Duration::from_mins(5)), ..Mount::read_only("m", store) };
     let server = Server::build(Mount { hosts: vec!["data.example".to_owned()], ..mount }).finish();

@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Everything but its listings is the inner store's.
@@ -80,3 +80,5 @@ impl Store for Blind {
         self.inner.check().await
     }
 }
+
+impl Shortcuts for Blind {}

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 use super::server::put;
@@ -84,5 +84,11 @@ impl Store for Changing {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for Changing {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

@@ -14,8 +14,8 @@ use zarrd::chunk::Elements;
 use zarrd::codec::{CodecChain, ShardIndex};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// What is read of a store, and what a test does to its reads of chunks; metadata passes freely.
@@ -268,6 +268,12 @@ impl Store for Counting {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for Counting {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }
 

@@ -1,4 +1,4 @@
-//! In which order a write reaches the disk, and what becomes of it when a step fails.
+//! The order in which a write reaches the disk, and its outcome when a step fails.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ fn open(directory: &TempDir, durability: Durability) -> LocalStore {
 impl LocalStore {
     fn script(&self, script: impl FnMut(Step) -> Result<(), Errno> + Send + 'static) {
         let script: Script = Box::new(script);
-        *self.area.disk.script.lock().unwrap() = Some(script);
+        *self.shared.disk.script.lock().unwrap() = Some(script);
     }
 
     /// From now on every step of this kind fails. Says how often one did.
@@ -39,7 +39,7 @@ impl LocalStore {
     }
 
     fn heal(&self) {
-        *self.area.disk.script.lock().unwrap() = None;
+        *self.shared.disk.script.lock().unwrap() = None;
     }
 }
 
@@ -49,17 +49,17 @@ async fn bytes_are_durable_before_they_have_a_name_and_the_name_before_it_is_ack
     for durability in [Durability::Fsync, Durability::Rename] {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory, durability);
-        let made = Arc::new(Mutex::new(Vec::new()));
-        let note = Arc::clone(&made);
+        let recorded = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&recorded);
         store.script(move |step| {
             note.lock().unwrap().push(step);
             Ok(())
         });
-        let steps = || std::mem::take(&mut *made.lock().unwrap());
+        let steps = || std::mem::take(&mut *recorded.lock().unwrap());
         let expected = |steps: &[Step]| -> Vec<Step> {
             let is_sync = |step: &Step| matches!(step, SyncFile | SyncDirectory);
-            let kept = |step: &&Step| durability == Durability::Fsync || !is_sync(step);
-            steps.iter().filter(kept).copied().collect()
+            let expected = |step: &&Step| durability == Durability::Fsync || !is_sync(step);
+            steps.iter().filter(expected).copied().collect()
         };
         put(&store, "a/b/c", "1").await;
         let new_parents = [MakeDirectory, MakeDirectory, Rename, SyncDirectory, SyncDirectory, SyncDirectory];
@@ -88,7 +88,7 @@ fn is_seen(step: Step) -> bool {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_leaves_the_old_value_and_nothing_else() {
+async fn a_failed_step_leaves_the_old_value_and_nothing_else() {
     let steps = [
         Step::Create,
         Step::Write,

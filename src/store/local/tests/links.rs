@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, read};
-use crate::store::{ByteRange, LinkFault, Store, StoreError, WriteCondition};
+use crate::store::{ByteRange, LinkFault, Shortcuts, Store, StoreError, WriteCondition};
 
 /// A root with links of every kind, and a directory outside of it.
 fn tree() -> (TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let (root, outside) = (directory.path().join("root"), directory.path().join("outside"));
-    for made in [root.join("inside"), outside.clone()] {
-        std::fs::create_dir_all(made).unwrap();
+    for created in [root.join("inside"), outside.clone()] {
+        std::fs::create_dir_all(created).unwrap();
     }
     std::fs::write(root.join("inside/file"), "inside").unwrap();
     std::fs::write(outside.join("file"), "outside").unwrap();
@@ -38,9 +38,9 @@ fn tree() -> (TempDir, std::path::PathBuf) {
 
 /// Names are resolved one segment at a time, as where the kernel cannot.
 fn resolve_by_hand_unless(by_kernel: bool, store: &mut LocalStore) {
-    let root = &mut Arc::get_mut(&mut store.area).unwrap().root;
+    let root = &mut Arc::get_mut(&mut store.shared).unwrap().root;
     root.by_kernel = by_kernel;
-    root.now &= by_kernel;
+    root.nonblocking &= by_kernel;
 }
 
 /// Keys at and behind links that lead out of the root, and why they are refused.
@@ -58,7 +58,7 @@ const BAD: [(&str, LinkFault); 3] =
 /// Keys at and behind links that lead to a file below the root.
 const GOOD: [&str; 4] = ["link-in", "directory-in/file", "link-to-link", "here/inside/file"];
 
-/// Whatever is asked of the key, the answer is this fault, by its name, and never that there is no such key.
+/// Every verb fails with this fault for the key, and never reports it as absent.
 async fn refuses(store: &LocalStore, text: &str, expected: LinkFault) {
     let fault = |error: StoreError| match error {
         StoreError::Link { key, fault } => (key.to_string(), fault),
@@ -71,7 +71,7 @@ async fn refuses(store: &LocalStore, text: &str, expected: LinkFault) {
 }
 
 #[tokio::test]
-async fn where_links_are_not_followed_they_are_refused_and_not_absent() {
+async fn unfollowed_links_are_rejected_and_not_absent() {
     let (_directory, root) = tree();
     for (policy, by_kernel) in [(Symlinks::Deny, true), (Symlinks::Deny, false), (Symlinks::Within, false)] {
         let mut store = with_links(&root, policy);
@@ -97,7 +97,7 @@ async fn where_links_are_not_followed_they_are_refused_and_not_absent() {
 }
 
 #[tokio::test]
-async fn by_default_links_are_followed_within_the_root_and_no_other_is_absent() {
+async fn by_default_follows_links_within_the_root_and_rejects_others() {
     let (_directory, root) = tree();
     assert_eq!(LocalOptions::default().symlinks, Symlinks::Within);
     let store = with_links(&root, Symlinks::Within);
@@ -140,7 +140,7 @@ async fn by_default_links_are_followed_within_the_root_and_no_other_is_absent() 
 }
 
 #[tokio::test]
-async fn no_link_leads_to_what_the_store_keeps_for_itself() {
+async fn no_link_leads_to_the_stores_own_files() {
     let (_directory, root) = tree();
     let store = writable(&root);
     symlink(".zarr-server", root.join("own")).unwrap();
@@ -154,14 +154,14 @@ async fn no_link_leads_to_what_the_store_keeps_for_itself() {
 }
 
 #[tokio::test]
-async fn links_that_lead_in_circles_make_no_endless_ways_through_directories_without_keys() {
+async fn circular_links_do_not_make_a_walk_endless() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    // From each of these there are three ways on, 64 levels deep: whoever tries all of them never ends.
-    for (made, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
-        std::fs::create_dir(root.join(made)).unwrap();
+    // From each of these there are three paths on, 64 levels deep: a walk of all of them never ends.
+    for (created, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        std::fs::create_dir(root.join(created)).unwrap();
         for (link, to) in [("x", "."), ("y", &*format!("../{next}")), ("z", "..")] {
-            symlink(to, root.join(made).join(link)).unwrap();
+            symlink(to, root.join(created).join(link)).unwrap();
         }
     }
     for policy in [Symlinks::Within, Symlinks::Follow] {
@@ -176,7 +176,7 @@ async fn links_that_lead_in_circles_make_no_endless_ways_through_directories_wit
 }
 
 #[tokio::test]
-async fn all_links_are_followed_if_the_operator_says_so() {
+async fn follows_all_links_if_configured() {
     let (_directory, root) = tree();
     let store = with_links(&root, Symlinks::Follow);
     for text in ["link-out", "directory-out/file", "absolute-out"] {

@@ -2,7 +2,7 @@
 
 mod faults;
 mod links;
-mod now;
+mod nonblocking;
 mod races;
 mod tree;
 mod watch;

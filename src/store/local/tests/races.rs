@@ -27,7 +27,7 @@ async fn winners(store: &Arc<LocalStore>, text: &str, condition: &WriteCondition
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_create_a_key_one_does() {
+async fn one_of_many_concurrent_creations_succeeds() {
     let (_directory, store) = store();
     let store = Arc::new(store);
     for round in 0..50 {
@@ -36,7 +36,7 @@ async fn of_many_who_create_a_key_one_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_replace_a_version_one_does() {
+async fn one_of_many_concurrent_replacements_succeeds() {
     let (_directory, store) = store();
     let store = Arc::new(store);
     put(&*store, "a", "0").await;
@@ -73,7 +73,7 @@ async fn every_increment_under_a_version_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn directories_that_come_and_go_under_a_writer_are_no_error() {
+async fn directories_that_others_create_and_remove_are_no_error() {
     let (_directory, store) = store();
     let store = Arc::new(store);
     let pairs = (0..8).map(|n| {

@@ -1,4 +1,4 @@
-//! What else stands in directories: special files, odd names, and what is not a key.
+//! Directory entries that are not values: special files, odd names, and what is not a key.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,10 +9,10 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, put, read};
-use crate::store::{DirListing, Store, StoreError, WriteCondition};
+use crate::store::{DirListing, Shortcuts, Store, StoreError, WriteCondition};
 
 #[tokio::test]
-async fn a_pipe_or_a_socket_is_no_value_and_nobody_waits_for_it() {
+async fn a_pipe_or_a_socket_is_no_value_and_does_not_block() {
     let (directory, store) = store();
     let pipe = directory.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -59,7 +59,7 @@ async fn a_key_cannot_also_be_a_prefix() {
 }
 
 #[tokio::test]
-async fn directories_without_keys_are_not_there_and_in_nobodys_way() {
+async fn directories_without_keys_do_not_exist_and_block_no_key() {
     let (directory, store) = store();
     std::fs::create_dir_all(directory.path().join("a/b/c")).unwrap();
     std::fs::create_dir_all(directory.path().join("a/d")).unwrap();
@@ -99,7 +99,7 @@ async fn the_stores_own_directory_is_no_part_of_the_store() {
 }
 
 #[tokio::test]
-async fn names_that_can_be_no_key_are_left_out_of_listings() {
+async fn listings_leave_out_names_that_cannot_be_keys() {
     let (directory, store) = store();
     for name in [&b"not-utf8-\xff"[..], b"control-\x01", b"good"] {
         std::fs::write(directory.path().join(OsStr::from_bytes(name)), "x").unwrap();
@@ -109,7 +109,7 @@ async fn names_that_can_be_no_key_are_left_out_of_listings() {
 }
 
 #[tokio::test]
-async fn long_listings_are_complete_and_can_be_taken_up_anywhere() {
+async fn long_listings_are_complete_and_resume_anywhere() {
     use futures::stream::TryStreamExt;
     let (directory, store) = store();
     let mut all = Vec::new();
@@ -131,7 +131,7 @@ async fn long_listings_are_complete_and_can_be_taken_up_anywhere() {
 }
 
 #[tokio::test]
-async fn a_long_directory_costs_and_holds_a_page_where_a_page_is_wanted() {
+async fn a_page_of_a_long_directory_costs_and_holds_a_page() {
     use crate::store::local::list::{Below, NAMES_BYTES, Walk};
     const FILES: usize = 12_000;
     let (directory, store) = store();
@@ -142,15 +142,15 @@ async fn a_long_directory_costs_and_holds_a_page_where_a_page_is_wanted() {
     all.sort_unstable();
     for below in [Below::Directly, Below::All] {
         for at in [0, FILES / 2, FILES - 3] {
-            let mut walk = Walk::new(store.area.clone(), below, &prefix(""), &all[at]);
+            let mut walk = Walk::new(store.shared.clone(), below, &prefix(""), &all[at]);
             let first = walk.step().unwrap();
             let first: Vec<_> = first.iter().map(crate::store::DirEntry::text).collect();
-            // Each of them was looked at, and nothing else.
+            // Exactly these entries were examined.
             assert!(first.len() <= 64, "{}", first.len());
             assert_eq!(first, all[at + 1..][..first.len()]);
             assert!(walk.held_bytes() < 256 << 10, "{}", walk.held_bytes());
         }
-        let (mut walk, mut seen) = (Walk::new(store.area.clone(), below, &prefix(""), ""), Vec::new());
+        let (mut walk, mut seen) = (Walk::new(store.shared.clone(), below, &prefix(""), ""), Vec::new());
         while !walk.is_done() {
             seen.extend(walk.step().unwrap().iter().map(|entry| entry.text().to_owned()));
             assert!(walk.held_bytes() <= NAMES_BYTES, "{}", walk.held_bytes());
@@ -162,7 +162,7 @@ async fn a_long_directory_costs_and_holds_a_page_where_a_page_is_wanted() {
 }
 
 #[tokio::test]
-async fn no_read_and_no_glance_at_a_directory_waits_behind_walks_through_directories() {
+async fn no_read_waits_behind_walks_through_directories() {
     use futures::{FutureExt, StreamExt};
 
     let (directory, store) = store();
@@ -181,17 +181,17 @@ async fn no_read_and_no_glance_at_a_directory_waits_behind_walks_through_directo
     assert!(listing.next().now_or_never().is_none() && (&mut erasing).now_or_never().is_none());
     // By a link, so that it takes a thread.
     assert_eq!(read(&store, "folder/link/value").await.unwrap(), "x");
-    let mut seen = store.glance(&folder, 100).unwrap().await.unwrap();
+    let mut seen = store.sample_prefixes(&folder, 100).unwrap().await.unwrap();
     seen.sort_unstable();
     assert_eq!(seen, ["folder/a/", "folder/b/", "folder/link/"].map(prefix));
-    assert_eq!(store.glance(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
-    assert!(store.glance(&folder, 3).unwrap().await.unwrap().len() <= 3);
+    assert_eq!(store.sample_prefixes(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
+    assert!(store.sample_prefixes(&folder, 3).unwrap().await.unwrap().len() <= 3);
     drop(under_way);
     assert!(listing.next().await.is_some());
 }
 
 #[tokio::test]
-async fn when_the_root_is_gone_nothing_is_absent() {
+async fn no_key_is_absent_when_the_root_is_gone() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
     std::fs::create_dir(&root).unwrap();

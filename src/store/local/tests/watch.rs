@@ -1,4 +1,4 @@
-//! Whatever could give a watched key another value ends the quiet, before who did it can say so.
+//! Every change that could give a watched key another value is reported before the call that made it returns.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::store::tests::key;
-use crate::store::{Store, WatchToken};
+use crate::store::{Shortcuts, WatchToken};
 
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
@@ -22,7 +22,7 @@ fn served() -> Option<(TempDir, LocalStore)> {
     fs::create_dir_all(directory.path().join("b")).unwrap();
     fs::hard_link(directory.path().join("a/c/1/0"), directory.path().join("b/name")).unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    store.reads_now().then_some((directory, store))
+    store.reads_nonblocking().then_some((directory, store))
 }
 
 async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
@@ -32,13 +32,13 @@ async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
 const KEYS: [&str; 3] = ["a/c/0/0", "a/c/1/0", "a/zarr.json"];
 
 #[tokio::test]
-async fn every_change_of_a_watched_key_ends_the_quiet() {
+async fn every_change_of_a_watched_key_is_reported() {
     let open = |root: &Path| OpenOptions::new().write(true).open(root.join("a/c/1/0")).unwrap();
     let changes: [Change<'_>; 18] = [
         ("written in place", &|root| fs::write(root.join("a/c/1/0"), "new").unwrap()),
         ("written at a place", &|root| open(root).write_all_at(b"x", 1).unwrap()),
         ("written by another name", &|root| fs::write(root.join("b/name"), "new").unwrap()),
-        ("given a name elsewhere", &|root| {
+        ("given a name in another directory", &|root| {
             fs::hard_link(root.join("a/c/1/0"), root.join("b/later")).unwrap();
         }),
         ("given a name outside, and written by it", &|root| {
@@ -46,10 +46,10 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
             fs::hard_link(root.join("a/c/1/0"), outside.path().join("0")).unwrap();
             fs::write(outside.path().join("0"), "new").unwrap();
         }),
-        ("made longer", &|root| {
+        ("extended", &|root| {
             OpenOptions::new().append(true).open(root.join("a/c/1/0")).unwrap().write_all(b"x").unwrap();
         }),
-        ("made shorter", &|root| open(root).set_len(1).unwrap()),
+        ("truncated", &|root| open(root).set_len(1).unwrap()),
         ("dated otherwise", &|root| open(root).set_modified(SystemTime::UNIX_EPOCH).unwrap()),
         ("replaced", &|root| {
             fs::write(root.join("b/new"), "new").unwrap();
@@ -60,8 +60,8 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
         ("its directory renamed", &|root| fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap()),
         ("a directory further up renamed", &|root| fs::rename(root.join("a"), root.join("x")).unwrap()),
         ("a directory further up removed", &|root| fs::remove_dir_all(root.join("a")).unwrap()),
-        ("what was not there made", &|root| fs::write(root.join("a/zarr.json"), "{}").unwrap()),
-        ("a link made of it", &|root| {
+        ("a missing file created", &|root| fs::write(root.join("a/zarr.json"), "{}").unwrap()),
+        ("replaced by a link", &|root| {
             fs::remove_file(root.join("a/c/1/0")).unwrap();
             symlink("../0/0", root.join("a/c/1/0")).unwrap();
         }),
@@ -70,7 +70,7 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
             fs::remove_file(root.join("a/c/1/0")).unwrap();
             fs::rename(root.join("b/1"), root.join("a/c/1")).unwrap();
         }),
-        ("more than is kept track of", &|root| {
+        ("more events than are counted", &|root| {
             for name in 0..40_000 {
                 File::create(root.join(format!("a/c/1/{}", name % 97))).unwrap();
                 fs::remove_file(root.join(format!("a/c/1/{}", name % 97))).unwrap();
@@ -79,37 +79,37 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
     ];
     for (what, change) in changes {
         let Some((directory, store)) = served() else { return };
-        let quiet = watch(&store, &KEYS).await.unwrap();
-        assert!(store.unchanged_since(quiet), "{what}");
+        let token = watch(&store, &KEYS).await.unwrap();
+        assert!(store.unchanged_since(token), "{what}");
         change(directory.path());
-        assert!(!store.unchanged_since(quiet), "{what}");
-        assert!(!store.unchanged_since(quiet), "{what}, asked again");
+        assert!(!store.unchanged_since(token), "{what}");
+        assert!(!store.unchanged_since(token), "{what}, checked again");
     }
 }
 
 #[tokio::test]
-async fn a_writer_that_began_before_is_told_of_too() {
+async fn a_write_that_began_before_the_watch_is_reported() {
     let Some((directory, store)) = served() else { return };
     let path = directory.path().join("b/late");
     let file = File::create(&path).unwrap();
     fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
-    let quiet = watch(&store, &KEYS).await.unwrap();
+    let token = watch(&store, &KEYS).await.unwrap();
     file.write_all_at(b"late", 0).unwrap();
-    assert!(!store.unchanged_since(quiet));
+    assert!(!store.unchanged_since(token));
 }
 
 #[tokio::test]
-async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own() {
+async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
-    let quiet = watch(&store, &KEYS).await.unwrap();
+    let token = watch(&store, &KEYS).await.unwrap();
     fs::read(root.join("a/c/1/0")).unwrap();
     fs::read_dir(root.join("a/c")).unwrap().count();
     fs::write(root.join("b/other"), "other").unwrap();
-    assert!(store.unchanged_since(quiet));
+    assert!(store.unchanged_since(token));
     fs::write(root.join("a/c/0/0"), "new").unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(!store.unchanged_since(quiet));
+    assert!(!store.unchanged_since(token));
     assert!(store.unchanged_since(again));
     fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap();
     fs::create_dir(root.join("a/c/1")).unwrap();
@@ -120,7 +120,7 @@ async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own(
 }
 
 #[tokio::test]
-async fn what_would_not_be_told_is_not_watched() {
+async fn files_without_notifications_are_not_watched() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
     symlink("a", root.join("link")).unwrap();
@@ -135,7 +135,7 @@ async fn what_would_not_be_told_is_not_watched() {
 }
 
 #[tokio::test]
-async fn files_that_come_and_go_leave_room_to_watch_others() {
+async fn removed_files_free_their_watches() {
     let Some((directory, store)) = served() else { return };
     for round in 0..40 {
         let names: Vec<String> = (0..500).map(|name| format!("a/c/1/{name}")).collect();

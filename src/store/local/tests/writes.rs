@@ -1,4 +1,4 @@
-//! Whole or not at all, and what remains of writes that did not end.
+//! Atomic writes, and what remains of those that did not finish.
 
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use futures::stream::{StreamExt, TryStreamExt};
 
 use super::*;
 use crate::store::tests::{body, broken_body, key, put, read};
-use crate::store::{ByteRange, Store, StoreError, ValueBody, WriteCondition};
+use crate::store::{ByteRange, Shortcuts, Store, StoreError, ValueBody, WriteCondition};
 
 #[tokio::test]
 async fn a_body_that_breaks_off_leaves_the_old_value_and_nothing_else() {
@@ -24,7 +24,7 @@ async fn a_body_that_breaks_off_leaves_the_old_value_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_given_up_in_the_middle_leaves_nothing() {
+async fn a_cancelled_write_leaves_nothing() {
     let (directory, store) = store();
     let pieces = futures::stream::iter((0..4).map(|_| Ok(Bytes::from(vec![1; 1 << 20]))));
     let endless = pieces.chain(futures::stream::pending()).boxed();
@@ -36,7 +36,7 @@ async fn a_write_that_is_given_up_in_the_middle_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_write_whose_last_byte_has_come_is_finished_even_if_nobody_waits() {
+async fn a_write_is_finished_after_its_last_byte_even_if_the_caller_is_dropped() {
     let (directory, store) = store();
     let (ended, end) = tokio::sync::oneshot::channel();
     let mut ended = Some(ended);
@@ -72,7 +72,7 @@ pub(super) async fn nothing_is_staged(root: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
+async fn removes_the_staging_files_of_a_dead_writer_at_the_next_start() {
     let (directory, first) = store();
     drop(first);
     let staging = directory.path().join(RESERVED).join("staging");
@@ -90,7 +90,7 @@ async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_root_that_was_closed_is_told_from_one_that_may_hold_what_is_not_on_the_disk() {
+async fn a_clean_shutdown_is_distinguished_from_unsynced_writes() {
     let directory = tempfile::tempdir().unwrap();
     let open = |durability| {
         let options = LocalOptions { writable: true, durability, ..LocalOptions::default() };
@@ -108,7 +108,7 @@ async fn a_root_that_was_closed_is_told_from_one_that_may_hold_what_is_not_on_th
         assert_eq!(is_marked(), marked, "closed");
     }
     let store = open(Durability::Fsync);
-    store.area.give_up();
+    store.shared.refuse_writes();
     drop(store);
     assert!(!is_marked(), "closed after a disk that failed");
 }
@@ -139,7 +139,7 @@ async fn a_value_keeps_its_bytes_while_it_is_read_and_replaced() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_shorten_or_change_while_it_is_read_is_an_error() {
+async fn rejects_a_file_that_changes_during_a_read() {
     let (directory, store) = store();
     let path = directory.path().join("a");
     for change in [
@@ -157,10 +157,10 @@ async fn a_file_that_others_shorten_or_change_while_it_is_read_is_an_error() {
 }
 
 #[tokio::test]
-async fn after_a_write_did_not_reach_the_disk_no_other_is_acknowledged() {
+async fn acknowledges_no_write_after_one_that_did_not_reach_the_disk() {
     let (_directory, store) = store();
     put(&store, "a", "x").await;
-    store.area.give_up();
+    store.shared.refuse_writes();
     let always = WriteCondition::Always;
     assert!(matches!(store.set(&key("a"), body("y"), always.clone()).await, Err(StoreError::Backend(_))));
     assert!(matches!(store.erase(&key("a"), always).await, Err(StoreError::Backend(_))));
@@ -169,7 +169,7 @@ async fn after_a_write_did_not_reach_the_disk_no_other_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn values_are_as_readable_for_others_as_files_usually_are() {
+async fn values_have_the_usual_file_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let (directory, store) = store();
     put(&store, "a", "x").await;
@@ -177,18 +177,22 @@ async fn values_are_as_readable_for_others_as_files_usually_are() {
     std::fs::write(&usual, "x").unwrap();
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(directory.path().join("a")), mode(usual));
-    assert_eq!(mode(directory.path().join(RESERVED)) & 0o077, 0, "but nobody looks into the staging area");
+    assert_eq!(
+        mode(directory.path().join(RESERVED)) & 0o077,
+        0,
+        "but others have no access to the staging area"
+    );
 }
 
 #[tokio::test]
-async fn what_this_store_wrote_has_a_version_to_believe_in_at_once() {
+async fn own_writes_have_a_settled_version_at_once() {
     let (_directory, store) = store();
     for round in 0..20 {
         let outcome = put(&store, "a", round.to_string()).await;
         let version = outcome.version.unwrap();
-        assert!(version.is_settled() || !store.reads_now());
-        assert_eq!(store.validate_cached(&key("a"), Some(&version)), store.reads_now());
+        assert!(version.is_settled() || !store.reads_nonblocking());
+        assert_eq!(store.validate_cached(&key("a"), Some(&version)), store.reads_nonblocking());
         let found = store.head(&key("a")).await.unwrap().unwrap().version;
-        assert!(found == version || !store.reads_now(), "{found:?} {version:?}");
+        assert!(found == version || !store.reads_nonblocking(), "{found:?} {version:?}");
     }
 }

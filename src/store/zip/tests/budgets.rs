@@ -1,4 +1,4 @@
-//! What is held for a zip file and its entries, and for how long.
+//! The memory that a zip file and its entries take, and for how long.
 
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ async fn pieces(store: &impl Store, name: &str, range: ByteRange) -> (Vec<Bytes>
 }
 
 #[tokio::test]
-async fn a_deflated_entry_comes_in_pieces_however_long_it_is() {
+async fn a_deflated_entry_of_any_length_streams_in_pieces() {
     let all = numbers(3 * MIB + 17);
     let store = over(Zip::of([compressed("long", &all), stored("after", "x")]).bytes()).await;
     for (range, expected) in [
@@ -56,37 +56,37 @@ async fn a_deflated_entry_comes_in_pieces_however_long_it_is() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_not_what_its_entry_says_never_looks_whole() {
+async fn a_value_that_contradicts_its_entry_never_looks_complete() {
     let all = numbers(MIB);
-    let whole = compressed("a", &all);
-    let (size, crc) = (whole.size, whole.crc ^ 1);
-    let mut cut = whole.data.clone();
+    let complete = compressed("a", &all);
+    let (size, crc) = (complete.size, complete.crc ^ 1);
+    let mut cut = complete.data.clone();
     cut.truncate(cut.len() - 100);
     let compressed = cut.len() as u64;
-    let behind = [whole.data.as_slice(), &[0]].concat();
+    let behind = [complete.data.as_slice(), &[0]].concat();
     for (what, entry) in [
-        ("shorter", Entry { size: size + 1, ..whole.clone() }),
-        ("longer", Entry { size: size - 1, ..whole.clone() }),
-        ("another checksum", Entry { crc, ..whole.clone() }),
-        ("cut", Entry { data: cut, compressed, ..whole.clone() }),
-        ("something behind", Entry { compressed: behind.len() as u64, data: behind, ..whole.clone() }),
+        ("shorter", Entry { size: size + 1, ..complete.clone() }),
+        ("longer", Entry { size: size - 1, ..complete.clone() }),
+        ("another checksum", Entry { crc, ..complete.clone() }),
+        ("cut", Entry { data: cut, compressed, ..complete.clone() }),
+        ("something behind", Entry { compressed: behind.len() as u64, data: behind, ..complete.clone() }),
     ] {
         let store = over(Zip::of([entry.clone()]).bytes()).await;
         for range in [ByteRange::Whole, ByteRange::Bounded(0, size - 1), ByteRange::Bounded(100, 1 << 19)] {
             let (pieces, end) = pieces(&store, "a", range).await;
             assert_eq!(end.unwrap_err().class(), ErrorClass::CorruptData, "{what} {range:?}");
             let sent: usize = pieces.iter().map(Bytes::len).sum();
-            let asked = range.resolve(entry.size).unwrap();
-            assert!((sent as u64) < asked.end - asked.start, "{what} {range:?}: {sent}");
+            let requested = range.resolve(entry.size).unwrap();
+            assert!((sent as u64) < requested.end - requested.start, "{what} {range:?}: {sent}");
         }
-        // What is short is found wrong before there is a body.
+        // A short entry is rejected before there is a body.
         let short = store.get(&key("a"), ByteRange::Bounded(5, 10), None).await;
         assert!(matches!(short, Err(StoreError::Zip(ZipError::Inflate(_)))), "{what}: {short:?}");
     }
 }
 
 #[tokio::test]
-async fn an_entry_too_short_for_what_it_says_is_refused_before_it_is_decoded() {
+async fn rejects_an_entry_shorter_than_its_size_before_decoding_it() {
     let entry = Entry { size: 64 << 20, ..compressed("a", &[0; 1000]) };
     let store = over(Zip::of([entry]).bytes()).await;
     let outcome = store.get(&key("a"), ByteRange::Whole, None).await;
@@ -94,15 +94,15 @@ async fn an_entry_too_short_for_what_it_says_is_refused_before_it_is_decoded() {
 }
 
 #[tokio::test]
-async fn what_is_decoded_of_an_entry_that_nobody_takes_is_a_piece() {
+async fn an_unread_entry_decodes_one_piece() {
     let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-    assert!(matches!(value.body, ValueBody::Stream(_)), "not held whole");
+    assert!(matches!(value.body, ValueBody::Stream(_)), "not held completely");
     assert_eq!(value.len(), 32 << 20);
 }
 
 #[tokio::test]
-async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
+async fn rejects_a_directory_over_budget_and_keeps_the_others() {
     // Records of 46 bytes and a name of one, and twelve bytes for each.
     let budget = ZipBudget::new(3 * 59);
     let file = |names: &[&str]| Zip::of(names.iter().map(|name| stored(name, name))).bytes();
@@ -117,7 +117,7 @@ async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
         assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
         assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
     }
-    // Another version of the first takes the place of the one before, and leaves room for the second.
+    // Another version of the first replaces the previous one, and leaves enough for the second.
     one.holds(file(&["a"])).await;
     assert_eq!(keys(&first, "").await, ["a"]);
     assert_eq!(keys(&second, "").await, ["c", "d"]);
@@ -128,7 +128,7 @@ async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
 }
 
 #[tokio::test]
-async fn a_directory_larger_than_all_there_is_is_looked_at_once() {
+async fn a_directory_larger_than_the_budget_is_requested_once() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("a", "one")]).bytes()).await;
     let store = below.zip_within(&ZipBudget::new(58));
@@ -143,7 +143,7 @@ async fn a_directory_larger_than_all_there_is_is_looked_at_once() {
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_read_fails_once_for_all_who_wait_for_it() {
+async fn a_failed_directory_read_fails_for_all_its_waiters() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("a", "one")]).bytes()).await;
     let store = below.zip();
@@ -152,5 +152,5 @@ async fn a_directory_that_cannot_be_read_fails_once_for_all_who_wait_for_it() {
     assert!(checks.iter().all(Result::is_err));
     assert_eq!(below.gets().len(), 1);
     below.fails.store(false, Ordering::Relaxed);
-    store.check().await.expect("whoever comes later tries again");
+    store.check().await.expect("a later request retries");
 }

@@ -8,7 +8,7 @@ use super::super::{ZipBudget, ZipError, ZipStore};
 use super::{Below, FILE, Zip, deflated, stored};
 use crate::error::{Classify, ErrorClass};
 use crate::store::tests::{cpu, key, keys, put, read};
-use crate::store::{ByteRange, ObjectBackend, SharedStore, Store, StoreError, WriteCondition};
+use crate::store::{ByteRange, ObjectBackend, SharedStore, Shortcuts, Store, StoreError, WriteCondition};
 
 /// A file with one large entry, which takes two reads, and one small.
 fn file(byte: u8) -> Vec<u8> {
@@ -17,7 +17,7 @@ fn file(byte: u8) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_directory_is_read_once_for_all_who_want_it() {
+async fn concurrent_requests_read_the_directory_once() {
     let below = Below::new(false);
     below.holds(file(1)).await;
     let store = below.zip();
@@ -28,11 +28,11 @@ async fn a_directory_is_read_once_for_all_who_want_it() {
     }
     assert_eq!(below.gets().len(), 1);
     assert_eq!(keys(&store, "").await.len(), 3);
-    assert!(below.gets().is_empty(), "it is remembered");
+    assert!(below.gets().is_empty(), "it is cached");
 }
 
 #[tokio::test]
-async fn a_glance_at_an_entry_is_a_glance_at_the_file() {
+async fn validating_an_entry_validates_the_file() {
     let inner: SharedStore = Arc::new(ObjectBackend::memory(true));
     let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu(), ZipBudget::default());
     assert!(!store.validate_cached(&key("none"), None), "nothing is known of the file");
@@ -51,7 +51,7 @@ async fn a_glance_at_an_entry_is_a_glance_at_the_file() {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_a_failure_until_it_comes() {
+async fn a_missing_file_is_a_failure_until_it_appears() {
     let below = Below::new(false);
     let store = below.zip();
     for outcome in [
@@ -117,7 +117,7 @@ async fn a_file_that_changes_between_two_reads_of_a_value_is_never_mixed() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_mended_by_a_new_one() {
+async fn a_new_file_replaces_a_broken_one() {
     let below = Below::new(false);
     below.holds("not yet written").await;
     let store = below.zip();

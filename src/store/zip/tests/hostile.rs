@@ -25,7 +25,7 @@ async fn broken(bytes: Vec<u8>) -> ZipError {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_zip_file_is_broken_and_not_empty() {
+async fn a_file_that_is_not_a_zip_file_is_broken_and_not_empty() {
     let zeros = vec![0; 100_000];
     for bytes in [&b""[..], b"PK", b"no zip file at all", b"PK\x05\x06", &zeros] {
         let error = broken(bytes.to_vec()).await;
@@ -38,23 +38,23 @@ async fn a_file_that_is_no_zip_file_is_broken_and_not_empty() {
 async fn a_file_cut_short_anywhere_is_broken() {
     for zip64 in [false, true] {
         let entries = [stored("a", "one"), deflated("b", b"two")];
-        let whole = Zip { zip64, comment: b"a comment".to_vec(), ..Zip::of(entries) }.bytes();
-        for length in 0..whole.len() {
-            assert!(matches!(broken(whole[..length].to_vec()).await, ZipError::Broken(_)), "{length}");
+        let complete = Zip { zip64, comment: b"a comment".to_vec(), ..Zip::of(entries) }.bytes();
+        for length in 0..complete.len() {
+            assert!(matches!(broken(complete[..length].to_vec()).await, ZipError::Broken(_)), "{length}");
         }
     }
 }
 
 #[tokio::test]
-async fn no_change_of_a_byte_makes_more_of_it_than_an_error_or_a_value() {
+async fn any_changed_byte_gives_an_error_or_a_value() {
     let mut wide = stored("wide", "three");
     wide.zip64 = true;
     let zip = Zip { zip64: true, ..Zip::of([stored("a", "one"), deflated("b/c", b"two"), wide]) };
-    let whole = zip.bytes();
+    let complete = zip.bytes();
     let mut values = 0;
-    for at in 0..whole.len() {
+    for at in 0..complete.len() {
         for mask in [0x01, 0x80, 0xff] {
-            let mut changed = whole.clone();
+            let mut changed = complete.clone();
             changed[at] ^= mask;
             let store = over(changed).await;
             let Ok(listing) = store.list_prefix(&prefix(""), None).try_collect::<Vec<_>>().await else {
@@ -64,17 +64,17 @@ async fn no_change_of_a_byte_makes_more_of_it_than_an_error_or_a_value() {
                 let Ok(value) = store.get(&entry.key, ByteRange::Whole, None).await else { continue };
                 let value = value.expect("what is listed is there");
                 let size = value.info.size;
-                assert!(size <= whole.len() as u64, "a value cannot be larger than its file here");
+                assert!(size <= complete.len() as u64, "a value cannot be larger than its file here");
                 assert_eq!(value.bytes(size).await.unwrap().len() as u64, size);
                 values += 1;
             }
         }
     }
-    assert!(values > whole.len(), "most changes leave most values as they are");
+    assert!(values > complete.len(), "most changes leave most values as they are");
 }
 
 #[tokio::test]
-async fn entries_that_overlap_are_refused_and_the_others_are_read() {
+async fn rejects_overlapping_entries_and_reads_the_others() {
     // The first spans the second, whose header and bytes are its own bytes, too.
     let mut first = stored("first", "");
     (first.compressed, first.size) = (40, 40);
@@ -91,7 +91,7 @@ async fn entries_that_overlap_are_refused_and_the_others_are_read() {
 }
 
 #[tokio::test]
-async fn an_entry_that_lies_about_itself_is_refused() {
+async fn rejects_an_entry_that_contradicts_itself() {
     let good = || stored("a", "0123456789");
     let cases: Vec<(&str, Entry)> = vec![
         ("another name", Entry { local_name: b"b".to_vec(), ..good() }),
@@ -121,7 +121,7 @@ async fn an_entry_that_lies_about_itself_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_supported_is_named() {
+async fn names_the_unsupported_feature() {
     let bomb = Entry { size: (64 << 20) + 1, ..deflated("a", b"x") };
     let encrypted = Entry { flags: ENCRYPTED, ..stored("a", "x") };
     let newest = Entry { method: 93, local_method: 93, ..stored("a", "x") };
@@ -138,7 +138,7 @@ async fn what_is_not_supported_is_named() {
 }
 
 #[tokio::test]
-async fn a_directory_that_lies_about_itself_is_refused() {
+async fn rejects_a_directory_that_contradicts_itself() {
     let entries = || [stored("a", "one"), stored("b", "two")];
     let length = 2 * 47;
     for (what, zip) in [
@@ -157,7 +157,7 @@ async fn a_directory_that_lies_about_itself_is_refused() {
 }
 
 #[tokio::test]
-async fn a_directory_that_claims_too_much_is_refused_before_it_is_read() {
+async fn rejects_a_directory_that_claims_too_much_before_reading_it() {
     let below = Below::new(false);
     // Its directory begins at the beginning of the file, and is said to be as long as all of it.
     let claimed = (1 << 27) + 1;
@@ -176,13 +176,13 @@ async fn a_directory_that_claims_too_much_is_refused_before_it_is_read() {
             "{error:?}"
         );
     }
-    assert_eq!(below.gets().len(), 1, "and that is remembered of this version of the file");
+    assert_eq!(below.gets().len(), 1, "and that is cached for this version of the file");
 }
 
 #[tokio::test]
-async fn extra_fields_of_others_cost_little_however_many_an_entry_has() {
+async fn many_foreign_extra_fields_cost_little() {
     let with = |extra_fields: usize, zip64: bool| Entry { zip64, extra_fields, ..stored("a", "0123456789") };
-    // Where nothing is looked for among them, and where real programs write it.
+    // Beyond the fields that are searched, and where real programs write it.
     for entry in [with(16_383, false), with(0, true), with(60, true)] {
         let store = over(Zip::of([entry]).bytes()).await;
         assert_eq!(keys(&store, "").await, ["a"]);
@@ -196,7 +196,7 @@ async fn extra_fields_of_others_cost_little_however_many_an_entry_has() {
 }
 
 #[tokio::test]
-async fn a_listing_lets_others_have_their_turn() {
+async fn a_listing_yields_to_other_tasks() {
     let zip = Zip::of((0..2000).map(|number| stored(format!("a/{number}"), "")));
     let store = over(zip.bytes()).await;
     store.check().await.unwrap();

@@ -1,4 +1,4 @@
-//! Zip files that others wrote, and zip files made by hand to be right, broken or hostile.
+//! Zip files of other programs, and generated ones that are valid, broken or hostile.
 
 mod budgets;
 mod changes;
@@ -18,8 +18,8 @@ use crate::codec::ContentCoding;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Where the zip file lies in the store below.
@@ -43,7 +43,7 @@ struct Entry {
     local_extra: u16,
     /// Where the directory says the entry is, if not where it is.
     offset: Option<u64>,
-    /// Whether sizes and offset stand in a zip64 field.
+    /// Whether sizes and offset are in a zip64 field.
     zip64: bool,
     /// Empty extra fields of others that the directory has before that one.
     extra_fields: usize,
@@ -173,7 +173,7 @@ impl Entry {
         let numbers = [self.size, self.compressed, offset];
         let mut extra = [0x99, 0x99, 0, 0].repeat(self.extra_fields);
         let [size, compressed, offset] = if self.zip64 {
-            // A field of somebody else's stands before it.
+            // A field of another program precedes it.
             extra.extend([0x55, 0x54, 1, 0, 9, 1, 0, 24, 0]);
             extra.extend(numbers.map(u64::to_le_bytes).concat());
             [u32::MAX; 3]
@@ -205,9 +205,9 @@ struct Below {
     gets: Mutex<Vec<ByteRange>>,
     /// Whether reads fail.
     fails: AtomicBool,
-    /// What the file becomes before so many more reads.
+    /// The next content of the file, and the number of reads before it.
     next: Mutex<Option<(usize, Bytes)>>,
-    /// Whether its versions are said to be weak.
+    /// Whether its versions are weak.
     weak: bool,
 }
 
@@ -260,10 +260,12 @@ impl Store for Below {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
     }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         *self.heads.lock().unwrap() += 1;
         Ok(self.inner.head(key).await?.map(|info| self.said(info)))
     }
+
     async fn get(
         &self,
         key: &StoreKey,
@@ -293,6 +295,7 @@ impl Store for Below {
         let value = self.inner.get(key, range, if_match.as_ref()).await?;
         Ok(value.map(|value| Value { info: self.said(value.info.clone()), ..value }))
     }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -301,15 +304,19 @@ impl Store for Below {
     ) -> Result<SetResult, StoreError> {
         self.inner.set(key, body, condition).await
     }
+
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.inner.erase(key, condition).await
     }
+
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.inner.erase_prefix(prefix).await
     }
+
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.inner.list_dir_after(prefix, after)
     }
+
     fn list_prefix(
         &self,
         prefix: &StorePrefix,
@@ -317,8 +324,15 @@ impl Store for Below {
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.inner.list_prefix(prefix, after)
     }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
+    }
+}
+
+impl Shortcuts for Below {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }
 

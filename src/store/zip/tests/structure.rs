@@ -1,4 +1,4 @@
-//! Right zip files of every shape: ranges, listings, zip64, comments, what stands before the file.
+//! Valid zip files of every shape: ranges, listings, zip64, comments, bytes before the file.
 
 use futures::stream::TryStreamExt;
 
@@ -7,7 +7,7 @@ use crate::store::tests::{body, directories_go_on_after_any_text, key, keys, pre
 use crate::store::{ByteRange, DirListing, Store, StoreError, StoreKind, WriteCondition};
 
 #[tokio::test]
-async fn ranges_of_an_entry_are_exact_however_it_is_kept() {
+async fn ranges_of_stored_and_deflated_entries_are_exact() {
     let numbers = |count: u32| (0..count).map(|at| u8::try_from(at % 251).unwrap()).collect::<Vec<_>>();
     let (small, large) = (numbers(1000), numbers(200_000));
     let entries = [
@@ -54,7 +54,7 @@ async fn ranges_of_an_entry_are_exact_however_it_is_kept() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_large_stored_entry_is_all_that_is_read_of_it() {
+async fn a_range_of_a_large_stored_entry_reads_only_that_range() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("large", vec![7; 1 << 20])]).bytes()).await;
     let store = below.zip();
@@ -103,7 +103,7 @@ async fn listings_are_complete_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_stands_before_behind_and_between_does_no_harm() {
+async fn bytes_before_after_and_between_entries_do_no_harm() {
     let entries = || {
         let padded =
             crate::store::zip::tests::Entry { local_extra: 300, ..stored("padded", "after an extra field") };
@@ -116,16 +116,16 @@ async fn what_stands_before_behind_and_between_does_no_harm() {
     // An end record that fits, but for its directory; one whose comment does not end with the file.
     let lying = [b"PK\x05\x06\0\0\0\0\x01\0\x01\0".as_slice(), &[0xf0; 8], &[0, 0]].concat();
     let short = [b"PK\x05\x06".as_slice(), &[0; 18], b" and more"].concat();
-    let plain = Zip::of(entries());
+    let simple = Zip::of(entries());
     for zip in [
-        plain.clone(),
-        Zip { before: vec![b'P'; 1000], ..plain.clone() },
-        Zip { comment: vec![b'P'; 0xffff], ..plain.clone() },
-        Zip { comment: lying, ..plain.clone() },
-        Zip { comment: short, ..plain.clone() },
+        simple.clone(),
+        Zip { before: vec![b'P'; 1000], ..simple.clone() },
+        Zip { comment: vec![b'P'; 0xffff], ..simple.clone() },
+        Zip { comment: lying, ..simple.clone() },
+        Zip { comment: short, ..simple.clone() },
         Zip { zip64: true, ..Zip::of(wide.clone()) },
         Zip { zip64: true, before: vec![0; 300_000], ..Zip::of(wide.clone()) },
-        Zip { zip64: true, comment: b"PK\x06\x06".to_vec(), ..plain.clone() },
+        Zip { zip64: true, comment: b"PK\x06\x06".to_vec(), ..simple.clone() },
         Zip::of(wide),
     ] {
         let store = over(zip.bytes()).await;

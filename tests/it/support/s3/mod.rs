@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use zarrd::store::{SharedStore, StoreOptions};
+use zarrd::store::{BucketOptions, SharedStore, StoreOptions};
 
 use self::bucket::Bucket;
 use self::fault::Script;
@@ -62,8 +62,11 @@ impl TestS3 {
     pub fn options(&self) -> StoreOptions {
         StoreOptions {
             writable: true,
-            endpoint: Some(format!("http://{}", self.address)),
-            allow_http: true,
+            bucket: BucketOptions {
+                endpoint: Some(format!("http://{}", self.address)),
+                allow_http: true,
+                ..BucketOptions::default()
+            },
             ..StoreOptions::default()
         }
     }

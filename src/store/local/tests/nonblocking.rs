@@ -1,4 +1,4 @@
-//! Reads without a thread give what reads on a thread give.
+//! Non-blocking reads return what blocking reads return.
 
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::symlink;
@@ -9,9 +9,9 @@ use futures::TryStreamExt;
 use rustix::fs::{Advice, fadvise};
 
 use super::*;
-use crate::store::local::root::OpenNow;
+use crate::store::local::root::TryOpen;
 use crate::store::tests::{key, read};
-use crate::store::{ByteRange, Store, StoreError, Version};
+use crate::store::{ByteRange, Shortcuts, Store, StoreError, Version};
 
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
@@ -23,20 +23,20 @@ fn served() -> (TempDir, LocalStore) {
     (directory, store)
 }
 
-/// The same store, where no read is tried without a thread.
+/// The same store, where every read takes a thread.
 fn by_threads(directory: &TempDir) -> LocalStore {
     let mut store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    Arc::get_mut(&mut store.area).unwrap().root.now = false;
+    Arc::get_mut(&mut store.shared).unwrap().root.nonblocking = false;
     store
 }
 
-/// Bytes of which no two stretches are alike.
+/// Bytes without a repeated sequence.
 fn bytes(length: u32) -> Vec<u8> {
     (0..length / 4).flat_map(u32::to_le_bytes).collect()
 }
 
 #[tokio::test]
-async fn both_ways_of_reading_say_the_same() {
+async fn blocking_and_nonblocking_reads_agree() {
     let (directory, store) = served();
     let other = by_threads(&directory);
     let sizes = [0, 4, 16 << 10, 256 << 10, (256 << 10) + 4, 1 << 20, (1 << 20) + 4, 5 << 20];
@@ -76,12 +76,13 @@ async fn both_ways_of_reading_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_takes_no_thread() {
+async fn reads_from_memory_use_no_thread() {
     let (directory, store) = served();
     std::fs::write(directory.path().join("small"), bytes(16 << 10)).unwrap();
     std::fs::write(directory.path().join("large"), bytes(8 << 20)).unwrap();
-    // Where the file system is not one that may be asked, each look and read takes one, and each piece of the large one.
-    let (fewest, most) = if store.area.root.now { (0, 40) } else { (400, u64::MAX) };
+    // On a file system without non-blocking reads, each head and read takes a thread, and each piece of the large
+    // value.
+    let (fewest, most) = if store.shared.root.nonblocking { (0, 40) } else { (400, u64::MAX) };
     for _ in 0..100 {
         assert!(store.head(&key("small")).await.unwrap().is_some());
         assert_eq!(read(&store, "small").await.unwrap().len(), 16 << 10);
@@ -93,7 +94,7 @@ async fn what_is_in_memory_takes_no_thread() {
 }
 
 #[tokio::test]
-async fn what_is_not_in_memory_is_read_all_the_same() {
+async fn files_that_are_not_in_memory_are_read() {
     let (directory, store) = served();
     for (name, length) in [("small", 64 << 10), ("large", 3 << 20)] {
         let path = directory.path().join(name);
@@ -108,7 +109,7 @@ async fn what_is_not_in_memory_is_read_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_other_programs_do_is_seen_at_once() {
+async fn changes_of_other_programs_are_visible_at_once() {
     let (directory, store) = served();
     let path = directory.path().join("a");
     for _ in 0..5 {
@@ -160,20 +161,20 @@ async fn a_root_that_was_removed_is_not_a_store_without_values() {
 }
 
 #[test]
-fn files_of_other_machines_and_programs_are_left_to_threads() {
+fn files_of_other_machines_and_programs_are_read_on_threads() {
     let open = |path: &str| LocalStore::open(Path::new(path), &LocalOptions::default()).unwrap();
-    assert!(!open("/proc").area.root.now);
-    // Nor does the way there lead over a mount point, whatever the root is.
+    assert!(!open("/proc").shared.root.nonblocking);
+    // Nor across a mount point, for any root.
     let mut store = open("/");
-    Arc::get_mut(&mut store.area).unwrap().root.now = true;
-    assert!(matches!(store.area.root.open_file_now("proc/version"), OpenNow::Unknown));
+    Arc::get_mut(&mut store.shared).unwrap().root.nonblocking = true;
+    assert!(matches!(store.shared.root.try_open_file("proc/version"), TryOpen::WouldBlock));
 }
 
 #[tokio::test]
-async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
+async fn a_validation_never_reports_an_unchanged_version_for_a_changed_file() {
     let replace = |root: &Path| std::fs::rename(root.join("new"), root.join("c/0/0")).unwrap();
     let changes: [Change; 11] = [
-        ("made", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
+        ("created", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
         ("with a file", &|root| std::fs::write(root.join("c/0/0"), "1").unwrap()),
         ("written in place", &|root| std::fs::write(root.join("c/0/0"), "12").unwrap()),
         ("replaced", &|root| {
@@ -181,15 +182,15 @@ async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
             replace(root);
         }),
         ("renamed away", &|root| std::fs::rename(root.join("c/0"), root.join("c/1")).unwrap()),
-        ("a link to elsewhere", &|root| {
-            std::fs::create_dir(root.join("elsewhere")).unwrap();
-            std::fs::write(root.join("elsewhere/0"), "1234").unwrap();
-            symlink("../elsewhere", root.join("c/0")).unwrap();
+        ("a link to another directory", &|root| {
+            std::fs::create_dir(root.join("other")).unwrap();
+            std::fs::write(root.join("other/0"), "1234").unwrap();
+            symlink("../other", root.join("c/0")).unwrap();
         }),
         ("no link", &|root| std::fs::remove_file(root.join("c/0")).unwrap()),
         ("renamed back", &|root| std::fs::rename(root.join("c/1"), root.join("c/0")).unwrap()),
         ("replaced by a link", &|root| {
-            symlink("../../elsewhere/0", root.join("new")).unwrap();
+            symlink("../../other/0", root.join("new")).unwrap();
             replace(root);
         }),
         ("no file", &|root| std::fs::remove_file(root.join("c/0/0")).unwrap()),
@@ -208,7 +209,7 @@ async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
             assert!(!still || before == now, "{symlinks:?} {what}: {before:?} {now:?}");
             if now.is_some() {
                 assert_ne!(before, now, "{symlinks:?} {what}");
-                let is_plain = store.reads_now() && *what != "replaced by a link";
+                let is_plain = store.reads_nonblocking() && *what != "replaced by a link";
                 assert_eq!(store.validate_cached(&key, now.as_ref()), is_plain, "{symlinks:?} {what}");
                 assert!(!store.validate_cached(&key, Some(&Version::strong("strange"))));
             }
@@ -220,18 +221,18 @@ async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
 }
 
 #[tokio::test]
-async fn what_was_just_written_by_others_has_a_version_to_believe_in_when_it_is_read() {
+async fn fresh_writes_of_others_have_a_settled_version_when_read() {
     let (directory, store) = served();
     let path = directory.path().join("a");
     std::fs::write(&path, "one").unwrap();
     let version = store.head(&key("a")).await.unwrap().unwrap().version;
-    assert!(version.is_strong() && version.is_settled() || !store.reads_now(), "{version:?}");
+    assert!(version.is_strong() && version.is_settled() || !store.reads_nonblocking(), "{version:?}");
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-    assert!(value.info.version == version || !store.reads_now());
+    assert!(value.info.version == version || !store.reads_nonblocking());
 }
 
 #[tokio::test]
-async fn what_has_times_of_the_future_is_read_at_the_same_version_as_far_as_can_be_told() {
+async fn files_with_future_times_are_read_at_a_matching_version() {
     let (directory, store) = served();
     let write = |name: &str, content: &[u8]| {
         let path = directory.path().join(name);
@@ -243,13 +244,13 @@ async fn what_has_times_of_the_future_is_read_at_the_same_version_as_far_as_can_
     for range in [ByteRange::Whole, ByteRange::Bounded(0, 100)] {
         let version = store.head(&key("a")).await.unwrap().unwrap().version;
         assert!(!version.is_strong() && !version.is_settled());
-        assert_ne!(store.head(&key("a")).await.unwrap().unwrap().version, version, "each look has its own");
+        assert_ne!(store.head(&key("a")).await.unwrap().unwrap().version, version, "each read has its own");
         assert!(!store.validate_cached(&key("a"), Some(&version)));
         let value = store.get(&key("a"), range, version.pin()).await.unwrap().unwrap();
         assert_eq!(value.info.version, version);
-        // Whoever was told a tag says it as a strong one.
-        let told = Version::strong(version.tag());
-        let refused = store.get(&key("a"), range, Some(&told)).await;
+        // A client that got the tag sends it as a strong one.
+        let received = Version::strong(version.tag());
+        let refused = store.get(&key("a"), range, Some(&received)).await;
         assert!(matches!(refused, Err(StoreError::VersionChanged)));
         write("a", &bytes((4 << 20) + 4));
         let changed = store.get(&key("a"), range, version.pin()).await;

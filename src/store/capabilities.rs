@@ -1,0 +1,23 @@
+//! [`Capabilities`]: what a backend is good at, for callers that choose between two correct ways to read.
+
+/// What a backend is good at. Callers check these, not its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether a request is so cheap that several reads of parts of a value cost no more than one read of the complete
+    /// value.
+    pub near: bool,
+    /// Whether values are in this process's memory, so that a cache of them saves nothing.
+    pub in_memory: bool,
+    /// The longest read, in bytes, that adjacent ranges are merged into; `None` for no bound of the backend's own.
+    pub max_coalesced_bytes: Option<u64>,
+}
+
+impl Capabilities {
+    /// A backend that takes a network request for each read.
+    pub const REMOTE: Self = Self { near: false, in_memory: false, max_coalesced_bytes: None };
+    /// Files of this machine. There is no latency to save by longer reads, and what is read first is decoded while the
+    /// rest is read.
+    pub const LOCAL: Self = Self { near: true, in_memory: false, max_coalesced_bytes: Some(1 << 20) };
+    /// Values in this process's memory.
+    pub const MEMORY: Self = Self { near: true, in_memory: true, max_coalesced_bytes: None };
+}

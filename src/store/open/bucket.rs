@@ -1,0 +1,99 @@
+//! What opening is alike for S3, GCS and Azure: the URL, the clients, and whether requests are signed.
+
+use std::sync::Arc;
+
+use object_store::list::PaginatedListStore;
+use object_store::signer::Signer;
+use object_store::{ObjectStore, RetryConfig};
+
+use super::error::OpenError;
+use super::url::{bucket_and_prefix, parse_prefix};
+use crate::store::backend::ThrottledStore;
+use crate::store::object::Connector;
+use crate::store::{BucketOptions, ObjectBackend, ObjectOptions, SharedStore, StoreKind, StoreOptions};
+
+/// A client that can sign URLs and list in pages as well.
+pub(super) trait Bucket: ObjectStore + Signer + PaginatedListStore {}
+
+impl<T: ObjectStore + Signer + PaginatedListStore> Bucket for T {}
+
+/// What every client is built from.
+pub(super) struct ClientConfig<'a> {
+    /// The name of the bucket or container.
+    pub(super) bucket: &'a str,
+    pub(super) options: &'a BucketOptions,
+    /// Whether requests go out unsigned.
+    pub(super) is_anonymous: bool,
+    pub(super) connector: Connector,
+    pub(super) retry: RetryConfig,
+}
+
+/// Opens a bucket. `has_credentials` says whether the backend's own options have some; `build` builds its client.
+pub(super) fn open_bucket(
+    kind: StoreKind,
+    url: &str,
+    options: &StoreOptions,
+    has_credentials: bool,
+    build: impl Fn(ClientConfig<'_>) -> Result<Arc<dyn Bucket>, OpenError>,
+) -> Result<SharedStore, OpenError> {
+    let (bucket, prefix) = bucket_and_prefix(url);
+    if bucket.is_empty() {
+        return Err(OpenError::InvalidUrl("the name of the bucket or container is missing"));
+    }
+    let own = &options.bucket;
+    let is_unencrypted = own.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if is_unencrypted && !own.allow_http {
+        return Err(OpenError::Options("an unencrypted http endpoint needs `allow_http = true`"));
+    }
+    let has_credentials = has_credentials || own.instance_credentials;
+    if own.anonymous == Some(true) && has_credentials {
+        return Err(OpenError::Options("`anonymous = true` and credentials exclude each other"));
+    }
+    let prefix = parse_prefix(prefix)?;
+    let timeouts = options.remote.timeouts();
+    let connector = Connector::new(!is_unencrypted, &timeouts).map_err(OpenError::Client)?;
+    let is_anonymous = is_anonymous(own, has_credentials)?;
+    let client = |connector: Connector, retry| {
+        build(ClientConfig { bucket, options: own, is_anonymous, connector, retry })
+    };
+    let inner = client(connector.clone(), timeouts.retries())?;
+    let once = client(connector.once(), timeouts.no_retries())?;
+    if options.signs_urls && is_anonymous {
+        return Err(OpenError::Options("`redirect = true` needs credentials to sign URLs with"));
+    }
+    let backend = ObjectBackend::new(kind, inner.clone(), once.clone(), prefix, object_options(options))
+        .with_pages(inner.clone(), once);
+    let backend = if options.signs_urls { backend.with_signer(inner) } else { backend };
+    Ok(throttled(backend, &connector, options))
+}
+
+/// Whether requests go out unsigned: if an option says so, or if there is nothing to sign them with.
+fn is_anonymous(options: &BucketOptions, has_credentials: bool) -> Result<bool, OpenError> {
+    match options.anonymous {
+        Some(false) if !has_credentials => {
+            Err(OpenError::Options("`anonymous = false`, but there are no credentials"))
+        }
+        anonymous => Ok(anonymous.unwrap_or(!has_credentials)),
+    }
+}
+
+/// How a remote store is used.
+pub(super) fn object_options(options: &StoreOptions) -> ObjectOptions {
+    ObjectOptions {
+        writable: options.writable,
+        missing_on_403: options.remote.missing_on_403,
+        held_bytes: options.remote.held_bytes,
+        retry: options.remote.timeouts().retry,
+        // The providers' own servers heed conditions; of others, which the environment may name too, nothing is known.
+        known: options.bucket.endpoint.is_none() && !options.bucket.instance_credentials,
+    }
+}
+
+/// A remote backend behind its circuit breaker and concurrency limit.
+pub(super) fn throttled(
+    backend: ObjectBackend,
+    connector: &Connector,
+    options: &StoreOptions,
+) -> SharedStore {
+    Arc::new(ThrottledStore::new(Arc::new(backend.with_retries_of(connector)), options.remote.throttle()))
+}

@@ -1,0 +1,49 @@
+//! Opens a bucket of Google Cloud Storage: `gs://bucket/prefix`.
+
+use std::sync::Arc;
+
+use object_store::StaticCredentialProvider;
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+
+use super::bucket::{Bucket, ClientConfig, open_bucket};
+use super::error::OpenError;
+use crate::store::{GcsOptions, Secret, SharedStore, StoreKind, StoreOptions};
+
+pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());
+    let has_credentials =
+        own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
+    open_bucket(StoreKind::Gcs, url, options, has_credentials, |config| build(config, own, token))
+}
+
+fn build(
+    config: ClientConfig<'_>,
+    options: &GcsOptions,
+    token: Option<&Secret>,
+) -> Result<Arc<dyn Bucket>, OpenError> {
+    let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
+    let base = if shared.instance_credentials {
+        GoogleCloudStorageBuilder::from_env()
+    } else {
+        GoogleCloudStorageBuilder::new()
+    };
+    let mut builder = base.with_bucket_name(bucket).with_retry(retry).with_http_connector(connector);
+    if is_anonymous {
+        // The empty credential is never sent; without it, the client searches the machine for one.
+        let nothing = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+        builder = builder.with_skip_signature(true).with_credentials(Arc::new(nothing));
+    }
+    if let Some(endpoint) = &shared.endpoint {
+        builder = builder.with_base_url(endpoint);
+    }
+    if let Some(path) = &options.service_account_path {
+        builder = builder.with_service_account_path(path);
+    }
+    if let Some(key) = &options.service_account_key {
+        builder = builder.with_service_account_key(key.expose());
+    }
+    if let Some(token) = token {
+        builder = builder.with_bearer_token(token.expose());
+    }
+    Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))
+}

@@ -1,0 +1,43 @@
+//! Opens a directory of a web server, with `WebDAV` or without: `http(s)://host/path`.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::http::HttpBuilder;
+use url::Url;
+
+use super::bucket::{object_options, throttled};
+use super::error::OpenError;
+use super::url::parse_prefix;
+use crate::store::object::Connector;
+use crate::store::{ObjectBackend, SharedStore, StoreKind, StoreOptions};
+
+/// The client gets the host alone, and the path is a prefix of keys as in a bucket: listings (`PROPFIND`) name
+/// everything by its full path.
+pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let Ok(mut url) = Url::parse(url) else {
+        return Err(OpenError::InvalidUrl("it does not parse"));
+    };
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(OpenError::InvalidUrl("it must not have a query or a fragment"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(OpenError::InvalidUrl("it must not have a user name or password in it"));
+    }
+    let Ok(path) = object_store::path::Path::from_url_path(url.path()) else {
+        return Err(OpenError::InvalidUrl("its path has invalid names"));
+    };
+    let prefix = parse_prefix(path.as_ref())?;
+    let timeouts = options.remote.timeouts();
+    let connector = Connector::new(url.scheme() == "https", &timeouts).map_err(OpenError::Client)?;
+    url.set_path("/");
+    let build = |connector: Connector, retry| {
+        let builder = HttpBuilder::new().with_url(url.as_str()).with_retry(retry);
+        let store = builder.with_http_connector(connector).build().map_err(OpenError::from_client)?;
+        Ok::<_, OpenError>(Arc::new(store) as Arc<dyn ObjectStore>)
+    };
+    let inner = build(connector.clone(), timeouts.retries())?;
+    let once = build(connector.once(), timeouts.no_retries())?;
+    let backend = ObjectBackend::new(StoreKind::Http, inner, once, prefix, object_options(options));
+    Ok(throttled(backend, &connector, options))
+}

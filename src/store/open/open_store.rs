@@ -1,0 +1,91 @@
+//! [`open`]: opens the store that a URL names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::backends::{backend_of, schemes};
+use super::error::OpenError;
+use super::local;
+use super::url::{is_zip, local_path, scheme_of};
+use crate::cpu::ComputePool;
+use crate::key::StoreKey;
+use crate::store::{
+    LocalOptions, LocalStore, SharedStore, StoreKind, StoreOptions, Symlinks, ZipBudget, ZipStore,
+};
+
+/// Opens the store that a URL names. What the store itself decodes, it decodes on `cpu`.
+///
+/// # Errors
+/// [`OpenError`], in words for the operator.
+pub fn open(url: &str, options: &StoreOptions, cpu: &ComputePool) -> Result<SharedStore, OpenError> {
+    open_within(url, options, cpu, &ZipBudget::default())
+}
+
+/// As [`open`], where the directories of zip files share a budget.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_within(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &ComputePool,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
+    if is_zip(url) && !is_local_directory(url) {
+        return open_zip(url, options, cpu, directories);
+    }
+    open_directory(url, options)
+}
+
+/// The store over the zip file that a URL names, within the store it lies in. The file need not exist yet.
+fn open_zip(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &ComputePool,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
+    if options.writable {
+        return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
+    }
+    let (directory, name) = if let Some(path) = local_path(url)? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(OpenError::InvalidUrl("the file's name is not UTF-8"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // The operator names this one file, so a link to it means it, as one to a directory does.
+        let options = LocalOptions { symlinks: Symlinks::Follow, ..options.to_local() };
+        (local::open_path(parent.unwrap_or(Path::new(".")), &options)?, name)
+    } else {
+        let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
+        (open_directory(directory, options)?, decoded_file_name(url, name)?)
+    };
+    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone(), directories.clone())))
+}
+
+/// The last segment of a URL as a key: only the URLs of web servers are percent-encoded.
+pub(super) fn decoded_file_name(url: &str, name: &str) -> Result<String, OpenError> {
+    if backend_of(url).is_none_or(|backend| backend.kind != StoreKind::Http) {
+        return Ok(name.to_owned());
+    }
+    if name.contains(['?', '#']) {
+        return Err(OpenError::InvalidUrl("it must not have a query or a fragment"));
+    }
+    match object_store::path::Path::from_url_path(name) {
+        Ok(path) if path.parts().count() == 1 => Ok(path.as_ref().to_owned()),
+        _ => Err(OpenError::InvalidUrl("its path has invalid names")),
+    }
+}
+
+fn is_local_directory(url: &str) -> bool {
+    matches!(local_path(url), Ok(Some(path)) if LocalStore::is_directory(&path) == Some(true))
+}
+
+/// Opens the store that a URL names, which is no zip file.
+fn open_directory(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let Some(backend) = backend_of(url) else {
+        let mut known: Vec<&str> = schemes().collect();
+        let last = known.pop().unwrap_or_default();
+        let known = format!("{} and {last}", known.join(", "));
+        return Err(OpenError::UnknownScheme { scheme: scheme_of(url).to_owned(), known });
+    };
+    (backend.open)(url, options)
+}
