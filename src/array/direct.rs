@@ -17,7 +17,7 @@ use super::{
     ArrayError, ChunkData, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey, StoredValue,
 };
 use crate::chunk::Elements;
-use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex};
+use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, StoreKind, Value};
 
@@ -303,7 +303,7 @@ impl ChunkSource for DirectSource {
         trace: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
-        let bytes = chain.sharding().map_or(chain.working_bytes(), |sharding| sharding.index_bytes());
+        let bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
         let read = Self::read_speculatively(key, chain, trace);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
