@@ -1,6 +1,6 @@
-//! ChainBuilder: a document's list of codecs becomes a [`CodecChain`] (Zarr core 3.1, "Codecs").
+//! Binding: a document's list of codecs becomes a [`CodecChain`] (Zarr core 3.1, "Codecs").
 //!
-//! ChainBuilder visits the codecs in encoding order and passes each one's output to the next as its input. Every error in a
+//! Binding visits the codecs in encoding order and passes each one's output to the next as its input. Every error in a
 //! configuration is raised here.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `cast_value`: converts the numbers of an array to another data type (Zarr extensions, "cast_value").
+//! `cast_value`: converts the numbers of an array to another data type (Zarr extensions, "`cast_value`").
 //!
 //! A number becomes the value in the scalar map, or itself if the type can represent it, or the number that it is rounded to;
 //! anything else is an error. Complex numbers, dates and `bool` are not supported. The extension requires that fill values

@@ -1,4 +1,4 @@
-//! `scale_offset`: `(x - offset) × scale`, in the arithmetic of the elements' own type (Zarr extensions, "scale_offset").
+//! `scale_offset`: `(x - offset) × scale`, in the arithmetic of the elements' own type (Zarr extensions, "`scale_offset`").
 //!
 //! Integer arithmetic is exact: a result that the type cannot represent and a division with a remainder are errors. Floats are
 //! rounded after every step as in IEEE 754, where too large a number becomes infinity.

@@ -1,4 +1,4 @@
-//! `n5_default`: a block of N5 in N5's default mode (Zarr extensions, "n5_default").
+//! `n5_default`: a block of N5 in N5's default mode (Zarr extensions, "`n5_default`").
 //!
 //! A header with the block's shape is followed by the elements: first dimension fastest, big-endian, optionally compressed.
 //! A block may be smaller than the chunk, if its writer truncated it at the array's edge, or larger, if the block's grid
