@@ -18,7 +18,7 @@ use super::jobs::{JobPart, decode, jobs};
 use super::read_context::ReadContext;
 use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
-use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
+use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
