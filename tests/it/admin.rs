@@ -46,7 +46,7 @@ async fn purge(admin: &Server, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_read_once_more_and_only_that() {
+async fn a_purge_causes_one_more_read_of_the_purged_entries_alone() {
     let (server, admin, counting) = served(Counting::new).await;
     let expected = [server.elements("m/g/a", ":,:").await, server.elements("m/g/b", ":,:").await];
     let all = counting.ranges().len();
@@ -72,7 +72,7 @@ async fn what_is_forgotten_is_read_once_more_and_only_that() {
 }
 
 #[tokio::test]
-async fn what_was_being_loaded_is_not_remembered() {
+async fn a_purge_during_a_load_discards_its_result() {
     let (server, admin, counting) = served(Counting::gated).await;
     let ask = || {
         let server = server.clone();
@@ -95,7 +95,7 @@ async fn what_was_being_loaded_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
+async fn a_purge_also_drops_values_that_are_immutable() {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };
     let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
@@ -129,7 +129,7 @@ async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
 }
 
 #[tokio::test]
-async fn what_is_loaded_beforehand_is_not_read_when_it_is_asked_for() {
+async fn prefetched_chunks_are_not_read_again() {
     let (server, admin, counting) = served(Counting::new).await;
     let warm = async |query: &str| {
         let answer = admin.tell("POST", &format!("/v1/cache/m/{query}"), &[], "").await;
@@ -156,7 +156,7 @@ async fn what_is_loaded_beforehand_is_not_read_when_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn loading_beforehand_ends_at_its_bounds() {
+async fn a_prefetch_ends_at_its_limits() {
     let (_, admin, counting) = served(Counting::new).await;
     // Room for one shard of 8 × 8 elements of 2 bytes.
     let answer = admin.tell("POST", "/v1/cache/m/g/a?level=chunks&bytes=200", &[], "").await.json();
@@ -172,7 +172,7 @@ async fn loading_beforehand_ends_at_its_bounds() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
+async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
     let (server, admin, _) = served(Counting::new).await;
     for (method, path) in
         [("DELETE", "m"), ("DELETE", "m/g"), ("POST", "m"), ("POST", "m/g"), ("DELETE", "none")]
@@ -199,7 +199,7 @@ async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
 }
 
 #[tokio::test]
-async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
+async fn the_admin_listener_refuses_every_web_page() {
     let (_, admin, _) = served(Counting::new).await;
     let asked = [
         ("GET", "/metrics"),
@@ -234,7 +234,7 @@ async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
 }
 
 #[tokio::test]
-async fn whoever_runs_the_server_is_asked_only_by_names_that_nobody_else_can_let_lead_there() {
+async fn the_admin_listener_answers_only_to_names_safe_from_dns_rebinding() {
     let mut builder =
         Server::build(Mount { hosts: vec!["data.example".to_owned()], ..Mount::read_only("m", memory()) });
     builder.http.hosts = vec!["zarrd.internal".to_owned()];
@@ -271,7 +271,7 @@ async fn whoever_runs_the_server_is_asked_only_by_names_that_nobody_else_can_let
 }
 
 #[tokio::test]
-async fn how_often_callers_may_ask_does_not_bind_whoever_runs_the_server() {
+async fn rate_limits_do_not_apply_to_the_admin_listener() {
     let mut builder = Server::build(Mount::read_only("m", memory()));
     builder.http.rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
     let (server, admin) = builder.finish_with_admin();

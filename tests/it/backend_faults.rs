@@ -390,7 +390,7 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_of_the_backend_is_outlived_or_told_and_never_wrong_bytes_or_an_absence() {
+async fn a_backend_fault_is_retried_or_reported_and_never_becomes_wrong_bytes_or_an_absence() {
     let mut cells = Vec::new();
     for ask in ASKS {
         for fault in FAULTS.into_iter().filter(|fault| ask.meets(*fault)) {
@@ -555,7 +555,7 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_fails_at_random_what_is_read_is_what_was_written() {
+async fn random_backend_faults_never_change_the_bytes_read() {
     // Most of the time of a run is waiting: many go side by side.
     const RUNS: u64 = 16;
     let (mut injected, mut asked) = (0, 0);
@@ -572,7 +572,7 @@ async fn whatever_fails_at_random_what_is_read_is_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_backend_that_is_down_is_not_asked_more_than_it_can_help() {
+async fn a_backend_that_is_down_gets_a_bounded_number_of_requests() {
     let scene = Scene::set().await;
     let before = scene.s3.requests(Kind::Get);
     scene.s3.inject(
@@ -586,7 +586,7 @@ async fn a_backend_that_is_down_is_not_asked_more_than_it_can_help() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
+async fn a_slow_reader_gets_the_complete_value() {
     let s3 = TestS3::start().await;
     let value = Bytes::from(noise(5).take(3 << 20).collect::<Vec<u8>>().repeat(16));
     s3.insert("long", value.clone());
@@ -610,7 +610,7 @@ async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
 }
 
 #[tokio::test]
-async fn a_backend_that_cannot_be_reached_is_a_failure_and_no_absence() {
+async fn an_unreachable_backend_is_a_failure_and_not_an_absence() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let s3 = TestS3::start().await;
     let plain = s3.options().endpoint.unwrap();

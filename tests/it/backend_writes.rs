@@ -81,7 +81,7 @@ async fn backends() -> (Vec<(&'static str, SharedStore)>, TestS3, tempfile::Temp
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_create_or_replace_at_once_exactly_one_wins_on_every_backend() {
+async fn exactly_one_of_many_concurrent_conditional_writes_wins_on_every_backend() {
     let (stores, _s3, _directory) = backends().await;
     for (name, store) in stores {
         let server = serve(store);
@@ -109,7 +109,7 @@ async fn of_many_who_create_or_replace_at_once_exactly_one_wins_on_every_backend
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_those_who_erase_and_replace_one_version_exactly_one_wins() {
+async fn exactly_one_of_concurrent_erases_and_replacements_of_a_version_wins() {
     let (stores, _s3, _directory) = backends().await;
     for (name, store) in stores {
         let server = serve(store);
@@ -150,7 +150,7 @@ fn bad_day(kinds: &[Kind]) -> Vec<Rule> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there() {
+async fn a_lost_response_never_yields_two_winners_or_a_stored_loser() {
     let s3 = TestS3::start().await;
     // Two servers before one bucket.
     let servers = [serve(s3.store()), serve(s3.store())];
@@ -175,7 +175,7 @@ async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refused_is_not() {
+async fn acknowledged_writes_are_stored_once_and_refused_ones_are_not_stored() {
     let s3 = TestS3::start().await;
     let servers = [serve(s3.store()), serve(s3.store())];
     assert_eq!(create(&servers[0], "log", "").await.status, 201);
@@ -229,7 +229,7 @@ async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refuse
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_read_back_by_the_name_of_the_write() {
+async fn the_outcome_of_a_write_with_a_lost_response_is_found_by_its_id() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
@@ -250,7 +250,7 @@ async fn a_lost_answer_is_read_back_by_the_name_of_the_write() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_cannot_be_known_is_said_to_be_unknown_and_never_a_failed_condition() {
+async fn an_unknown_outcome_is_reported_as_unknown_and_never_as_a_failed_condition() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
@@ -274,7 +274,7 @@ async fn an_outcome_that_cannot_be_known_is_said_to_be_unknown_and_never_a_faile
 }
 
 #[tokio::test]
-async fn a_write_that_is_refused_for_its_rivals_every_time_has_written_nothing() {
+async fn a_write_that_loses_every_conflict_has_written_nothing() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
@@ -287,7 +287,7 @@ async fn a_write_that_is_refused_for_its_rivals_every_time_has_written_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_is_asked_once_whether_it_heeds_conditions() {
+async fn a_backend_is_probed_once_for_conditional_writes() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     let keys: Vec<String> = (0..RACERS).map(|n| format!("key/{n}")).collect();
@@ -328,7 +328,7 @@ async fn a_backend_that_ignores_conditions_gets_no_conditional_writes() {
 }
 
 #[tokio::test]
-async fn a_web_server_without_metadata_is_never_misread() {
+async fn a_web_server_without_version_headers_is_never_misread() {
     let s3 = TestS3::start().await;
     let options = s3.options();
     let server = serve(zarrd::store::open(&s3.url(), &options, &cpu()).unwrap());
@@ -356,7 +356,7 @@ async fn a_web_server_without_metadata_is_never_misread() {
 }
 
 #[tokio::test]
-async fn the_stores_own_names_are_no_keys() {
+async fn reserved_names_of_the_store_are_not_keys() {
     let s3 = TestS3::start().await;
     s3.insert(".zarr-server/left", "behind");
     s3.insert("a/.zarr-server/left", "behind");
@@ -373,7 +373,7 @@ async fn the_stores_own_names_are_no_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_in_parts_is_whole_or_leaves_nothing() {
+async fn a_multipart_upload_is_complete_or_leaves_nothing() {
     let s3 = TestS3::start().await;
     let store = s3.store();
     let server = serve(store);
@@ -427,7 +427,7 @@ async fn an_upload_in_parts_is_whole_or_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_damaged_on_their_way_are_not_stored() {
+async fn bytes_damaged_in_transfer_are_not_stored() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     for n in 0..20 {

@@ -79,7 +79,7 @@ const TEXTS: [&str; 14] = [
 ];
 
 #[tokio::test]
-async fn texts_are_encoded_for_those_who_accept_it_with_names_and_lengths_of_their_own() {
+async fn textual_responses_are_compressed_on_request_with_an_etag_and_length_of_their_own() {
     let server = server().await;
     for url in TEXTS {
         let plain = server.get(url).await;
@@ -110,7 +110,7 @@ async fn texts_are_encoded_for_those_who_accept_it_with_names_and_lengths_of_the
 }
 
 #[tokio::test]
-async fn the_client_says_which_coding_by_its_weights() {
+async fn the_weights_of_accept_encoding_choose_the_content_coding() {
     let server = server().await;
     for (accepted, coding) in [
         ("gzip, deflate, br", "gzip"),
@@ -130,7 +130,7 @@ async fn the_client_says_which_coding_by_its_weights() {
 }
 
 #[tokio::test]
-async fn chunks_and_ranges_and_other_values_are_never_encoded() {
+async fn chunks_ranges_and_stored_values_are_never_compressed() {
     let server = server().await;
     for url in [
         "/store/m/a/c/0/0",
@@ -171,7 +171,7 @@ async fn chunks_and_ranges_and_other_values_are_never_encoded() {
 }
 
 #[tokio::test]
-async fn what_was_read_in_a_coding_is_revalidated_by_its_own_tag() {
+async fn a_compressed_response_is_revalidated_by_its_own_etag() {
     let server = server().await;
     for url in ["/store/m/zarr.json", "/v1/nodes/m", "/v1/data/m/a?format=json", "/openapi.json"] {
         let (plain, gzip) = (server.get(url).await, asked(&server, Method::GET, url, "gzip", &[]).await);
@@ -199,7 +199,7 @@ async fn what_was_read_in_a_coding_is_revalidated_by_its_own_tag() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_coding_is_never_completed_with_bytes_of_the_text() {
+async fn a_range_of_a_compressed_response_is_never_combined_with_the_uncompressed_one() {
     let server = server().await;
     let url = "/store/m/zarr.json";
     let tag = asked(&server, Method::GET, url, "gzip", &[]).await.header("etag").to_owned();
@@ -211,7 +211,7 @@ async fn a_part_of_a_coding_is_never_completed_with_bytes_of_the_text() {
 }
 
 #[tokio::test]
-async fn a_write_may_name_what_was_read_in_a_coding() {
+async fn a_conditional_write_accepts_the_etag_of_a_compressed_response() {
     let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store().await) }).finish();
     let url = "/store/m/zarr.json";
     let read = async || asked(&server, Method::GET, url, "gzip", &[]).await.header("etag").to_owned();
@@ -229,7 +229,7 @@ async fn a_write_may_name_what_was_read_in_a_coding() {
 }
 
 #[tokio::test]
-async fn an_error_is_encoded_where_it_is_long() {
+async fn long_errors_are_compressed() {
     let store = memory();
     for child in 0..80 {
         put(&store, &format!("folder-number-{child}/key"), "x").await;
@@ -243,7 +243,7 @@ async fn an_error_is_encoded_where_it_is_long() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_for_a_second_copy_the_text_is_sent_as_it_is() {
+async fn a_response_is_sent_uncompressed_when_memory_for_a_second_copy_is_short() {
     let mut server = Server::build(Mount::read_only("m", store().await));
     server.http.inflight_bytes = 1 << 20;
     server.http.inflight_requests = 1;

@@ -55,7 +55,7 @@ fn v2_array(shape: &[usize]) -> Array {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_names() {
+async fn a_store_that_cannot_list_has_the_children_in_consolidated_metadata() {
     let store = memory();
     let copies = json!({
         "g/b": { "node_type": "array" }, "a": { "node_type": "array", "consolidated_metadata": null },
@@ -88,7 +88,7 @@ async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_na
 }
 
 #[tokio::test]
-async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2() {
+async fn names_with_two_underscores_are_reserved_in_v3_and_ordinary_in_v2() {
     let store = memory();
     put(&store, "v2/.zgroup", ZGROUP).await;
     put(&store, "v2/__categories/.zgroup", ZGROUP).await;
@@ -124,7 +124,7 @@ async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2(
 }
 
 #[tokio::test]
-async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
+async fn stale_consolidated_metadata_does_not_make_a_listing_wrong() {
     for format in [2, 3] {
         let store = memory();
         let (marker, document) = if format == 2 { (".zgroup", ZGROUP) } else { ("zarr.json", GROUP) };
@@ -150,7 +150,7 @@ async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
 }
 
 #[tokio::test]
-async fn the_documents_of_a_node_win_over_copies_of_them() {
+async fn stored_documents_take_precedence_over_consolidated_copies() {
     let store = memory();
     let copy =
         json!({ "shape": [99], "zarr_format": 3, "node_type": "array", "attributes": { "stale": true } });
@@ -162,7 +162,7 @@ async fn the_documents_of_a_node_win_over_copies_of_them() {
 }
 
 #[tokio::test]
-async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
+async fn invalid_names_in_consolidated_metadata_are_ignored() {
     let names = ["../up", "..", "/etc/passwd", "a/../../b", "a//b", "nul\0", "", "a/", "./a", "__zarr", "ok"];
     let inline: Value =
         names.map(|name| (name.to_owned(), json!({ "node_type": "group" }))).into_iter().collect();
@@ -183,7 +183,7 @@ async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_that_cannot_be_read_is_as_if_it_were_not_there() {
+async fn unreadable_consolidated_metadata_is_treated_as_absent() {
     let long = format!("{}{}", zmetadata(&json!({ "x/.zarray": {} })), " ".repeat(3000));
     let deep = format!(r#"{{"zarr_consolidated_format": 1, "metadata": {}"#, "[".repeat(1500));
     for broken in [
@@ -221,7 +221,7 @@ async fn consolidated_metadata_that_cannot_be_read_is_as_if_it_were_not_there() 
 }
 
 #[tokio::test]
-async fn children_are_served_where_the_root_has_no_document_of_its_own() {
+async fn children_are_served_below_a_root_without_a_document() {
     let store = memory();
     v2_array(&[2]).store(&store, "a").await;
     put(&store, ".zmetadata", zmetadata(&json!({ "a/.zarray": {} }))).await;
@@ -232,7 +232,7 @@ async fn children_are_served_where_the_root_has_no_document_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_group_may_hold_more_copies_than_a_document_may_have_bytes() {
+async fn consolidated_metadata_may_exceed_the_length_limit_of_documents() {
     let store = memory();
     let copies: Value = (0..200)
         .map(|number| {
@@ -281,7 +281,7 @@ async fn both_formats() -> SharedStore {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_made_of_the_documents_of_all_nodes() {
+async fn consolidated_metadata_is_built_from_the_documents_of_all_nodes() {
     let store = both_formats().await;
     let array = Array::of(&[20]).chunks(&[1]).document().1;
     let zarray = v2_array(&[3]).document().1;
@@ -313,7 +313,7 @@ async fn consolidated_metadata_is_made_of_the_documents_of_all_nodes() {
 }
 
 #[tokio::test]
-async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_is_asked_for() {
+async fn stored_documents_are_served_unchanged_unless_consolidation_is_requested() {
     let store = both_formats().await;
     let stale = zmetadata(&json!({ "gone/.zarray": {} }));
     put(&store, "v2/.zmetadata", stale.clone()).await;
@@ -337,7 +337,7 @@ async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_
 }
 
 #[tokio::test]
-async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
+async fn a_mount_can_add_consolidated_metadata_to_groups_without_it() {
     let store = both_formats().await;
     let mount = Mount { consolidated: true, ..Mount::read_only("m", store.clone()) };
     let server = Server::build(mount).finish();
@@ -362,7 +362,7 @@ async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_has_a_tag_that_changes_with_any_document_below() {
+async fn the_etag_of_consolidated_metadata_changes_with_every_document_below() {
     let store = both_formats().await;
     let server = Server::of(store.clone());
     for (url, changed, text) in [
@@ -385,7 +385,7 @@ async fn consolidated_metadata_has_a_tag_that_changes_with_any_document_below() 
 }
 
 #[tokio::test]
-async fn consolidated_metadata_of_too_much_is_413_and_says_what_to_do() {
+async fn consolidated_metadata_over_the_limit_is_413_with_advice() {
     let store = both_formats().await;
     for (limits, says) in [
         (MetadataLimits { consolidated_nodes: 3, ..MetadataLimits::default() }, "more than 3 nodes"),
@@ -404,7 +404,7 @@ async fn consolidated_metadata_of_too_much_is_413_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_list_makes_no_consolidated_metadata_and_says_so() {
+async fn building_consolidated_metadata_without_listing_is_refused_with_the_reason() {
     let store = both_formats().await;
     let mount = Mount { consolidated: true, ..Mount::read_only("m", Blind::new(store)) };
     let server = Server::build(mount).finish();
@@ -418,7 +418,7 @@ async fn a_store_that_cannot_list_makes_no_consolidated_metadata_and_says_so() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_whole_or_is_not_made() {
+async fn consolidated_metadata_is_complete_or_not_built() {
     for broken in ["{", "[]", r#"{"zarr_format": 3}"#, r#"{"a": 1, "a": 1, "node_type": "group"}"#] {
         let store = both_formats().await;
         put(&store, "v3/g/broken/zarr.json", broken).await;
@@ -432,7 +432,7 @@ async fn consolidated_metadata_is_whole_or_is_not_made() {
 }
 
 #[tokio::test]
-async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
+async fn erased_nodes_disappear_from_built_consolidated_metadata() {
     let store = both_formats().await;
     let server = Server::of(store.clone());
     erase(&store, "v3/g/deep/zarr.json").await;
@@ -453,7 +453,7 @@ async fn long_hierarchy(bytes: usize) -> SharedStore {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
+async fn concurrent_requests_build_consolidated_metadata_once() {
     let counting = Counting::new(long_hierarchy(1 << 20).await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let all = (0..20).map(|_| server.get("/store/m/zarr.json?consolidated"));
@@ -464,7 +464,7 @@ async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_for_all() {
+async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is_done() {
     let long = 4 << 20;
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
     server.http.queue_ms = 1;
@@ -484,7 +484,7 @@ async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_
 }
 
 #[tokio::test]
-async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_is_503() {
+async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503() {
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
     let server = server.finish();
@@ -526,7 +526,7 @@ impl MemoryBudget for Each {
 }
 
 #[tokio::test]
-async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
+async fn a_build_of_consolidated_metadata_over_its_budget_does_not_block_others() {
     let store = memory();
     // Long enough to be read on another thread, so that all have asked before the first is done.
     let group =

@@ -23,7 +23,7 @@ fn rebased() -> Vec<(String, String, Value)> {
 }
 
 #[tokio::test]
-async fn every_array_of_a_family_is_shown_with_its_rebased_document() {
+async fn every_dependent_array_is_shown_with_its_rebased_document() {
     let server = server();
     let mut shown = 0;
     for (family, path, mut expected) in rebased() {
@@ -45,7 +45,7 @@ async fn every_array_of_a_family_is_shown_with_its_rebased_document() {
 }
 
 #[tokio::test]
-async fn the_chunks_of_every_array_are_the_stored_bytes_under_keys_of_the_default_encoding() {
+async fn chunks_in_a_view_are_the_stored_bytes_under_keys_of_the_default_encoding() {
     let server = server();
     let mut chunks = 0;
     for (family, path, expected) in rebased() {
@@ -69,7 +69,7 @@ async fn the_chunks_of_every_array_are_the_stored_bytes_under_keys_of_the_defaul
 }
 
 #[tokio::test]
-async fn a_copy_of_a_view_holds_every_array_with_its_elements() {
+async fn a_copy_of_a_view_contains_every_array_with_its_elements() {
     for view in ["plain", "unshard"] {
         let copied = Server::of(copy(&server(), &format!("/{view}/m/")).await);
         let mut arrays = 0;
@@ -94,7 +94,7 @@ async fn a_copy_of_a_view_holds_every_array_with_its_elements() {
 }
 
 #[tokio::test]
-async fn every_level_and_every_page_of_families_is_listed_as_the_whole_is() {
+async fn listings_of_dependents_by_level_and_by_page_equal_the_full_listing() {
     let server = server();
     for view in ["plain", "unshard"] {
         let keys = list_all(&server, &format!("/{view}/m/"), None).await;
@@ -127,7 +127,7 @@ async fn every_level_and_every_page_of_families_is_listed_as_the_whole_is() {
 }
 
 #[tokio::test]
-async fn what_is_withheld_is_no_node_and_what_cannot_be_used_hides_nothing() {
+async fn hidden_dependents_are_not_nodes_and_unusable_ones_hide_nothing() {
     let server = server();
     let mut withheld = 0;
     for (family, path, expected) in expected().into_iter().filter(|(_, path, _)| !path.is_empty()) {
@@ -174,7 +174,7 @@ async fn keys(server: &Server, url: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn dependents_of_dependents_are_shown_below_them_and_other_keys_as_they_are() {
+async fn dependents_of_dependents_are_shown_below_them_and_other_keys_unchanged() {
     let server = Server::of(nested().await);
     let expected = [
         "a/c/0",
@@ -206,7 +206,7 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_as_they_ar
 }
 
 #[tokio::test]
-async fn a_document_that_is_made_is_of_the_version_of_the_one_that_declares_it() {
+async fn a_derived_document_has_the_zarr_version_of_the_declaring_one() {
     let store = nested().await;
     let server = Server::of(store.clone());
     let before = server.get("/plain/m/a/one/zarr.json").await;
@@ -266,7 +266,7 @@ async fn a_stored_node_is_shown_in_place_of_a_declared_one() {
 }
 
 #[tokio::test]
-async fn a_dependent_that_is_right_is_shown_though_its_primary_is_wrong() {
+async fn a_valid_dependent_of_an_invalid_primary_is_shown() {
     let store = memory();
     let mut document = primary(&json!({"dependent-arrays": {"one": {"fill_value": 1}, "two": {}}}));
     document["fill_value"] = json!("no number");
@@ -279,7 +279,7 @@ async fn a_dependent_that_is_right_is_shown_though_its_primary_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_dependent_is_remembered_until_a_document_that_it_is_made_of_changes() {
+async fn a_dependent_is_cached_until_a_document_it_derives_from_changes() {
     let store = nested().await;
     let counting = Counting::new(store.clone());
     let server = Server::of(counting.clone());
@@ -296,7 +296,7 @@ async fn a_dependent_is_remembered_until_a_document_that_it_is_made_of_changes()
 }
 
 #[tokio::test]
-async fn a_family_of_a_thousand_is_listed_and_read() {
+async fn a_thousand_dependents_are_listed_and_read() {
     let store = memory();
     let dependents: serde_json::Map<String, Value> = (0..1000)
         .map(|number| (format!("d{number}"), json!({"chunk_key_encoding": prefixed(&format!("p{number}/"))})))
@@ -313,7 +313,7 @@ async fn a_family_of_a_thousand_is_listed_and_read() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_names_what_is_declared_to_those_who_ask() {
+async fn consolidated_metadata_includes_declared_arrays_on_request() {
     let server = Server::of(nested().await);
     let names = async |query: &str| {
         let document = server.get(&format!("/plain/m/zarr.json?consolidated{query}")).await.json();
@@ -353,7 +353,7 @@ async fn a_sharded_dependent_is_shown_without_its_shards() {
 }
 
 #[tokio::test]
-async fn the_keys_of_every_encoding_are_rebased_and_those_of_none_left_alone() {
+async fn keys_of_known_encodings_are_rebased_and_others_unchanged() {
     let text = std::fs::read_to_string(format!("{FOLDER}/cke_vectors.json")).unwrap();
     let vectors: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert_eq!(vectors.len(), 52);

@@ -147,7 +147,7 @@ async fn every_array_has_its_own_elements() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_refused_by_its_code_and_hides_nothing_else() {
+async fn an_unusable_dependent_is_refused_by_its_code_and_hides_nothing_else() {
     let server = server();
     let mut refused = 0;
     for (family, path, expected) in expected().into_iter().filter(|(_, path, _)| !path.is_empty()) {
@@ -198,7 +198,7 @@ async fn what_cannot_be_used_is_refused_by_its_code_and_hides_nothing_else() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_anothers_too_are_read_only_by_those_who_say_so() {
+async fn colliding_chunks_are_read_only_with_allow_collision() {
     let server = server();
     let path = "m/key_collision.zarr";
     let refused = server.get(&format!("/v1/data/{path}/bad?slice=0")).await;
@@ -224,7 +224,7 @@ pub fn prefixed(prefix: &str) -> Value {
 }
 
 #[tokio::test]
-async fn dependents_of_dependents_are_nodes_whose_chunks_stand_below_the_outermost_array() {
+async fn chunks_of_nested_dependents_are_stored_below_the_outermost_array() {
     let store = memory();
     let nested = json!({"chunk_key_encoding": prefixed("n/"), "fill_value": 18_446_744_073_709_551_615_u64});
     let one = json!({
@@ -297,7 +297,7 @@ async fn only_arrays_of_v3_declare_anything() {
 }
 
 #[tokio::test]
-async fn arrays_with_the_keys_of_extensions_are_opened_as_any_other() {
+async fn arrays_with_extension_keys_are_opened() {
     for (encoding, key) in [
         (prefixed("p/"), "p/c/1"),
         (json!({"name": "suffix", "configuration": {"suffix": ".bin", "base_encoding": "v2"}}), "1.bin"),

@@ -15,7 +15,7 @@ const FOLDER: &str = "ZARRD_ENCODED";
 /// Each stands below `v3` with the document that the library writes; if it was thought up in v2, below `v2` with that
 /// one. The file `elements` beside it is what it holds.
 #[tokio::test]
-async fn every_array_that_is_encoded_reads_as_it_was() {
+async fn every_encoded_array_round_trips() {
     let own = tempfile::tempdir().unwrap();
     let wanted = std::env::var_os(FOLDER);
     let folder = wanted.as_ref().map_or(own.path(), Path::new);

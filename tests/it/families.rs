@@ -172,7 +172,7 @@ async fn check(case: &Case) {
 }
 
 #[test]
-fn families_of_any_shape_are_listed_as_they_are_read() {
+fn dependents_of_any_shape_are_listed_as_they_are_read() {
     let config = Config { cases: 48, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = TestRunner::new(config).run(&cases(), |case| {

@@ -168,7 +168,7 @@ async fn a_connection_that_sends_nothing_is_closed() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_never_finished_is_closed() {
+async fn an_unfinished_head_is_closed() {
     let server = Server::start(ConnectionLimits { header: SHORT, ..PATIENT }).await;
     for beginning in ["G", HALF, "\r\n", "P", "PRI * HT"] {
         until_closed(server.send(beginning).await).await;
@@ -182,7 +182,7 @@ async fn a_connection_that_only_says_it_speaks_http2_is_closed() {
 }
 
 #[tokio::test]
-async fn a_head_that_dribbles_in_is_closed() {
+async fn a_head_that_arrives_too_slowly_is_closed() {
     let server =
         Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
     let mut stream = server.send("GET /ok HTTP/1.1\r\nX: ").await;
@@ -202,7 +202,7 @@ async fn a_connection_that_idles_after_a_request_is_closed() {
 }
 
 #[tokio::test]
-async fn each_limit_is_for_its_own_kind_of_waiting() {
+async fn each_timeout_applies_to_its_own_phase() {
     let server = Server::start(ConnectionLimits { first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
     let mut half = server.send(HALF).await;
     assert!(stays_open(&mut half).await, "half a head is the header limit's");
@@ -220,7 +220,7 @@ async fn each_limit_is_for_its_own_kind_of_waiting() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_cut_off() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let _stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     server.body_is_dropped().await;
@@ -232,7 +232,7 @@ fn http2_client() -> reqwest::Client {
 }
 
 #[tokio::test]
-async fn an_http2_client_that_opens_no_window_is_cut_off() {
+async fn an_http2_client_that_opens_no_window_is_disconnected() {
     let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let client = http2_client();
     let response = client.get(format!("http://{}/endless", server.address)).send().await.unwrap();
@@ -242,7 +242,7 @@ async fn an_http2_client_that_opens_no_window_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_request() {
+async fn a_disconnected_client_cancels_its_request() {
     let server = Server::start(PATIENT).await;
     let mut stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     until(&mut stream, "200 OK").await;
@@ -251,7 +251,7 @@ async fn a_client_that_leaves_ends_its_request() {
 }
 
 #[tokio::test]
-async fn what_comes_above_the_limit_of_connections_is_closed_at_once() {
+async fn connections_over_the_limit_are_closed_at_once() {
     let server = Server::start(ConnectionLimits { max_connections: 1, ..PATIENT }).await;
     let mut first = server.send(OK).await;
     until(&mut first, "\r\n\r\nok").await;
@@ -303,7 +303,7 @@ async fn requests_with_the_wrong_framing_are_refused() {
 }
 
 #[tokio::test]
-async fn a_request_with_two_lengths_is_answered_and_nothing_after_it() {
+async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
     let server = Server::start(PATIENT).await;
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = server.ask(&format!("{chunked}3\r\nabc\r\n0\r\n\r\n{OK}")).await;
@@ -312,7 +312,7 @@ async fn a_request_with_two_lengths_is_answered_and_nothing_after_it() {
 }
 
 #[tokio::test]
-async fn a_client_whose_body_is_not_read_is_told_that_the_connection_ends() {
+async fn an_unread_body_gets_connection_close() {
     let server = Server::start(PATIENT).await;
     // Refused before the body has come.
     let refused = server.ask("POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;
@@ -329,7 +329,7 @@ async fn a_client_whose_body_is_not_read_is_told_that_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_refusal_survives_the_body_that_nobody_reads() {
+async fn a_refusal_arrives_though_the_body_is_not_read() {
     let server = Server::start(PATIENT).await;
     let mut stream =
         server.send("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n").await;
@@ -344,7 +344,7 @@ async fn a_refusal_survives_the_body_that_nobody_reads() {
 }
 
 #[tokio::test]
-async fn the_end_does_not_wait_for_silent_half_heads_or_idle_connections() {
+async fn shutdown_does_not_wait_for_silent_or_idle_connections() {
     let server = Server::start(PATIENT).await;
     let silent = server.connect().await;
     let half = server.send(HALF).await;
@@ -359,7 +359,7 @@ async fn the_end_does_not_wait_for_silent_half_heads_or_idle_connections() {
 }
 
 #[tokio::test]
-async fn connections_that_wait_to_be_accepted_are_served_before_the_end() {
+async fn connections_in_the_accept_queue_are_served_before_shutdown() {
     let server = Server::start(PATIENT).await;
     // Blocking calls on the only thread: the server cannot accept before it is told to stop.
     let connect = |_| {
@@ -378,7 +378,7 @@ async fn connections_that_wait_to_be_accepted_are_served_before_the_end() {
 }
 
 #[tokio::test]
-async fn the_end_waits_for_requests_under_way() {
+async fn shutdown_waits_for_requests_in_flight() {
     let server = Server::start(PATIENT).await;
     let slow = server.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut upload = server.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nabc").await;
@@ -397,7 +397,7 @@ async fn the_end_waits_for_requests_under_way() {
 }
 
 #[tokio::test]
-async fn the_end_does_not_wait_longer_than_it_may() {
+async fn shutdown_ends_at_its_deadline() {
     let server = Server::start(ConnectionLimits { drain: SHORT, ..PATIENT }).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
@@ -407,7 +407,7 @@ async fn the_end_does_not_wait_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once() {
+async fn a_second_signal_stops_at_once() {
     let server = Server::start(PATIENT).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;

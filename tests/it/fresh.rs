@@ -52,7 +52,7 @@ fn write(root: &Path, chunk_number: usize, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn within_its_time_the_store_is_asked_for_nothing() {
+async fn within_the_ttl_the_store_gets_no_request() {
     for freshness in LONG {
         for sharded in [false, true] {
             let (directory, server, store) = served(freshness, sharded).await;
@@ -76,7 +76,7 @@ async fn within_its_time_the_store_is_asked_for_nothing() {
 }
 
 #[tokio::test]
-async fn by_default_no_answer_is_older_than_its_request() {
+async fn by_default_no_response_is_older_than_its_request() {
     for sharded in [false, true] {
         let (directory, server, _) = served(CachePolicy::default(), sharded).await;
         for byte in 2..20 {
@@ -88,7 +88,7 @@ async fn by_default_no_answer_is_older_than_its_request() {
 }
 
 #[tokio::test]
-async fn what_is_written_through_the_server_is_seen_at_once() {
+async fn writes_through_the_server_are_visible_at_once() {
     for freshness in LONG {
         let (_directory, server, _) = served(freshness, false).await;
         for byte in 2..9 {
@@ -109,7 +109,7 @@ async fn what_is_written_through_the_server_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn after_its_time_what_others_wrote_is_seen() {
+async fn after_the_ttl_writes_of_others_are_visible() {
     let age = Duration::from_millis(150);
     let (directory, server, _) = served(CachePolicy::Ttl(age), false).await;
     let old_ones = (1..8).map(|byte| {
@@ -130,7 +130,7 @@ async fn after_its_time_what_others_wrote_is_seen() {
 }
 
 #[tokio::test]
-async fn what_turns_out_to_have_changed_is_looked_at_anew() {
+async fn a_value_found_to_have_changed_is_revalidated() {
     for freshness in LONG {
         let (directory, server, _) = served(freshness, true).await;
         assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [1, 1][..]);

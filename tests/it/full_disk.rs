@@ -16,7 +16,7 @@ use crate::support::told::{number_of, value};
 const BLOCKS: usize = 4_096;
 
 #[tokio::test]
-async fn a_value_that_the_disk_has_no_room_for_is_507_and_changes_nothing() {
+async fn a_write_to_a_full_disk_is_507_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("w={}", folder.path().display());
     let mut command = Command::new("/bin/sh");

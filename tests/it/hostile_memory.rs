@@ -69,7 +69,7 @@ fn shard_of(bomb: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bombs_do_not_grow_the_servers_memory() {
+async fn decompression_bombs_do_not_grow_the_servers_memory() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let (gzip_bomb, zstd_bomb) = (gzip_bomb(), zstd_bomb());

@@ -175,7 +175,7 @@ fn start(root: &Path) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_loses_and_tears_nothing_and_leaves_nothing_behind() {
+async fn a_killed_server_loses_no_write_tears_no_value_and_leaves_no_staged_files() {
     let kills = by_hand("ZARRD_KILLS", 20);
     let most_bytes = usize::try_from(by_hand("ZARRD_KILL_BYTES", 4 << 20)).unwrap();
     let folder = tempfile::tempdir().unwrap();

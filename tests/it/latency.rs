@@ -115,7 +115,7 @@ const INDEX: u64 = 64 * 16 + 4;
 const INNER: u64 = 4 * 8 * 8 * 2;
 
 #[tokio::test(start_paused = true)]
-async fn one_pixel_through_365_chunks_is_365_reads_side_by_side_and_no_look() {
+async fn one_pixel_through_365_chunks_is_365_concurrent_reads_and_no_head() {
     let scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
     let cold = Took { looks: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
@@ -125,7 +125,7 @@ async fn one_pixel_through_365_chunks_is_365_reads_side_by_side_and_no_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chunks_that_are_not_there_are_asked_for_once_each() {
+async fn missing_chunks_are_requested_once_each() {
     let scene = Scene::new(&days()).await;
     for day in 0..365 {
         erase(&scene.store, &format!("a/c/{day}/0/0")).await;
@@ -136,7 +136,7 @@ async fn chunks_that_are_not_there_are_asked_for_once_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_plane_of_a_sharded_volume_is_an_index_and_a_range_of_each_shard() {
+async fn one_plane_of_a_sharded_volume_reads_an_index_and_a_range_of_each_shard() {
     for at_start in [false, true] {
         let scene = Scene::new(&volume(at_start)).await;
         let plane = [Dim::Index(5), ALL, ALL];
@@ -152,7 +152,7 @@ async fn one_plane_of_a_sharded_volume_is_an_index_and_a_range_of_each_shard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plane_across_the_inner_chunks_reads_these_alone() {
+async fn a_plane_across_inner_chunks_reads_only_those() {
     let scene = Scene::new(&volume(false)).await;
     let plane = [ALL, ALL, Dim::Index(5)];
     // In each of 4 shards there are 16 inner chunks, none of them neighbours.
@@ -162,7 +162,7 @@ async fn a_plane_across_the_inner_chunks_reads_these_alone() {
 
 /// A configuration file's way to the backend: the gap, and that ranges of one shard are under way side by side.
 #[tokio::test]
-async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
+async fn ranges_within_the_configured_gap_are_coalesced() {
     let s3 = TestS3::start().await;
     // In reverse, and a byte between each two.
     let shards = Shards { scattered: true, ..Shards::of(&[4], &[LITTLE]) };
@@ -189,7 +189,7 @@ async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
 }
 
 #[tokio::test]
-async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
+async fn coalescing_reads_little_more_than_needed() {
     // A shard of 8 × 2 × 2 inner chunks of 8 KiB.
     let shards = Shards::of(&[1, 64, 64], &[LITTLE]);
     let array = Array::of(&[8, 128, 128]).codecs([shards.codec()]);
@@ -209,7 +209,7 @@ async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_of_shards_are_read_side_by_side_at_the_gap_that_is_the_default() {
+async fn parts_of_shards_are_read_concurrently_at_the_default_gap() {
     // So little that it is decoded on the spot: the runtime's clock runs on while other threads work.
     let shards = Shards::of(&[1, 16, 16], &[LITTLE]);
     let array = Array::of(&[8, 32, 32]).codecs([shards.codec()]);
@@ -227,7 +227,7 @@ async fn parts_of_shards_are_read_side_by_side_at_the_gap_that_is_the_default() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_need_no_element_looks_and_reads_nothing() {
+async fn requests_that_may_need_no_element_revalidate_and_read_nothing() {
     let mut scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
     let (answer, _) = scene.ask(&pixel, &[]).await;
@@ -239,7 +239,7 @@ async fn what_may_need_no_element_looks_and_reads_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slice_of_a_million_chunks_takes_what_a_slice_of_ten_does() {
+async fn a_slice_out_of_a_million_chunks_costs_as_much_as_out_of_ten() {
     let mut all = Vec::new();
     for length in [10_usize, 1_000_000, 1_000_000_000_000] {
         let few = Array::of(&[10]).chunks(&[1]);
@@ -260,7 +260,7 @@ async fn a_slice_of_a_million_chunks_takes_what_a_slice_of_ten_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_joins_a_read_that_began_before_a_write_gets_what_was_written() {
+async fn a_request_after_a_write_never_joins_an_earlier_read() {
     let array = Array::of(&[4]).uniform(1);
     let scene = Scene::new(&array).await;
     let ask = || {

@@ -52,7 +52,7 @@ async fn has_arrived(root: &Path, number: u64) {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_during_a_put_leaves_the_old_value_or_the_new_one() {
+async fn a_client_that_disconnects_during_a_put_leaves_the_old_value_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = zarrd(&["serve", "--writable", &format!("w={}", folder.path().display())]);
     command.env("ZARRD__LOG__LEVEL", "error");

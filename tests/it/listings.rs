@@ -174,7 +174,7 @@ fn directly_under(keys: &[String], prefix: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_shape_shows_every_odd_name_and_each_leads_to_its_value() {
+async fn every_kind_of_listing_shows_odd_names_with_working_links() {
     let mut keys: Vec<String> = odd_names();
     keys.extend(odd_names().iter().map(|name| format!("below/{name}")));
     keys.extend(odd_names().iter().map(|name| format!("in/{name}/x")));
@@ -201,7 +201,7 @@ async fn every_shape_shows_every_odd_name_and_each_leads_to_its_value() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_no_string_prefix_and_stray_keys_are_shown() {
+async fn a_prefix_is_not_a_string_prefix_and_stray_keys_are_listed() {
     let keys = [
         "a/zarr.json",
         "a/c/0",
@@ -238,7 +238,7 @@ async fn a_prefix_is_no_string_prefix_and_stray_keys_are_shown() {
 }
 
 #[tokio::test]
-async fn a_key_and_a_prefix_of_one_name_are_both_there() {
+async fn a_key_and_a_prefix_of_one_name_are_both_listed() {
     let store = memory();
     let keys = ["both", "both/0", "z/both", "z/both/0"].map(str::to_owned);
     for key in &keys {
@@ -260,7 +260,7 @@ async fn a_key_and_a_prefix_of_one_name_are_both_there() {
 }
 
 #[tokio::test]
-async fn an_empty_root_is_there_and_empty() {
+async fn an_empty_root_exists_and_is_empty() {
     let (_folder, servers) = stores(&[]).await;
     for (server, rooted) in &servers {
         let asked = Asked { server, rooted: *rooted };
@@ -328,7 +328,7 @@ async fn in_pages(server: &Server, at: &str, limit: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_page_of_a_bucket_is_a_page_of_its_backend_and_directories_that_tools_leave_are_none() {
+async fn pages_of_a_bucket_follow_the_backends_pages_and_skip_directory_markers() {
     let s3 = TestS3::start().await;
     s3.page_keys(10);
     let mut expected = Vec::new();

@@ -162,7 +162,7 @@ async fn sip(
 }
 
 #[tokio::test]
-async fn readers_that_hardly_read_are_served_within_the_bound() {
+async fn slow_readers_are_served_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path(), 64, 1);
     let settings = [
@@ -202,7 +202,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
 }
 
 #[tokio::test]
-async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
+async fn a_selection_larger_than_memory_is_streamed_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mib = usize::try_from(by_hand("ZARRD_SELECTION_MIB", 512)).unwrap();
     let planes = (mib << 20) / PLANE_BYTES;
@@ -235,7 +235,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
 }
 
 #[tokio::test]
-async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_bound() {
+async fn small_responses_from_many_large_chunks_stay_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let planes = 256;
     store(folder.path(), planes, ARRAYS);
@@ -271,7 +271,7 @@ async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_boun
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_count_until_they_are_sent_though_each_is_another_chunk() {
+async fn unread_responses_hold_their_budget_until_sent() {
     // Chunks of 4 MiB: more than sockets take.
     const CHUNKS: usize = 200;
     const CHUNK_BYTES: usize = 4 << 20;

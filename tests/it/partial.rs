@@ -27,7 +27,7 @@ async fn text(server: &Server, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_part_is_written_where_content_range_says() {
+async fn a_part_is_written_at_its_content_range() {
     let server = writable(memory());
     for (range, body, status, value) in [
         ("bytes 2-4/*", "cde", 201, "\0\0cde"),
@@ -62,7 +62,7 @@ async fn a_length_after_the_write_is_checked() {
 }
 
 #[tokio::test]
-async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
+async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = writable(store);
@@ -115,7 +115,7 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
 }
 
 #[tokio::test]
-async fn uploads_have_the_limits_that_put_has() {
+async fn partial_writes_have_the_limits_of_put() {
     let store = memory();
     put(&store, "a", "before").await;
     let http = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
@@ -148,7 +148,7 @@ async fn uploads_have_the_limits_that_put_has() {
 }
 
 #[tokio::test]
-async fn only_writable_mounts_take_parts_and_say_so() {
+async fn only_writable_mounts_accept_and_announce_partial_writes() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = Server::of(store.clone());
@@ -168,7 +168,7 @@ async fn only_writable_mounts_take_parts_and_say_so() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_patch_where_they_may_write() {
+async fn pages_of_other_origins_may_patch_only_where_they_may_write() {
     for writes in [false, true] {
         let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
         builder.http.cors.writes = writes;
@@ -228,12 +228,12 @@ async fn count_together(store: SharedStore) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_of_parts_of_one_value_lose_nothing_in_memory() {
+async fn concurrent_partial_writes_lose_nothing_in_memory() {
     count_together(memory()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_of_parts_of_one_value_lose_nothing_in_a_directory() {
+async fn concurrent_partial_writes_lose_nothing_in_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { writable: true, durability: Durability::Rename, ..StoreOptions::default() };
     let store = zarrd::store::open(folder.path().to_str().unwrap(), &options, &cpu()).unwrap();
@@ -241,7 +241,7 @@ async fn writers_of_parts_of_one_value_lose_nothing_in_a_directory() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_end_of_its_part_writes_nothing() {
+async fn a_client_that_disconnects_within_its_part_writes_nothing() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = writable(store);

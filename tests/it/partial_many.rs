@@ -51,7 +51,7 @@ async fn digits() -> SharedStore {
 }
 
 #[tokio::test]
-async fn parts_are_answered_in_the_order_asked_each_with_its_length() {
+async fn parts_are_returned_in_the_requested_order_with_their_lengths() {
     let server = Server::of(digits().await);
     let asked = json!({ "get": [
         { "key": "a/c/0", "offset": 2, "length": 3 },
@@ -80,7 +80,7 @@ async fn parts_are_answered_in_the_order_asked_each_with_its_length() {
 }
 
 #[tokio::test]
-async fn a_part_outside_its_value_is_named() {
+async fn a_part_outside_of_its_value_is_named() {
     let server = Server::of(digits().await);
     for (part, size) in [
         (json!({ "key": "a/c/0", "offset": 10 }), 10),
@@ -98,7 +98,7 @@ async fn a_part_outside_its_value_is_named() {
 }
 
 #[tokio::test]
-async fn each_part_costs_one_request_and_nothing_is_read_over_the_limit() {
+async fn each_part_is_one_request_and_nothing_over_the_limit_is_read() {
     let counting = Counting::new(digits().await);
     let mut builder = Server::build(Mount::read_only("m", counting.clone()));
     builder.http.whole_bytes = 500;
@@ -119,7 +119,7 @@ async fn each_part_costs_one_request_and_nothing_is_read_over_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused_and_writes_nothing() {
+async fn malformed_bodies_are_refused_and_write_nothing() {
     let store = digits().await;
     let server = writable(store);
     let part = json!({ "key": "new", "offset": 0, "base64": "AAAA" });
@@ -173,7 +173,7 @@ async fn what_is_not_understood_is_refused_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn parts_of_one_key_are_written_together_in_their_order() {
+async fn parts_of_one_key_are_written_together_in_order() {
     let server = writable(digits().await);
     // "abcd", "XY", "hello"
     let answer = partial(
@@ -197,7 +197,7 @@ async fn parts_of_one_key_are_written_together_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_says_what_was_written() {
+async fn a_failed_batch_reports_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };
     let store = zarrd::store::open(folder.path().to_str().unwrap(), &options, &cpu()).unwrap();
@@ -220,7 +220,7 @@ async fn a_failure_in_the_middle_says_what_was_written() {
 }
 
 #[tokio::test]
-async fn many_keys_are_erased_at_once_and_missing_ones_passed_over() {
+async fn many_keys_are_erased_in_one_request_and_missing_ones_skipped() {
     let store = digits().await;
     for key in 0..40 {
         put(&store, &format!("k/{key}"), "x").await;
@@ -268,7 +268,7 @@ async fn read_only_mounts_and_pages_of_other_origins_write_nothing() {
 }
 
 #[tokio::test]
-async fn cache_control_is_by_what_is_answered() {
+async fn cache_control_follows_the_kind_of_response() {
     let store = memory();
     Array::of(&[4]).store(&store, "a").await;
     let [metadata, chunks, decoded] = ["max-age=1", "max-age=2", "max-age=3"].map(str::to_owned);

@@ -136,7 +136,7 @@ async fn filled_v2(dtype: &str, fill_value: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn fill_values_of_v2_are_read_as_their_writers_meant_them() {
+async fn fill_values_of_v2_are_read_as_their_writers_intended() {
     for (dtype, fill_values, element) in [
         // Missing, null.
         ("<i4", &["", "null"] as &[&str], "00000000"),
@@ -185,7 +185,7 @@ async fn fill_values_of_v2_are_read_as_their_writers_meant_them() {
 }
 
 #[tokio::test]
-async fn a_fill_value_that_the_type_cannot_hold_is_an_error_and_no_other_number() {
+async fn a_fill_value_out_of_range_is_an_error() {
     for (dtype, fill_values) in [
         ("<u4", &["-1", "-1.0", "4294967296", "0.5", "1e400", "NaN", r#""x""#, "[1, 2]", "{}"] as &[&str]),
         ("|i1", &["128", "-129", "127.5"]),
@@ -207,7 +207,7 @@ async fn a_fill_value_that_the_type_cannot_hold_is_an_error_and_no_other_number(
 }
 
 #[tokio::test]
-async fn the_bits_of_a_nan_and_the_sign_of_zero_are_kept_where_nothing_is_stored() {
+async fn fill_values_keep_the_bits_of_nan_and_the_sign_of_zero() {
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let shards = json!([{ "name": "sharding_indexed", "configuration": {
         "chunk_shape": [1], "codecs": index, "index_codecs": index,
@@ -236,7 +236,7 @@ async fn the_bits_of_a_nan_and_the_sign_of_zero_are_kept_where_nothing_is_stored
 }
 
 #[tokio::test]
-async fn the_shape_of_inner_chunks_is_told_in_the_dimensions_of_the_array() {
+async fn inner_chunk_shapes_are_reported_in_the_arrays_dimensions() {
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let codecs = json!([
         { "name": "transpose", "configuration": { "order": [2, 0, 1] } },
@@ -253,7 +253,7 @@ async fn the_shape_of_inner_chunks_is_told_in_the_dimensions_of_the_array() {
 }
 
 #[tokio::test]
-async fn a_grid_of_more_chunks_than_can_be_counted_is_read_in_parts() {
+async fn a_grid_with_more_chunks_than_u64_is_read_in_parts() {
     let edge = 1_u64 << 62;
     let grid = json!({ "name": "regular", "configuration": { "chunk_shape": [1, 1, 1] } });
     let array = Array::of(&[1, 1, 1]).members(json!({ "shape": [edge, edge, edge], "chunk_grid": grid }));
@@ -270,7 +270,7 @@ async fn a_grid_of_more_chunks_than_can_be_counted_is_read_in_parts() {
 }
 
 #[tokio::test]
-async fn only_what_is_not_there_is_fill_values_and_what_cannot_be_read_is_a_failure() {
+async fn only_absent_chunks_read_as_fill_values_and_unreadable_ones_fail() {
     let little = Codec::Bytes { big: false };
     let plain = Array::of(&[8]).chunks(&[4]);
     let sharded = plain.clone().codecs([Shards::of(&[2], &[little]).codec()]);
@@ -297,7 +297,7 @@ async fn only_what_is_not_there_is_fill_values_and_what_cannot_be_read_is_a_fail
 }
 
 #[tokio::test]
-async fn a_shuffle_that_blosc_chose_is_told_by_its_name() {
+async fn a_shuffle_chosen_by_blosc_is_reported_by_name() {
     for (dtype, shuffle, typesize) in
         [("|u1", "bitshuffle", 1), ("<f4", "shuffle", 4), ("|V255", "shuffle", 255), ("|V256", "shuffle", 1)]
     {

@@ -131,7 +131,7 @@ fn runtime(steps: &'static Steps) -> Runtime {
 }
 
 #[test]
-fn a_step_that_works_on_all_of_a_long_document_is_seen() {
+fn the_poll_meter_detects_a_long_step() {
     let (steps, values) = (Steps::default(), long());
     let text = steps.step("write", || values.to_string());
     steps.step("parse", || serde_json::from_str::<Value>(&text).map(std::mem::forget).unwrap());
@@ -338,7 +338,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
 }
 
 #[test]
-fn no_step_of_an_answer_takes_long_however_long_the_documents() {
+fn no_poll_is_long_even_for_long_documents() {
     // A thread's time is not all its own: interrupts take of it, and the machine's host. What takes long does so each time.
     let mut slow = slow_steps();
     for _ in 0..2 {

@@ -82,7 +82,7 @@ fn ends(method: &str, exists: bool, [matches, unmodified, none_match, modified]:
 }
 
 #[tokio::test]
-async fn all_conditions_are_kept_by_all_methods() {
+async fn every_method_honours_every_condition() {
     let store = memory();
     let server = writable(store.clone());
     let mut seen = std::collections::BTreeSet::new();
@@ -229,7 +229,7 @@ async fn all_forms_of_ranges_are_answered() {
 }
 
 #[tokio::test]
-async fn if_range_lets_a_range_count_for_the_same_strong_tag_only() {
+async fn if_range_applies_a_range_only_for_the_same_strong_etag() {
     let store = memory();
     put(&store, "a/c/0", VALUE).await;
     let server = Server::of(store.clone());

@@ -42,7 +42,7 @@ async fn exchange(
 }
 
 #[tokio::test]
-async fn both_versions_of_http_answer_alike_and_with_a_date() {
+async fn both_versions_of_http_give_equal_responses_with_a_date() {
     let store = memory();
     Array::of(&[8, 8]).chunks(&[4, 4]).store(&store, "a").await;
     put(&store, "text", "0123456789").await;
@@ -129,7 +129,7 @@ fn replace(root: &Path, key: &str, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn what_changes_behind_the_server_is_seen_whatever_a_request_says_of_caches() {
+async fn external_changes_are_visible_whatever_cache_directives_a_request_has() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let options = StoreOptions::default();

@@ -45,7 +45,7 @@ fn client() -> Client {
 }
 
 #[tokio::test]
-async fn each_listener_has_its_mount_at_the_root_and_all_end_together() {
+async fn each_listener_serves_its_root_mount_and_all_shut_down_together() {
     let folder = tempfile::tempdir().unwrap();
     let (mut running, [a, b]) = start(folder.path());
     let client = client();

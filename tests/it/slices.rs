@@ -75,7 +75,7 @@ fn expect(answer: &Answer, expected: &Selected, data_type: &TypeCase, what: &str
 }
 
 #[test]
-fn random_slices_of_random_arrays_are_those_of_a_naive_model() {
+fn random_slices_of_random_arrays_match_a_naive_model() {
     let selections = prop::collection::vec(asked(), 1..=4);
     holds(256, (case(), setup(), selections), async |(case, setup, selections)| {
         let (server, model, _) = serve(&case, &setup).await;
@@ -132,7 +132,7 @@ fn a_partial_decode_equals_the_full_decode() {
 }
 
 #[test]
-fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
+fn random_byte_ranges_in_either_byte_order_are_parts_of_the_full_response() {
     holds(
         96,
         (case(), fixed(), setup(), asked(), any::<(Index, Index)>()),
@@ -165,7 +165,7 @@ fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
 }
 
 #[test]
-fn random_slices_as_npy_are_files_with_the_shape_type_and_elements_of_the_model() {
+fn random_slices_as_npy_match_the_model() {
     let named = fixed().prop_filter("one name", |data_type| !data_type.is_struct());
     holds(
         48,
@@ -210,7 +210,7 @@ fn npy(file: &[u8]) -> (&str, &[u8]) {
 }
 
 #[test]
-fn random_slices_as_json_are_lists_of_the_models_numbers() {
+fn random_slices_as_json_match_the_model() {
     let numbers = select(data_types()).prop_filter("numbers of JSON", |data_type| {
         ["bool", "float32", "float64"].contains(&data_type.v3) || data_type.v3.contains("int")
     });
@@ -273,7 +273,7 @@ fn spelt(float: f64) -> &'static str {
 }
 
 #[test]
-fn every_chunk_of_random_arrays_is_the_models_trimmed_to_the_array() {
+fn every_chunk_of_random_arrays_matches_the_model() {
     holds(48, (case(), setup()), async |(case, setup)| {
         let (server, model, array) = serve(&case, &setup).await;
         for coords in array.grid() {

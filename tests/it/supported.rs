@@ -413,7 +413,7 @@ async fn table(title: &str, rows: Vec<Row>) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_the_readme_are_true() {
+async fn the_tables_of_the_readme_match_the_code() {
     const BEGIN: &str = "<!-- made by tests/it/supported.rs: UPDATE=1 cargo test --test it supported -->\n";
     const END: &str = "<!-- end -->";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");

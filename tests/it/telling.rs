@@ -76,7 +76,7 @@ fn client() -> reqwest::Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
+async fn a_collector_gets_spans_of_the_callers_trace() {
     let (collector, folder) = (Collector::start().await, directory().await);
     let mut command = zarrd(&["serve", &mount_of(&folder)]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}/", collector.address));
@@ -122,7 +122,7 @@ async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
+async fn requests_to_backends_carry_the_trace_context() {
     let (collector, s3) = (Collector::start().await, TestS3::start().await);
     s3.insert("k", "value");
     let folder = tempfile::tempdir().unwrap();
@@ -192,7 +192,7 @@ fn pipeline(address: SocketAddr, requests: impl Iterator<Item = Vec<u8>>) {
 }
 
 #[test]
-fn whatever_is_asked_for_every_line_of_the_log_is_json() {
+fn every_log_line_is_json() {
     const REQUESTS: u64 = 20_000;
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__LOG__FORMAT", "json");
@@ -274,7 +274,7 @@ fn admin_of(server: &mut Running) -> String {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
+fn a_blocked_log_delays_no_request() {
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__SERVER__ADMIN_LISTEN", "127.0.0.1:0");
     let mut server = Running::of(command);
@@ -307,7 +307,7 @@ const CANARIES: [&str; 9] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told_to_anybody() {
+async fn no_secret_appears_in_responses_logs_or_traces() {
     let (s3, collector) = (TestS3::start().await, Collector::start().await);
     put(&s3.store(), "k", "value").await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -408,7 +408,7 @@ async fn no_secret_is_told_to_anybody() {
 }
 
 #[test]
-fn the_wait_for_a_backend_that_hangs_is_bounded_and_says_so() {
+fn a_hanging_backend_times_out_with_an_error_that_states_it() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let s3 = TestS3::start().await;

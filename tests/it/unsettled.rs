@@ -59,7 +59,7 @@ async fn served() -> Vec<(TempDir, Server)> {
 }
 
 #[tokio::test]
-async fn nothing_of_an_unsettled_file_is_remembered_and_its_entity_tag_is_weak_and_never_the_same() {
+async fn an_unsettled_file_is_not_cached_and_has_a_new_weak_etag_each_time() {
     for (_directory, server) in served().await {
         for url in ["/store/m/a/c/0/0", "/v1/data/m/a?slice=:,3", "/v1/data/m/s?slice=:,3", "/v1/nodes/m/a"] {
             let mut tags = std::collections::HashSet::new();
@@ -89,7 +89,7 @@ async fn nothing_of_an_unsettled_file_is_remembered_and_its_entity_tag_is_weak_a
 }
 
 #[tokio::test]
-async fn an_unsettled_file_is_written_under_a_condition_by_nobody_who_was_told_its_tag() {
+async fn the_etag_of_an_unsettled_file_never_satisfies_a_conditional_write() {
     for (directory, server) in served().await {
         let url = "/store/m/a/c/0/0";
         let tag = server.get(url).await.header("etag").to_owned();
@@ -120,7 +120,7 @@ async fn index_and_data_of_an_unsettled_shard_are_read_at_one_version() {
 }
 
 #[tokio::test]
-async fn a_zip_file_that_is_unsettled_is_read_and_its_directory_is_read_each_time() {
+async fn the_directory_of_an_unsettled_zip_file_is_read_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.zip");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/zip");
@@ -138,7 +138,7 @@ async fn a_zip_file_that_is_unsettled_is_read_and_its_directory_is_read_each_tim
 }
 
 #[tokio::test]
-async fn a_file_that_another_program_wrote_a_moment_ago_is_settled_when_it_has_been_read() {
+async fn a_file_just_written_by_another_program_is_settled_once_read() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
     let server = Server::of(Arc::new(store));

@@ -42,7 +42,7 @@ async fn hierarchy() -> (Server, zarrd::store::SharedStore) {
 }
 
 #[tokio::test]
-async fn what_needs_no_change_is_what_is_stored() {
+async fn keys_that_need_no_change_are_the_stored_values() {
     let (server, _) = hierarchy().await;
     let stored = read_all(&server, "/store/m/").await;
     assert_eq!(read_all(&server, "/plain/m/").await, stored);
@@ -56,7 +56,7 @@ async fn what_needs_no_change_is_what_is_stored() {
 }
 
 #[tokio::test]
-async fn pages_of_a_view_follow_each_other_and_are_what_is_listed_at_once() {
+async fn pages_of_a_view_in_sequence_are_the_full_listing() {
     let (server, _) = hierarchy().await;
     for view in ["/store/m/", "/plain/m/", "/unshard/m/", "/rechunk/m/auto/raw/"] {
         for prefix in ["", "g/", "g/s/", "g/s/c/", "g/s/c/0/", "g/u/", "g/u/c/2/", "g/v2/", "none/"] {
@@ -89,7 +89,7 @@ async fn list_page(server: &Server, url: &str) -> (Vec<String>, Option<String>) 
 }
 
 #[tokio::test]
-async fn documents_are_spelt_out_for_clients_in_use() {
+async fn documents_are_normalized_for_clients() {
     let store = memory();
     put(&store, "a/zarr.json", SHORT).await;
     let copies = |copy: &str| {
@@ -123,7 +123,7 @@ async fn documents_are_spelt_out_for_clients_in_use() {
 }
 
 #[tokio::test]
-async fn every_level_of_a_view_is_listed_as_the_whole_is() {
+async fn listings_of_a_view_by_level_equal_the_full_listing() {
     let (server, _) = hierarchy().await;
     for view in ["plain", "unshard"] {
         let keys = list_all(&server, &format!("/{view}/m/"), None).await;
@@ -157,7 +157,7 @@ async fn every_level_of_a_view_is_listed_as_the_whole_is() {
 }
 
 #[tokio::test]
-async fn pages_of_a_listing_are_the_whole_listing() {
+async fn pages_of_a_listing_are_the_full_listing() {
     let (server, _) = hierarchy().await;
     for url in ["/plain/m/", "/unshard/m/", "/unshard/m/g/s/", "/unshard/m/g/s/c/1/"] {
         let whole = list_all(&server, url, None).await;
@@ -169,7 +169,7 @@ async fn pages_of_a_listing_are_the_whole_listing() {
 }
 
 #[tokio::test]
-async fn views_speak_as_stores_do_and_are_not_written_to() {
+async fn views_respond_as_stores_do_and_are_read_only() {
     let (server, store) = hierarchy().await;
     let before = read_all(&server, "/store/m/").await;
     for view in ["plain", "unshard"] {
@@ -202,7 +202,7 @@ async fn views_speak_as_stores_do_and_are_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_view_of_a_store_that_cannot_list_is_read_all_the_same() {
+async fn a_view_of_a_store_that_cannot_list_is_readable() {
     let (_, store) = hierarchy().await;
     let server = Server::of(Blind::new(store.clone()));
     let expected = Server::of(store);
@@ -240,7 +240,7 @@ async fn many_shards(count: usize) -> SharedStore {
 
 /// The chunks of a family are held while they are listed.
 #[tokio::test]
-async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_than_fit_now_503() {
+async fn a_listing_over_the_request_limit_is_413_and_over_the_free_budget_503() {
     const LISTINGS: [&str; 4] = ["/plain/m/", "/unshard/m/", "/unshard/m/a/c/", "/rechunk/m/1/raw/"];
     let store = many_shards(1000).await;
     let served = |inflight_bytes: u64| {
@@ -281,7 +281,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
 }
 
 #[tokio::test]
-async fn a_rechunked_group_whose_consolidated_metadata_never_fits_has_none() {
+async fn a_rechunked_group_with_oversized_consolidated_metadata_has_none() {
     let store = memory();
     let inline = json!({"kind": "inline", "must_understand": false, "metadata": {}});
     let mut group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": inline});

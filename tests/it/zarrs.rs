@@ -128,7 +128,7 @@ fn reads(encoded: &Encoded) -> bool {
 }
 
 #[test]
-fn what_is_encoded_here_is_read_by_zarrs_wherever_it_follows_the_specification() {
+fn zarrs_reads_every_specified_encoding_written_here() {
     for encoded in encoded() {
         let name = &encoded.name;
         if !is_known(&encoded) {
@@ -143,7 +143,7 @@ fn what_is_encoded_here_is_read_by_zarrs_wherever_it_follows_the_specification()
 }
 
 #[tokio::test]
-async fn what_zarrs_writes_is_read_here() {
+async fn arrays_written_by_zarrs_are_read() {
     let ours = memory();
     let all = encoded();
     let is_judged = |encoded: &&Encoded| {

@@ -45,7 +45,7 @@ def killed(long):
 
 def writers(long):
     """S5: increments of one value by many, under conditions, by one server; and one log, by two before a bucket with faults."""
-    told = rust("every_acknowledged_increment_counts", ZARRD_ROUNDS="10000" if long else "250")
+    told = rust("every_acknowledged_increment_is_stored", ZARRD_ROUNDS="10000" if long else "250")
     rows = re.findall(r"^(.*): (\d+ increments, \d+ refused)$", told, re.MULTILINE)
     assert rows, told
     rows = [(f"concurrent increments of one value, {kind}", f"{counts}, 0 lost") for kind, counts in rows]

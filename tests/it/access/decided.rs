@@ -59,7 +59,7 @@ fn keys_and_ways() -> impl Strategy<Value = (String, Vec<Vec<u8>>)> {
 }
 
 #[test]
-fn however_a_key_is_written_the_decision_is_the_same() {
+fn every_spelling_of_a_key_gets_the_same_decision() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reader =
         known("reader", json!([grant("m", "g", &["read", "write"]), grant("m", "a/b", &["read", "write"])]));
@@ -87,7 +87,7 @@ fn however_a_key_is_written_the_decision_is_the_same() {
 }
 
 #[test]
-fn however_a_node_is_written_the_decision_is_the_same() {
+fn every_spelling_of_a_node_gets_the_same_decision() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reader = known("reader", json!([grant("m", "g", &["read"]), grant("m", "a/b", &["read"])]));
     let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
@@ -114,7 +114,7 @@ fn however_a_node_is_written_the_decision_is_the_same() {
 }
 
 #[tokio::test]
-async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
+async fn escaped_slashes_give_access_to_no_other_node() {
     let g = known("g", json!([grant("m", "g", &["read"])]));
     let (server, _) = server(json!({ "tokens": { "g": g } }), &[]).await;
     let get = async |url: &str| get_as(&server, &token("g"), url).await.status.as_u16();
@@ -138,7 +138,7 @@ async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
 }
 
 #[tokio::test]
-async fn paths_that_name_no_key_are_refused_whoever_asks() {
+async fn paths_that_name_no_key_are_refused_for_every_caller() {
     let (server, _) =
         server(json!({ "tokens": { "a": known("a", json!([grant("m", "g", &["read"])])) } }), &[]).await;
     for url in [
@@ -155,7 +155,7 @@ async fn paths_that_name_no_key_are_refused_whoever_asks() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_refused_though_the_answer_is_remembered() {
+async fn a_revoked_right_is_refused_though_the_response_is_cached() {
     let read = json!([grant("m", "", &["read"])]);
     let (server, web) =
         server(json!({ "tokens": { "a": known("a", read.clone()), "b": known("b", read.clone()) } }), &[])
@@ -182,7 +182,7 @@ async fn what_is_taken_back_is_refused_though_the_answer_is_remembered() {
 }
 
 #[tokio::test]
-async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
+async fn a_grant_for_a_prefix_covers_every_key_read_for_its_nodes() {
     let at = |prefix: &str| json!([grant("m", prefix, &["read", "list"])]);
     let tokens = json!({ "g": known("g", at("g")), "arr": known("arr", at("arr")), "chunks": known("chunks", at("arr/c")), "in": known("in", at("g/in")) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
@@ -226,7 +226,7 @@ async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
 }
 
 #[tokio::test]
-async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
+async fn neighbours_of_a_missing_node_are_named_only_to_callers_who_may_list() {
     let at = |scopes: &[&str]| json!([grant("m", "g", scopes)]);
     let tokens =
         json!({ "reads": known("reads", at(&["read"])), "lists": known("lists", at(&["read", "list"])) });
@@ -253,7 +253,7 @@ async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
 }
 
 #[tokio::test]
-async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
+async fn the_right_to_read_a_declared_arrays_path_is_not_enough_to_read_it() {
     let store = zarrd::store::open(
         crate::dependents::FOLDER,
         &zarrd::store::StoreOptions::default(),
@@ -281,7 +281,7 @@ async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
 }
 
 #[tokio::test]
-async fn keys_in_bodies_are_asked_for_one_by_one() {
+async fn every_key_in_a_body_is_authorized_by_itself() {
     let scopes = ["read", "write", "delete"];
     let tokens = json!({ "g": known("g", json!([grant("m", "g", &scopes)])), "r": known("r", json!([grant("m", "g", &["read"])])) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
@@ -312,7 +312,7 @@ async fn keys_in_bodies_are_asked_for_one_by_one() {
 }
 
 #[tokio::test]
-async fn copies_go_where_their_holder_may_write() {
+async fn a_copy_needs_the_right_to_write_its_destination() {
     let tokens = json!({ "c": known("c", json!([
         grant("m", "arr", &["read"]), grant("m", "g", &["read", "write", "delete"]), grant("m", "w", &["write"]),
     ])) });
@@ -341,7 +341,7 @@ async fn copies_go_where_their_holder_may_write() {
 
 /// What is erased to make room for a copy takes `delete`, on mounts that let prefixes be erased and on those that do not.
 #[tokio::test]
-async fn copies_erase_only_where_their_holder_may_delete() {
+async fn a_copy_that_erases_needs_the_right_to_delete() {
     let of = |name: &str, scopes: &[&str]| known(name, json!([grant("*", "", scopes)]));
     let tokens = json!({ "tokens": {
         "writes": of("writes", &["read", "write"]), "deletes": of("deletes", &["read", "write", "delete"]),
@@ -394,7 +394,7 @@ async fn copies_erase_only_where_their_holder_may_delete() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
+async fn failed_credentials_are_rate_limited_per_caller() {
     let (server, _) =
         server(json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read"])])) } }), &[]).await;
     let (guesser, other) = (stranger(), stranger());
@@ -422,7 +422,7 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
 }
 
 #[tokio::test]
-async fn anybody_may_do_what_a_mount_grants_to_anybody() {
+async fn anonymous_callers_may_do_what_a_mount_grants_to_everyone() {
     let (server, web) = server(json!({}), &[]).await;
     let statuses = async |server: &Server| {
         let mut found = Vec::new();

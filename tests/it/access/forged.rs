@@ -36,7 +36,7 @@ async fn refused(server: &Server, method: &str, url: &str, headers: &[(&str, &st
 }
 
 #[tokio::test]
-async fn no_forged_token_is_taken() {
+async fn rejects_every_forged_token() {
     let (server, _) = server(options(), &[]).await;
     let good = token("alice");
     let url = "/store/m/arr/zarr.json";
@@ -144,7 +144,7 @@ async fn no_forged_token_is_taken() {
 }
 
 #[tokio::test]
-async fn no_url_is_good_for_more_than_was_signed() {
+async fn a_signed_url_grants_no_more_than_was_signed() {
     let (server, _) = server(options(), &[]).await;
     let good = signed("k", "m", "arr/c/0", NOW + 1);
     let below = signed("k", "m", "g/", NOW + 1);
@@ -276,7 +276,7 @@ fn links(html: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_link_of_a_listing_that_a_signed_url_opens_can_be_followed() {
+async fn every_link_of_a_listing_opened_by_a_signed_url_works() {
     let (server, _) = server(options(), &[]).await;
     for prefix in ["", "arr/"] {
         let mut open = vec![signed("k", "m", prefix, NOW + 10)];
@@ -307,7 +307,7 @@ async fn every_link_of_a_listing_that_a_signed_url_opens_can_be_followed() {
 }
 
 #[tokio::test]
-async fn a_token_in_a_url_is_in_no_link_of_the_listing() {
+async fn links_of_a_listing_do_not_contain_the_token_of_its_url() {
     let (server, _) = server(options(), &[]).await;
     let answer = ask(&server, "GET", &format!("/store/m/?token={}", token("alice")), &[], "").await;
     assert_eq!(answer.status, 200);

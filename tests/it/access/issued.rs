@@ -146,7 +146,7 @@ async fn started(keys: &Keys) -> (Server, Arc<TestWeb>) {
 }
 
 #[tokio::test]
-async fn an_issuers_tokens_grant_what_their_claims_say() {
+async fn tokens_of_an_issuer_grant_what_their_claims_say() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     for (algorithm, kid) in [("RS256", "rsa"), ("PS256", "rsa"), ("ES256", "p256"), ("EdDSA", "ed")] {
@@ -183,7 +183,7 @@ async fn an_issuers_tokens_grant_what_their_claims_say() {
 }
 
 #[tokio::test]
-async fn no_forged_token_of_an_issuer_is_taken() {
+async fn rejects_every_forged_token_of_an_issuer() {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (keys, others) = (Keys::new(), Keys::new());
     let (server, web) = started(&keys).await;
@@ -322,7 +322,7 @@ async fn no_forged_token_of_an_issuer_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_keys_are_made_up_the_issuer_is_asked_once_a_minute() {
+async fn invented_key_ids_cause_one_request_a_minute_to_the_issuer() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -347,7 +347,7 @@ async fn however_many_keys_are_made_up_the_issuer_is_asked_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_silent() {
+async fn tokens_with_a_known_key_do_not_wait_for_an_issuer_that_hangs() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -379,7 +379,7 @@ async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_si
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
+async fn keys_stay_valid_for_a_day_while_the_issuer_is_down() {
     let keys = Keys::new();
     let (server, web) = server(options(), &[]).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -408,7 +408,7 @@ async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_kept_for_a_day_though_the_configuration_is_read_again() {
+async fn keys_stay_valid_for_a_day_across_a_configuration_reload() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());

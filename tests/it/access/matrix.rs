@@ -50,7 +50,7 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
 const SCOPES: [&str; 5] = ["read", "list", "write", "delete", "admin"];
 
 #[tokio::test]
-async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
+async fn every_method_of_every_route_is_limited_to_callers_with_the_right() {
     let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let mut routes: Vec<(String, String)> = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {

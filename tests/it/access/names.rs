@@ -30,7 +30,7 @@ fn tokens() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn who_may_not_list_gets_no_consolidated_metadata() {
+async fn consolidated_metadata_needs_the_right_to_list() {
     let server = served(tokens(), &[]).await;
     for (holder, url, status, is_told) in [
         ("lists", "/store/m/g/zarr.json?consolidated", 200, true),
@@ -78,7 +78,7 @@ async fn who_may_not_list_gets_no_consolidated_metadata() {
 }
 
 #[tokio::test]
-async fn a_url_signed_for_a_document_gives_what_is_stored_where_mounts_consolidate() {
+async fn a_url_signed_for_a_document_returns_the_stored_document_where_mounts_consolidate() {
     let mut options = options();
     options["signing_keys"]["k"]["grants"] = json!([grant("*", "", &["read", "list"])]);
     let server = served(options, &[]).await;
@@ -94,7 +94,7 @@ async fn a_url_signed_for_a_document_gives_what_is_stored_where_mounts_consolida
 }
 
 #[tokio::test]
-async fn what_is_told_to_those_who_may_list_is_kept_by_no_shared_cache() {
+async fn responses_that_need_the_right_to_list_are_private() {
     let server = served(tokens(), &[("m", &[Scope::Read]), ("made", &[Scope::Read])]).await;
     for url in ["/store/made/zarr.json", "/store/m/zarr.json?consolidated", "/v1/nodes/m", "/v1/nodes/made/g"]
     {

@@ -57,7 +57,7 @@ fn cors(origins: &[&str], writes: bool) -> HttpOptions {
 }
 
 #[tokio::test]
-async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
+async fn a_page_that_uses_dns_rebinding_writes_nothing() {
     for host in [
         "evil.example",
         "evil.example:8000",
@@ -83,7 +83,7 @@ async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_mount_that_anybody_may_write_to_is_no_different_beside_tokens() {
+async fn a_publicly_writable_mount_refuses_dns_rebinding_beside_tokens() {
     let (server, _) = server(
         json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } }),
         &[("m", &[Scope::Read, Scope::Write, Scope::Delete])],
@@ -98,7 +98,7 @@ async fn a_mount_that_anybody_may_write_to_is_no_different_beside_tokens() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() {
+async fn pages_of_the_server_may_write_under_its_names_and_addresses() {
     let named = HttpOptions { hosts: vec!["Data.Example".to_owned()], ..HttpOptions::default() };
     for host in [
         "localhost",
@@ -139,7 +139,7 @@ async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() 
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
+async fn pages_of_other_origins_write_only_where_they_are_listed() {
     let bearer = format!("Bearer {}", token("a"));
     let tokens =
         json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } });
@@ -187,7 +187,7 @@ async fn refused_quietly(server: &Server, headers: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn programs_that_are_no_browsers_write_under_any_name() {
+async fn clients_other_than_browsers_may_write_under_any_host_name() {
     for host in ["zarrd", "zarrd:8000", "evil.example", "data.internal"] {
         let server = open(HttpOptions::default()).await;
         all(&server, &[("host", host)], None).await;
@@ -202,7 +202,7 @@ async fn programs_that_are_no_browsers_write_under_any_name() {
 }
 
 #[tokio::test]
-async fn questions_by_post_are_for_every_page() {
+async fn reads_by_post_are_allowed_for_pages_of_every_origin() {
     let server = open(HttpOptions::default()).await;
     let headers = [("host", "evil.example"), ("origin", "https://other.example")];
     let answer = ask(&server, "POST", "/v1/vectors/m/arr/vertices", &headers, "{}").await;
@@ -210,7 +210,7 @@ async fn questions_by_post_are_for_every_page() {
 }
 
 #[tokio::test]
-async fn what_writes_is_refused_to_strange_pages_on_every_route_of_the_list() {
+async fn every_route_that_writes_refuses_pages_of_unlisted_origins() {
     let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let everything = ["read", "list", "write", "delete", "admin"];
     let tokens = BTreeMap::from([("all", known("all", json!([grant("m", "", &everything)])))]);

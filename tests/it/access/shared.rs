@@ -43,7 +43,7 @@ async fn flood(server: &Server, from: Peer) {
 }
 
 #[tokio::test]
-async fn good_credentials_are_believed_beside_any_number_of_bad_ones_from_their_address() {
+async fn valid_credentials_are_accepted_beside_a_flood_of_bad_ones_from_their_address() {
     let (server, _) = server(options(), &[]).await;
     let from = stranger();
     let (good, below) = (signed("k", "m", "arr/c/0", NOW + 9), signed("k", "m", "arr/", NOW + 9));
@@ -60,7 +60,7 @@ async fn good_credentials_are_believed_beside_any_number_of_bad_ones_from_their_
 }
 
 #[tokio::test]
-async fn a_signed_token_that_was_verified_before_is_believed_beside_a_flood_until_it_expires() {
+async fn a_verified_signed_token_is_accepted_during_a_flood_until_it_expires() {
     let keys = Keys::new();
     let (server, web) = server(issued::options(), &[]).await;
     web.set(Some(&keys.set()));
@@ -94,7 +94,7 @@ async fn a_signed_token_that_was_verified_before_is_believed_beside_a_flood_unti
 }
 
 #[tokio::test]
-async fn a_token_that_was_believed_is_no_longer_once_its_issuer_is_gone() {
+async fn a_verified_token_is_rejected_once_its_issuer_is_removed() {
     let keys = Keys::new();
     let (server, web) = server(issued::options(), &[]).await;
     web.set(Some(&keys.set()));
@@ -121,7 +121,7 @@ async fn once_each() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn holders_of_different_signed_urls_share_nothing_and_all_of_one_key_not_more_than_some_callers() {
+async fn each_signed_url_has_its_own_rate_limit_within_a_bound_for_its_key() {
     let server = once_each().await;
     // From one address, and from several: it is the URL that tells them apart.
     let from = stranger();

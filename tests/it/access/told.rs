@@ -19,7 +19,7 @@ fn shape(answer: &Answer) -> (u16, BTreeMap<String, String>, usize) {
 }
 
 #[tokio::test]
-async fn a_mount_that_is_none_of_ones_business_looks_like_one_that_is_not_there() {
+async fn a_mount_without_any_right_is_indistinguishable_from_a_missing_one() {
     let options = json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read"])])) } });
     let (server, _) = server(options, &[("m", &[Scope::Read])]).await;
     let mut asked = 0;
@@ -88,7 +88,7 @@ async fn a_mount_that_is_none_of_ones_business_looks_like_one_that_is_not_there(
 }
 
 #[tokio::test]
-async fn lists_of_mounts_name_those_that_one_may_do_anything_with() {
+async fn lists_of_mounts_name_only_those_the_caller_has_a_right_to() {
     let options = json!({ "tokens": {
         "a": known("a", json!([grant("other", "g", &["read"])])), "none": known("none", json!([grant("nowhere", "", &["read"])])),
     } });
@@ -116,7 +116,7 @@ async fn lists_of_mounts_name_those_that_one_may_do_anything_with() {
 }
 
 #[tokio::test]
-async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
+async fn a_url_with_a_token_reads_ranges_and_is_not_leaked() {
     let options = json!({ "query_tokens": true, "tokens": { "a": known("a", json!([grant("m", "", &["read", "list"])])) } });
     let (server, _) = server(options, &[("other", &[Scope::Read])]).await;
     let token = token("a");
@@ -159,7 +159,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn who_may_not_list_is_told_no_children() {
+async fn names_of_children_need_the_right_to_list() {
     let tokens = json!({ "r": known("r", json!([grant("m", "", &["read"])])), "l": known("l", json!([grant("m", "", &["read", "list"])])) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
     assert_eq!(get_as(&server, &token("r"), "/v1/nodes/m").await.json()["children"], Value::Null);

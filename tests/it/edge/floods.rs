@@ -72,7 +72,7 @@ async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) 
 }
 
 #[tokio::test]
-async fn requests_that_are_taken_back_at_once_end_the_connection() {
+async fn rapidly_reset_streams_end_the_connection() {
     let (served, busy) = server(PATIENT).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let sent = flood(&mut framed, 1000, |round| {
@@ -94,7 +94,7 @@ async fn requests_that_are_taken_back_at_once_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_that_goes_on_and_on_ends_the_connection() {
+async fn an_endless_header_block_ends_the_connection() {
     let (served, _) = server(PATIENT).await;
     for part in [&b""[..], &frames::block(&[("a", &"x".repeat(8000))])] {
         let mut framed = Framed::open(served.address, &[]).await;
@@ -124,7 +124,7 @@ async fn is_well(server: &Running, before: u64, after_what: &str) {
 }
 
 #[tokio::test]
-async fn frames_that_ask_for_answers_which_nobody_reads_are_bounded() {
+async fn frames_that_require_unread_replies_are_bounded() {
     let server = process();
     let before = peak(&server);
     for frame in [
@@ -152,7 +152,7 @@ async fn empty_frames_and_unknown_ones_are_bounded() {
 }
 
 #[tokio::test]
-async fn clients_that_open_no_window_are_cut_off() {
+async fn clients_that_open_no_window_are_disconnected() {
     let (served, _) = server(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let mut held = Vec::new();
     for _ in 0..20 {

@@ -54,7 +54,7 @@ async fn status_in_http2(served: &Served, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn urls_are_as_long_as_they_may_be() {
+async fn limits_the_length_of_urls() {
     let served = surface(|_| {}).await;
     for (length, expected) in [(8191, 404), (8192, 404), (8193, 414), (16_000, 414), (70_000, 414)] {
         let url = format!("/nowhere?{}", "x".repeat(length - "/nowhere?".len()));
@@ -70,7 +70,7 @@ async fn urls_are_as_long_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn headers_are_as_many_as_they_may_be() {
+async fn limits_the_number_of_headers() {
     let served = surface(|_| {}).await;
     for (count, expected) in [(99, 200), (100, 200), (101, 431)] {
         // `Host` and `Connection` are two of them.
@@ -85,7 +85,7 @@ async fn headers_are_as_many_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn headers_are_as_long_together_as_they_may_be() {
+async fn limits_the_total_length_of_headers() {
     let served = surface(|_| {}).await;
     for (bytes, expected) in [(32_767, 200), (32_768, 200), (32_769, 431), (60_000, 431), (100_000, 431)] {
         let others = "Host: x\r\nConnection: close\r\n".len();
@@ -96,7 +96,7 @@ async fn headers_are_as_long_together_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn a_head_of_http2_is_as_long_as_it_may_be() {
+async fn limits_the_length_of_http2_header_lists() {
     let served = surface(|_| {}).await;
     let pseudo = [(":method", "GET"), (":scheme", "http"), (":path", "/healthz"), (":authority", "x")];
     let counted = |headers: &[(&str, &str)]| -> usize {
@@ -111,7 +111,7 @@ async fn a_head_of_http2_is_as_long_as_it_may_be() {
 }
 
 #[tokio::test]
-async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
+async fn a_refused_head_has_cors_headers() {
     let served = surface(|_| {}).await;
     let long = "x".repeat(40_000);
     let answer = served
@@ -126,7 +126,7 @@ async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
 }
 
 #[tokio::test]
-async fn no_more_of_a_head_is_held_than_the_buffer() {
+async fn buffers_no_more_of_a_head_than_its_limit() {
     // Only the buffer is a limit.
     let served = surface(|options| options.header_bytes = 1 << 30).await;
     for (bytes, expected) in [(60_000, 200), (65_535, 200), (65_536 + 8192, 431), (400_000, 431)] {
@@ -148,7 +148,7 @@ async fn no_more_of_a_head_is_held_than_the_buffer() {
 }
 
 #[tokio::test]
-async fn a_connection_of_http2_has_as_many_requests_as_it_may() {
+async fn limits_the_concurrent_requests_of_an_http2_connection() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
@@ -171,7 +171,7 @@ async fn a_connection_of_http2_has_as_many_requests_as_it_may() {
 }
 
 #[tokio::test]
-async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
+async fn buffers_little_for_an_http2_client_that_reads_nothing() {
     const PART: usize = 16 << 10;
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
@@ -206,7 +206,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
 }
 
 #[tokio::test]
-async fn connections_are_as_many_as_they_may_be() {
+async fn limits_the_number_of_connections() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
     let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..PATIENT }).await;
     let mut held: Vec<TcpStream> = Vec::new();
@@ -238,7 +238,7 @@ async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
 }
 
 #[tokio::test]
-async fn values_are_as_long_as_they_may_be() {
+async fn limits_the_length_of_values() {
     let served = surface(|options| options.put_body_bytes = 1000).await;
     for (bytes, expected) in
         [(999, [201, 204]), (1000, [201, 204]), (1001, [413, 413]), (100_000, [413, 413])]
@@ -254,7 +254,7 @@ async fn values_are_as_long_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_refused_before_it_is_asked_for() {
+async fn a_body_over_the_limit_is_refused_before_100_continue() {
     let served = surface(|options| options.put_body_bytes = 1000).await;
     let expecting = |bytes: u64| {
         format!(

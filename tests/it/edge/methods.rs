@@ -32,7 +32,7 @@ async fn served() -> Served {
 }
 
 #[tokio::test]
-async fn head_tells_what_get_would_for_every_route() {
+async fn head_matches_get_on_every_route() {
     let served = served().await;
     let document: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let mut urls = vec!["/docs/".to_owned(), "/docs".to_owned(), "/nowhere".to_owned()];

@@ -17,7 +17,7 @@ const ANSWER: u64 = 128 << 10;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 #[tokio::test]
-async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent() {
+async fn responses_waiting_for_an_http2_window_hold_their_budget_until_sent() {
     let store = memory();
     let array = json!({
         "zarr_format": 3, "node_type": "array", "shape": [STREAMS, ANSWER], "data_type": "uint8", "fill_value": 7,

@@ -85,7 +85,7 @@ fn varies(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn who_is_listed_is_echoed_and_every_answer_varies() {
+async fn listed_origins_are_echoed_and_every_response_varies() {
     let server = server(listed()).await;
     for request in ASKED {
         for origin in [LISTED, "http://localhost:8080"] {
@@ -108,7 +108,7 @@ async fn who_is_listed_is_echoed_and_every_answer_varies() {
 }
 
 #[tokio::test]
-async fn for_everybody_nothing_varies_and_off_is_off() {
+async fn a_wildcard_origin_does_not_vary_and_cors_can_be_off() {
     let any = server(CorsOptions::default()).await;
     let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
     for request in ASKED {
@@ -124,7 +124,7 @@ async fn for_everybody_nothing_varies_and_off_is_off() {
 }
 
 #[tokio::test]
-async fn a_preflight_names_what_reads_need() {
+async fn a_preflight_lists_the_headers_that_reads_need() {
     let server = server(listed()).await;
     let headers = [
         ("origin", LISTED),
@@ -148,7 +148,7 @@ async fn a_preflight_names_what_reads_need() {
 }
 
 #[test]
-fn credentials_for_everybody_are_refused_at_the_start() {
+fn credentials_with_a_wildcard_origin_are_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for (rules, says) in [

@@ -16,7 +16,7 @@ use super::{BOUND, PATIENT, Plain, Served, until, until_closed};
 const LARGE: usize = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_was_let_in_is_answered_whole() {
+async fn admitted_requests_are_answered_completely_at_shutdown() {
     let slow = || async {
         sleep(Duration::from_millis(20)).await;
         "done"

@@ -76,7 +76,7 @@ fn client() -> reqwest::ClientBuilder {
 }
 
 #[tokio::test]
-async fn the_client_chooses_the_version_of_tls_and_of_http() {
+async fn negotiates_the_version_of_tls_and_of_http() {
     let (served, _) = server(PATIENT).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
@@ -106,7 +106,7 @@ async fn the_client_chooses_the_version_of_tls_and_of_http() {
 }
 
 #[tokio::test]
-async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
+async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
     let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
@@ -116,7 +116,7 @@ async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_not_finished_is_closed() {
+async fn an_unfinished_handshake_is_closed() {
     let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -133,7 +133,7 @@ async fn a_handshake_that_is_not_finished_is_closed() {
 }
 
 #[tokio::test]
-async fn within_tls_the_same_waiting_ends() {
+async fn timeouts_apply_within_tls() {
     let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
@@ -145,7 +145,7 @@ async fn within_tls_the_same_waiting_ends() {
 }
 
 #[tokio::test]
-async fn a_thousand_silent_connections_hinder_no_handshake() {
+async fn a_thousand_silent_connections_delay_no_handshake() {
     have_many();
     let (served, _) = server(PATIENT).await;
     let mut silent = Vec::new();
@@ -158,7 +158,7 @@ async fn a_thousand_silent_connections_hinder_no_handshake() {
 }
 
 #[tokio::test]
-async fn connections_under_tls_end_with_the_server() {
+async fn tls_connections_are_closed_at_shutdown() {
     let (served, _) = server(PATIENT).await;
     let silent = served.connect().await;
     let half = served.send(b"\x16\x03\x01").await;
@@ -173,7 +173,7 @@ async fn connections_under_tls_end_with_the_server() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_shown_and_no_request_fails() {
+async fn a_replaced_certificate_is_presented_without_failed_requests() {
     let (served, tls) = server(PATIENT).await;
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let asking: Vec<_> = (0..4)
@@ -264,7 +264,7 @@ fn config(folder: &Path, more: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
+async fn a_process_serves_tls_is_healthy_and_reloads_certificate_files() {
     let server = Process::start();
     let address = server.running.address;
     let file = server.path().join("zarrd.toml");
@@ -319,7 +319,7 @@ async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_refused_where_it_was_configured() {
+fn an_unusable_certificate_is_refused_at_its_configuration_key() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display().to_string();
     install(folder.path(), "one");

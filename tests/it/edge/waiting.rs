@@ -19,7 +19,7 @@ use crate::support::hierarchy::memory;
 use crate::support::server::Server;
 
 #[tokio::test]
-async fn every_way_to_say_nothing_ends() {
+async fn every_kind_of_silent_connection_times_out() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
     let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
     let served = Served::start(Plain(routes), limits).await;
@@ -73,7 +73,7 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
+async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
     let (routes, dropped) = endless();
     let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -89,7 +89,7 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
+async fn a_client_that_reads_below_the_minimum_rate_is_disconnected() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
     let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..PATIENT };
@@ -109,7 +109,7 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_well_is_not_cut_off() {
+async fn a_client_that_reads_steadily_is_not_disconnected() {
     let (routes, dropped) = endless();
     let limits =
         ConnectionLimits { write_bytes_per_second: 1, write_pace: SHORT, write_stall: SHORT * 20, ..PATIENT };
@@ -133,7 +133,7 @@ async fn surface() -> Served {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_408_and_nothing_is_stored() {
+async fn a_missing_body_is_408_and_nothing_is_stored() {
     let served = surface().await;
     for (method, path) in
         [("PUT", "/store/m/a"), ("POST", "/v1/partial/m"), ("PROPFIND", "/store/m/"), ("POST", "/v1/erase/m")]
@@ -154,7 +154,7 @@ async fn a_body_that_does_not_come_is_408_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_body_that_dribbles_is_408() {
+async fn a_body_below_the_minimum_rate_is_408() {
     let served = surface().await;
     let mut stream =
         served.send("PUT /store/m/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;

@@ -19,7 +19,7 @@ fn always(fault: Fault) -> Vec<Rule> {
 }
 
 #[tokio::test]
-async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
+async fn the_circuit_opens_for_a_dead_backend_and_closes_when_it_recovers() {
     let s3 = TestS3::start().await;
     s3.insert("value", "0123456789");
     let store = s3.store_with(|options| options.tries = 1);
@@ -51,7 +51,7 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn further_tries_do_not_multiply_what_a_backend_in_trouble_is_asked() {
+async fn retries_do_not_multiply_the_load_of_a_failing_backend() {
     const ASKED: usize = 400;
     const LANES: usize = 8;
     let s3 = TestS3::start().await;
@@ -70,7 +70,7 @@ async fn further_tries_do_not_multiply_what_a_backend_in_trouble_is_asked() {
 }
 
 #[tokio::test]
-async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
+async fn absent_and_forbidden_keys_do_not_open_the_circuit() {
     let s3 = TestS3::start().await;
     let store = s3.store_with(|options| options.tries = 1);
     let key = StoreKey::parse("none").unwrap();
@@ -89,7 +89,7 @@ async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_that_hangs_is_nothing_to_those_beside_it() {
+async fn a_hanging_backend_does_not_affect_other_mounts() {
     let (hung, well) = (TestS3::start().await, TestS3::start().await);
     for s3 in [&hung, &well] {
         s3.insert("value", "0123456789");

@@ -52,7 +52,7 @@ async fn begin(server: &Server, url: &str, from: Peer) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn slow_readers_of_long_slices_leave_small_answers_of_every_class_their_room() {
+async fn slow_readers_of_long_slices_do_not_block_small_responses() {
     let server = server().await;
     let mut unread = Vec::new();
     for address in 1..=3 {

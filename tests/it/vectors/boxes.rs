@@ -24,7 +24,7 @@ fn rows(found: &Value, kind: &str) -> Vec<Vec<f64>> {
 }
 
 #[tokio::test]
-async fn every_box_holds_what_brute_force_finds() {
+async fn every_box_matches_a_brute_force_search() {
     let server = server("real");
     let mut queries = 0;
     for (name, levels) in expected("real/expected_bbox.json").as_object().unwrap() {
@@ -79,7 +79,7 @@ async fn every_box_holds_what_brute_force_finds() {
 }
 
 #[tokio::test]
-async fn the_worked_numbers_of_read_amplification_come_out() {
+async fn read_amplification_matches_the_worked_example() {
     let server = server("real");
     for (low, high, interval, formula) in [
         (50, 100, "half-open", 64.0),
@@ -101,7 +101,7 @@ async fn the_worked_numbers_of_read_amplification_come_out() {
 }
 
 #[tokio::test]
-async fn a_box_without_end_holds_everything() {
+async fn an_unbounded_box_contains_everything() {
     let server = server("real");
     for (name, levels) in expected("real/expected_bbox.json").as_object().unwrap() {
         for level in levels.as_array().unwrap() {
@@ -124,7 +124,7 @@ async fn a_box_without_end_holds_everything() {
 }
 
 #[tokio::test]
-async fn boxes_that_are_none_are_refused_by_name() {
+async fn invalid_boxes_are_refused_by_name() {
     let server = server("real");
     for (query, status, code) in [
         ("bbox=0,0,0,1,1", 400, "bbox_rank"),

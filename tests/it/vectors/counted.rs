@@ -60,7 +60,7 @@ async fn cloud() -> SharedStore {
 }
 
 #[tokio::test]
-async fn a_box_that_touches_one_chunk_in_a_hundred_reads_these_and_no_others() {
+async fn a_box_reads_only_the_chunks_it_touches() {
     let counting = Counting::new(cloud().await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let bbox = "bbox=30,40,0,40,50,100&interval=half-open";
@@ -82,7 +82,7 @@ async fn a_box_that_touches_one_chunk_in_a_hundred_reads_these_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_long_stream_says_what_it_counted_at_its_end() {
+async fn a_long_stream_reports_its_counts_at_its_end() {
     let server = Server::of(cloud().await);
     let answer = ask(&server, "s/vertices?format=arrow").await;
     assert_eq!((answer.status, answer.header("x-zvf-chunks")), (StatusCode::OK, "1000"));
@@ -94,7 +94,7 @@ async fn a_long_stream_says_what_it_counted_at_its_end() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_put_together_whole_has_a_limit() {
+async fn a_buffered_response_has_a_limit() {
     let mut builder = Server::build(zarrd::http::Mount::read_only("m", cloud().await));
     builder.http.whole_bytes = 100_000;
     let server = builder.finish();

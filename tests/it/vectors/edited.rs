@@ -19,7 +19,7 @@ async fn edit(store: &SharedStore, key: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[tokio::test]
-async fn chunks_that_are_not_named_are_found_where_they_are_stored() {
+async fn unlisted_chunks_are_found_by_their_stored_keys() {
     let real = server("real");
     for name in ["points_2d_sharded", "points_negative_f64", "points_tiny"] {
         let copy = copied(&format!("real/{name}.zarrvectors")).await;
@@ -43,7 +43,7 @@ async fn chunks_that_are_not_named_are_found_where_they_are_stored() {
 }
 
 #[tokio::test]
-async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
+async fn rows_outside_every_fragment_are_not_vertices() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     // One range: the second row of two.
     let mut index = b"GFVZ\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
@@ -65,7 +65,7 @@ async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_say_how_many_rows_count_gives_all_and_says_so() {
+async fn a_store_without_row_counts_returns_all_rows_and_states_it() {
     let copy = copied("doc/doc_points.zarrvectors").await;
     erase(&copy, "s/0/vertex_group_offsets/zarr.json").await;
     let found = told(&Server::of(copy), "s/vertices").await;
@@ -76,7 +76,7 @@ async fn a_store_that_does_not_say_how_many_rows_count_gives_all_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_is_not_read_is_named() {
+async fn an_unsupported_encoding_is_named() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     edit(&copy, "0/vertices/zarr.json", |array| array["attributes"]["encoding"] = json!("draco")).await;
     let server = Server::of(copy);
@@ -85,7 +85,7 @@ async fn an_encoding_that_is_not_read_is_named() {
 }
 
 #[tokio::test]
-async fn a_store_may_be_called_as_a_question_is() {
+async fn a_store_may_have_the_name_of_a_subresource() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     let inner = memory();
     let mut keys = zarrd::store::Store::list_prefix(&*copy, &zarrd::key::StorePrefix::root(), None);
@@ -144,7 +144,7 @@ async fn genes() -> SharedStore {
 }
 
 #[tokio::test]
-async fn chunks_may_be_cut_by_an_attribute_too() {
+async fn chunks_may_be_partitioned_by_an_attribute() {
     let server = Server::of(genes().await);
     let all = told(&server, "s/vertices?attributes=gene").await;
     assert_eq!(all["attributes"]["gene"], json!(["Sst", "Sst", "Pvalb", "Pvalb"]));

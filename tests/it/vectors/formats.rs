@@ -23,7 +23,7 @@ fn frame(body: &[u8]) -> (Value, Vec<(String, Vec<u8>)>) {
 }
 
 #[tokio::test]
-async fn a_frame_holds_the_columns_that_json_shows() {
+async fn a_binary_frame_has_the_columns_of_json() {
     let server = server("real");
     let query = "points_tiny.zarrvectors/vertices?attributes=intensity,color,kind&columns=position,chunk,row,fragment";
     let shown = told(&server, query).await;
@@ -59,7 +59,7 @@ async fn a_frame_holds_the_columns_that_json_shows() {
 }
 
 #[tokio::test]
-async fn an_arrow_stream_begins_and_ends_as_one() {
+async fn an_arrow_stream_has_its_schema_and_its_end() {
     let server = server("real");
     for query in [
         "points_cloud.zarrvectors/vertices?",
@@ -101,7 +101,7 @@ async fn an_arrow_stream_begins_and_ends_as_one() {
 }
 
 #[tokio::test]
-async fn pages_together_are_the_whole() {
+async fn pages_together_are_the_full_result() {
     let server = server("real");
     let all = told(&server, "points_pyramid.zarrvectors/vertices?attributes=&bbox=0,0,0,150,150,150").await;
     for limit in [1, 7, 50, 10_000] {
@@ -135,7 +135,7 @@ async fn pages_together_are_the_whole() {
 }
 
 #[tokio::test]
-async fn a_body_asks_for_the_union_of_boxes_each_vertex_once() {
+async fn a_union_of_boxes_returns_each_vertex_once() {
     let server = server("real");
     let url = "/v1/vectors/m/points_tiny.zarrvectors/vertices";
     let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10], {"min": [50, 0, 0], "max": [60, 10, "60"]}], "attributes": ["intensity"]});
@@ -173,7 +173,7 @@ async fn damaged(store: &str, key: &str, bytes: &[u8]) -> (Server, SharedStore) 
 }
 
 #[tokio::test]
-async fn a_corrupt_chunk_names_itself_or_is_left_out() {
+async fn a_corrupt_chunk_is_named_or_skipped() {
     for (key, bytes) in [
         ("0/vertices/c/1/0/0", &b"\x01\0\0\0\x05\0\0\0abcde"[..]),
         ("0/vertices/c/1/0/0", b"\x01\0\0\0\xff\xff\xff\xff"),
@@ -212,7 +212,7 @@ async fn a_corrupt_chunk_names_itself_or_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_names_what_is_not_there_names_its_object() {
+async fn a_manifest_with_a_missing_fragment_names_its_object() {
     // Uncompressed manifests of the documents' layout can be written by hand.
     let copy = copied("doc/doc_streamlines.zarrvectors").await;
     let pairs: Vec<u8> = [0_i64, 0, 0, 99].iter().flat_map(|number| number.to_le_bytes()).collect();

@@ -64,7 +64,7 @@ async fn ask_each(server: &Server, questions: &[&str], what: &str) {
 }
 
 #[tokio::test]
-async fn no_bytes_of_a_payload_are_a_defect() {
+async fn no_payload_causes_an_internal_error() {
     for store in ["real/graph", "doc/doc_streamlines", "v07/streamlines_v07"] {
         let store = &format!("{store}.zarrvectors");
         let copy = copied(store).await;
@@ -110,7 +110,7 @@ fn changes(document: &Value, values: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_metadata_is_a_defect() {
+async fn no_metadata_causes_an_internal_error() {
     let values =
         [json!(null), json!(-1), json!(1e308), json!([i64::MIN, u64::MAX, 1e-308]), json!({"": "\u{0}"})];
     let store = "real/graph.zarrvectors";

@@ -66,7 +66,7 @@ fn floats(value: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn stores_as_the_documents_have_them_read_as_they_were_made() {
+async fn stores_in_the_documented_layout_round_trip() {
     let server = server("doc");
     for (name, store) in expected("doc/expected_doc.json").as_object().unwrap() {
         let at = format!("{name}.zarrvectors");
@@ -93,7 +93,7 @@ async fn stores_as_the_documents_have_them_read_as_they_were_made() {
 }
 
 #[tokio::test]
-async fn objects_and_links_of_the_documents_layout_are_read() {
+async fn objects_and_links_of_the_documented_layout_are_read() {
     let server = server("doc");
     let store = &expected("doc/expected_doc.json")["doc_streamlines"];
     let at = "doc_streamlines.zarrvectors";
@@ -146,7 +146,7 @@ async fn all_layouts_agree_on_the_same_points() {
 }
 
 #[tokio::test]
-async fn what_a_layout_has_not_is_said_by_name() {
+async fn features_missing_in_a_layout_are_named() {
     let server = server("v07");
     ask(&server, "streamlines_v07.zarrvectors/links").await.refuses(501, "unsupported_in_profile", "links");
     let objects = told(&server, "streamlines_v07.zarrvectors/objects").await;

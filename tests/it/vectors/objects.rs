@@ -12,7 +12,7 @@ fn texts(links: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn links_are_those_that_the_library_wrote() {
+async fn links_match_those_written_by_the_library() {
     let server = server("real");
     let real = expected("real/expected.json");
     for store in ["graph", "streamlines"] {
@@ -37,7 +37,7 @@ async fn links_are_those_that_the_library_wrote() {
 }
 
 #[tokio::test]
-async fn links_between_levels_name_rows_of_both() {
+async fn links_between_levels_name_rows_of_both_levels() {
     let server = server("real");
     for (store, level, delta) in
         [("streamlines", 0, 1), ("streamlines", 1, -1), ("streamlines", 2, -1), ("points_pyramid", 2, -1)]
@@ -62,7 +62,7 @@ async fn links_between_levels_name_rows_of_both() {
 }
 
 #[tokio::test]
-async fn objects_are_found_whole_in_part_and_by_box() {
+async fn objects_are_found_complete_in_part_and_by_box() {
     let server = server("real");
     let real = expected("real/expected.json");
     let at = "streamlines.zarrvectors";
@@ -139,7 +139,7 @@ async fn an_object_is_its_polyline_in_order() {
 }
 
 #[tokio::test]
-async fn objects_that_there_are_not_are_told_apart_from_those_that_there_are() {
+async fn missing_objects_are_reported_apart_from_found_ones() {
     let server = server("real");
     let at = "points_objects.zarrvectors";
     let all = told(&server, &format!("{at}/objects")).await;
@@ -167,7 +167,7 @@ async fn objects_that_there_are_not_are_told_apart_from_those_that_there_are() {
 }
 
 #[tokio::test]
-async fn one_chunk_tells_its_fragments_and_objects() {
+async fn a_chunk_lists_its_fragments_and_objects() {
     let server = server("real");
     let chunk = told(&server, "streamlines.zarrvectors/chunks/0.0.0").await;
     assert_eq!((&chunk["rows"], chunk["fragments"].as_array().unwrap().len()), (&json!(69), 7));

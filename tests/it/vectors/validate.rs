@@ -8,7 +8,7 @@ use super::{ask, copied, server, told};
 use crate::support::server::{Server, erase, put};
 
 #[tokio::test]
-async fn good_stores_pass_every_level() {
+async fn valid_stores_pass_every_level() {
     for (folder, stores) in [
         (
             "real",
@@ -731,27 +731,27 @@ async fn check(cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_found_at_the_first_level() {
+async fn missing_parts_are_found_at_the_first_level() {
     check(structure()).await;
 }
 
 #[tokio::test]
-async fn what_the_metadata_says_wrongly_is_found_at_the_second_level() {
+async fn wrong_metadata_is_found_at_the_second_level() {
     check(metadata()).await;
 }
 
 #[tokio::test]
-async fn what_the_data_says_wrongly_is_found_at_the_third_level() {
+async fn wrong_data_is_found_at_the_third_level() {
     check(data()).await;
 }
 
 #[tokio::test]
-async fn what_kinds_and_pyramids_ask_for_is_found_at_the_last_levels() {
+async fn breaches_of_geometry_and_pyramid_rules_are_found_at_the_last_levels() {
     check(geometry()).await;
 }
 
 #[tokio::test]
-async fn a_report_can_be_cut_short_and_written_as_text() {
+async fn a_report_can_be_truncated_and_rendered_as_text() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     Document("zarr.json", |root| block(root)["chunk_shape"] = json!([200, 200])).make(&copy).await;
     let server = Server::of(copy);
@@ -785,7 +785,7 @@ async fn a_report_can_be_cut_short_and_written_as_text() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_report_and_not_the_answer() {
+async fn a_deadline_truncates_a_report_but_not_the_response() {
     let server = server("real");
     let report = told(&server, "points_pyramid.zarrvectors/validate?deadline_ms=0").await;
     assert_eq!((&report["complete"], &report["ok"]), (&json!(false), &json!(true)));
