@@ -232,7 +232,7 @@ fn damage(dice: &mut Dice, value: &mut Vec<u8>, decoded: u64, others: &[Bytes]) 
     }
 }
 
-/// Sets a number of one to eight bytes, in either order, to something that nobody means.
+/// Sets a number of one to eight bytes, in either order, to an arbitrary value.
 fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
     let length = value.len() as u64;
     let numbers = [
@@ -274,14 +274,14 @@ fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
 
 /// What became of the chunks of a family.
 #[derive(Default)]
-struct Told {
+struct Tally {
     decoded: u64,
     corrupt: u64,
     most_bytes: u64,
     most_seconds: f64,
 }
 
-impl Told {
+impl Tally {
     fn decode(&mut self, chain: &CodecChain, value: &Bytes, timed: bool) {
         let begun = if timed { seconds() } else { 0.0 };
         let before = counting::begin();
@@ -333,16 +333,16 @@ fn a_damaged_chunk_decodes_to_its_size_or_is_corrupt_and_takes_no_more_than_it_i
         std::env::var_os("ZARRD_DAMAGED").map(|text| text.to_str().unwrap().parse().unwrap());
     for (name, chains) in families() {
         let good: Vec<Good> = chains.iter().map(|(list, data_type)| good(list, data_type)).collect();
-        let (mut told, mut dice, resident) = (Told::default(), Dice(1), most_resident());
+        let (mut tally, mut dice, resident) = (Tally::default(), Dice(1), most_resident());
         for number in 0..by_hand.unwrap_or(FEW) {
             let Good { chain, part, chunks } = &good[dice.index(good.len())];
             let mut value = chunks[dice.index(chunks.len())].to_vec();
             damage(&mut dice, &mut value, chain.decoded_bytes(), chunks);
             let value = Bytes::from(value);
             let chain = part.as_ref().filter(|_| number % 4 == 0).unwrap_or(chain);
-            told.decode(chain, &value, by_hand.is_some());
+            tally.decode(chain, &value, by_hand.is_some());
         }
-        let Told { decoded, corrupt, most_bytes, most_seconds } = told;
+        let Tally { decoded, corrupt, most_bytes, most_seconds } = tally;
         let grown = most_resident() - resident;
         println!(
             "{name}: {decoded} decoded, {corrupt} corrupt; at most {} KiB and {:.1} ms a chunk; {} MiB more in memory",
@@ -370,7 +370,7 @@ mod counting {
         most: AtomicU64,
     }
 
-    /// Begins to count anew; bytes that are allocated now.
+    /// Restarts the count; bytes that are allocated now.
     pub(super) fn begin() -> u64 {
         let live = ALLOCATOR.live.load(Relaxed);
         ALLOCATOR.most.store(live, Relaxed);

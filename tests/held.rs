@@ -45,7 +45,7 @@ type Row =
 enum Sent {
     Nothing,
     Json(&'static str),
-    /// So many bytes are declared, of which the last never comes.
+    /// The number of bytes declared; the last of them never arrives.
     Stalled(u64),
     /// The same, without a word about its length.
     StalledChunked(u64),
@@ -168,7 +168,7 @@ fn fill(root: &Path) {
     for name in 0..8 {
         write(&format!("m/groups/{name}/zarr.json"), &group(1 << 18));
     }
-    // Shards of one inner chunk, which is one byte. Another array is declared, so that every view has to look at them.
+    // Shards of one inner chunk, which is one byte. Another array is declared, so that every view has to read them.
     let bytes = json!([{ "name": "bytes" }]);
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let sharding = json!({ "chunk_shape": [1], "codecs": bytes, "index_codecs": index });
@@ -231,14 +231,14 @@ fn zip(entries: &[(&str, u16, usize)]) -> Vec<u8> {
         .concat()
 }
 
-/// What is served, to everybody and to whoever runs it.
+/// What is served to the public and to the administrator.
 struct Server {
     state: AppState,
     site: Endpoint,
     admin: Endpoint,
 }
 
-/// A server of every kind of store, which remembers nothing.
+/// A server of every kind of store, without caches.
 async fn served(root: &Path) -> Server {
     let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
     let bucket = json!({ "endpoint": "http://127.0.0.1:1", "allow_http": true });
@@ -287,7 +287,7 @@ async fn served(root: &Path) -> Server {
     Server { state, site, admin }
 }
 
-/// A request in flight that nobody does anything for: its answer, of which the first bytes were taken, or its upload.
+/// A request in flight whose client does nothing: its answer, of which the first bytes were taken, or its upload.
 struct InFlight {
     _answer: Option<(BodyDataStream, Option<Bytes>)>,
     upload: Option<tokio::task::JoinHandle<()>>,
@@ -405,10 +405,10 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
     let mut over = Vec::new();
     for row in ROWS {
         let (held, charged) = measure(&server, row).await;
-        let told = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
-        println!("{told}");
+        let line = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
+        println!("{line}");
         if held > charged + TOGETHER * LITTLE_BYTES {
-            over.push(told);
+            over.push(line);
         }
     }
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");

@@ -1,5 +1,5 @@
-//! Documents are read as known writers wrote them, where there is one thing that they can mean; what views and `/v1/nodes`
-//! write back is spelt as readers know it.
+//! Spellings of documents by known writers: unambiguous ones are read; what views and `/v1/nodes`
+//! emit is spelled as readers expect it.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

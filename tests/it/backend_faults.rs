@@ -1,5 +1,5 @@
-//! Every fault of a backend, met by every kind of request: a client gets the exact bytes, or is told that the backend
-//! failed. Never other bytes, fewer bytes, an absence that is none, a wait without end.
+//! Every fault of a backend, met by every kind of request: a client gets the exact bytes, or an error that says that the backend
+//! failed. It never gets other bytes, fewer bytes, a false absence or an endless wait.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::support::server::{Attempt, Server};
 /// met once, in turn, are shared out evenly.
 const LANES: usize = 25;
 /// No request may take longer, whatever the backend does.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn serve(store: SharedStore) -> Server {
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
@@ -217,7 +217,7 @@ impl Scene {
         Self { s3, store, server, objects, value, plain: plain.elements, shards: shards.elements, keys }
     }
 
-    /// As it was at first, with a server that remembers nothing.
+    /// The initial state, with a server without caches.
     fn reset(&mut self) {
         self.s3.put_back(&self.objects);
         self.server = serve(self.store.clone());
@@ -254,7 +254,7 @@ impl Scene {
             Ask::S3Get => request(Method::GET, "/s3/m/value", &[], ""),
             Ask::S3List => request(Method::GET, "/s3/m?list-type=2", &[], ""),
         };
-        timeout(PATIENCE, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
+        timeout(TIMEOUT, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
     }
 
     /// What the answer is worth, or what is wrong with it.
@@ -274,7 +274,7 @@ impl Scene {
         if matches!(status, 502..=504) {
             for canary in ["canary", "127.0.0.1", "bucket", "prefix"] {
                 if String::from_utf8_lossy(body).contains(canary) {
-                    return Err(format!("the answer tells of {canary}"));
+                    return Err(format!("the response reveals {canary}"));
                 }
             }
             match ask {
@@ -307,20 +307,22 @@ impl Scene {
             Ask::Slice | Ask::Open => (200, exact(&corner(&self.plain, 4))),
             Ask::Shard => (200, exact(&corner(&self.shards, 2))),
             Ask::Put | Ask::PutIf | Ask::Patch => {
-                let tells = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
+                let has_new_tag = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
                 let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Came::Right);
-                (204, if tells { stored } else { Err("another tag than the value's".to_owned()) })
+                (204, if has_new_tag { stored } else { Err("another tag than the value's".to_owned()) })
             }
             Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Came::Right)),
             Ask::List | Ask::ListAll => (200, self.lists(ask == Ask::ListAll, body)),
-            Ask::Propfind => (207, self.tells(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>")),
-            Ask::S3List => (200, self.tells(body, "<Key>", "<Key>", "</Key>")),
+            Ask::Propfind => {
+                (207, self.names_every_key(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>"))
+            }
+            Ask::S3List => (200, self.names_every_key(body, "<Key>", "<Key>", "</Key>")),
         };
         if status == right.0 { right.1 } else { Err(format!("{status}: {body:?}")) }
     }
 
-    /// Whether a listing in XML, of which each line with `mark` is about a key, tells of every key.
-    fn tells(&self, body: &Bytes, mark: &str, before: &str, after: &str) -> Result<Came, String> {
+    /// Whether a listing in XML, of which each line with `mark` is about a key, names every key.
+    fn names_every_key(&self, body: &Bytes, mark: &str, before: &str, after: &str) -> Result<Came, String> {
         let text = String::from_utf8_lossy(body).replace("<Contents>", "\n<Contents>");
         let keys = text.lines().filter(|line| line.contains(mark));
         let keys: Vec<&str> = keys
@@ -376,7 +378,7 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
     if once && ask.outlives(fault) && came == Came::Failed {
         return complaint(format!("{} where asking again would have done", answer.status));
     }
-    // What was wrong is over: nothing of it is remembered.
+    // The fault is over: nothing of it is cached.
     let reads_again = if ask.reads() { ask } else { Ask::List };
     let again = scene.ask(reads_again).await;
     if reads_again == ask {
@@ -427,14 +429,14 @@ impl Draws {
 
 /// Rounds of the random run at each rate: few, or as many as `ZARRD_ROUNDS` says.
 fn rounds() -> usize {
-    let told = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
-    told.unwrap_or(40)
+    let rounds_set = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
+    rounds_set.unwrap_or(40)
 }
 
 /// What a key may hold: one value, or several where a write was not acknowledged; `None` is no value.
 type May = Vec<Option<Bytes>>;
 
-/// All is well again: each key has what it may have. A backend that failed may be left alone for a moment.
+/// All is well again: each key has what it may have. The circuit of a failed backend may stay open for a moment.
 async fn afterwards(server: &Server, keys: &[&str], may: &[May]) -> Result<(), String> {
     for (key, may) in keys.iter().zip(may) {
         let url = format!("/store/m/{key}");
@@ -496,15 +498,15 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
             _ => request(Method::GET, &url, &[], ""),
         };
         let answer =
-            timeout(PATIENCE, server.attempt(ask)).await.map_err(|late| format!("{fault:?}: {late}"))?;
+            timeout(TIMEOUT, server.attempt(ask)).await.map_err(|late| format!("{fault:?}: {late}"))?;
         injected += s3.heal();
         let status = answer.status.as_u16();
-        let told =
+        let report =
             |text: &str| Err(format!("seed {seed}, round {round}, {fault:?}, {what}: {text}: {answer:?}"));
         let body = match &answer.body {
             _ if matches!(status, 502..=504) => None,
             Err(_) if what >= 4 => None,
-            Err(_) => return told("broke off"),
+            Err(_) => return report("broke off"),
             Ok(body) => Some(body.clone()),
         };
         let written = Some(new.clone());
@@ -524,14 +526,14 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
                     let is_listed = keys.contains(key);
                     may.retain(|value| value.is_some() == is_listed);
                     if may.is_empty() {
-                        return told("another listing");
+                        return report("another listing");
                     }
                 }
             }
             (4 | 5, 404, _) => {
                 may[at].retain(Option::is_none);
                 if may[at].is_empty() {
-                    return told("an absence");
+                    return report("an absence");
                 }
             }
             (4, 200 | 206, Some(body)) | (5, 200, Some(body)) => {
@@ -544,10 +546,10 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
                 };
                 may[at].retain(|value| value.as_ref().is_some_and(is));
                 if may[at].is_empty() {
-                    return told("other bytes");
+                    return report("other bytes");
                 }
             }
-            _ => return told("another status"),
+            _ => return report("another status"),
         }
     }
     afterwards(&server, &KEYS, &may).await.map_err(|text| format!("seed {seed}: {text}"))?;
@@ -640,7 +642,7 @@ async fn an_unreachable_backend_is_a_failure_and_not_an_absence() {
             let what = format!("{} {} at {endpoint}", ask.method(), ask.uri());
             let server = &server;
             async move {
-                let answer = timeout(PATIENCE, server.attempt(ask)).await.expect(&what);
+                let answer = timeout(TIMEOUT, server.attempt(ask)).await.expect(&what);
                 assert!(matches!(answer.status.as_u16(), 502..=504), "{what}: {answer:?}");
             }
         });

@@ -1,5 +1,5 @@
-//! Conditional writes on every backend: of many racers exactly one wins, and no lost answer is told as a condition that
-//! did not hold. Uploads arrive whole or not at all, and leave nothing behind.
+//! Conditional writes on every backend: exactly one of many rivals wins, and no lost response is reported as a condition that
+//! did not hold. Uploads are complete or absent, and leave no parts behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ const RACERS: usize = 32;
 
 /// Rounds of each race: few, or as many as `ZARRD_ROUNDS` says.
 fn rounds() -> usize {
-    let told = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
-    told.unwrap_or(4)
+    let rounds_set = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
+    rounds_set.unwrap_or(4)
 }
 
 fn serve(store: SharedStore) -> Server {
@@ -165,7 +165,7 @@ async fn a_lost_response_never_yields_two_winners_or_a_stored_loser() {
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
         let won: Vec<usize> = (0..RACERS).filter(|&n| statuses[n] == 201).collect();
         let there: usize = read(&servers[0], &key).await.unwrap().0.parse().unwrap();
-        assert!(won.iter().all(|winner| *winner == there), "{there} is there, {won:?} were told so");
+        assert!(won.iter().all(|winner| *winner == there), "{there} is there, {won:?} got that answer");
         assert!(statuses[there] == 201 || is_unknown(&answers[there]), "{:?}", answers[there]);
         for answer in &answers {
             assert!(matches!(answer.status.as_u16(), 201 | 412 | 503), "{answer:?}");
@@ -186,7 +186,7 @@ async fn acknowledged_writes_are_stored_once_and_refused_ones_are_not_stored() {
     let writers = (0..8).map(|writer| {
         let (servers, acknowledged) = (&servers, &acknowledged);
         async move {
-            let (mut told, mut seen) = (Vec::new(), Vec::new());
+            let (mut outcomes, mut seen) = (Vec::new(), Vec::new());
             for n in 0..4 * rounds() {
                 // What one of them acknowledges the other shows.
                 let server = &servers[(writer + n) % 2];
@@ -202,30 +202,30 @@ async fn acknowledged_writes_are_stored_once_and_refused_ones_are_not_stored() {
                 if answer.status == 204 {
                     acknowledged.fetch_max(longer.len(), Ordering::SeqCst);
                 }
-                told.push((word, answer.status.as_u16(), is_unknown(&answer)));
+                outcomes.push((word, answer.status.as_u16(), is_unknown(&answer)));
                 seen.push(log);
             }
-            (told, seen)
+            (outcomes, seen)
         }
     });
-    let (told, seen): (Vec<_>, Vec<_>) = join_all(writers).await.into_iter().unzip();
-    let (told, seen) = (told.concat(), seen.concat());
+    let (outcomes, seen): (Vec<_>, Vec<_>) = join_all(writers).await.into_iter().unzip();
+    let (outcomes, seen) = (outcomes.concat(), seen.concat());
     assert!(s3.heal() > 0, "nothing was injected");
     let (log, _) = read(&servers[0], "log").await.unwrap();
     assert!(seen.iter().all(|seen| log.starts_with(seen.as_str())), "all saw one history: {log} {seen:?}");
-    for (word, status, is_unknown) in &told {
+    for (word, status, is_unknown) in &outcomes {
         let times = log.split_inclusive(';').filter(|found| found == word).count();
         match status {
             204 => assert_eq!(times, 1, "{word} was acknowledged: {log}"),
             412 => assert_eq!(times, 0, "{word} was refused: {log}"),
             503 if *is_unknown => assert!(times <= 1, "{word}: {log}"),
-            // The condition could not even be looked at, or nothing was written.
+            // The condition could not even be checked, or nothing was written.
             502..=504 => assert_eq!(times, 0, "{word}: {log}"),
             status => panic!("{word}: {status}"),
         }
     }
-    assert!(told.iter().any(|(_, status, _)| *status == 204), "{told:?}");
-    println!("{} writes by two servers, {} reads", told.len(), seen.len());
+    assert!(outcomes.iter().any(|(_, status, _)| *status == 204), "{outcomes:?}");
+    println!("{} writes by two servers, {} reads", outcomes.len(), seen.len());
 }
 
 #[tokio::test]
@@ -257,15 +257,15 @@ async fn an_unknown_outcome_is_reported_as_unknown_and_never_as_a_failed_conditi
     let lost =
         |kinds: &[Kind], fault| Rule { kinds: kinds.to_vec(), key: "value", when: When::Always, fault };
     for fault in [Fault::DoneThenReset, Fault::DoneThen(500), Fault::Status(412)] {
-        // The look fails, too.
+        // The HEAD request fails, too.
         s3.inject(vec![lost(&[Kind::Put], fault), lost(&[Kind::Head], Fault::Status(500))], 1);
         let answer = create(&server, &format!("value-{}", s3.keys().len()), "one").await;
         assert!(is_unknown(&answer), "{fault:?}: {answer:?}");
         assert!(!answer.header("retry-after").is_empty());
         assert!(s3.heal() >= 2);
     }
-    // What the backend keeps does not tell who wrote it.
-    s3.forget_metadata();
+    // What the backend keeps does not say who wrote it.
+    s3.drop_metadata();
     s3.inject(vec![lost(&[Kind::Put], Fault::DoneThenReset)], 1);
     let answer = create(&server, "value-x", "one").await;
     assert!(is_unknown(&answer), "{answer:?}");
@@ -406,7 +406,7 @@ async fn a_multipart_upload_is_complete_or_leaves_nothing() {
         (Kind::Complete, Fault::Garbage),
         (Kind::Complete, Fault::Status(500)),
     ] {
-        // What says 200 and is no result has been carried out by this backend: that is its lie to tell.
+        // What says 200 and is no result has been carried out by this backend: its response is a lie.
         let done = matches!(fault, Fault::ErrorBody | Fault::Garbage) && kind == Kind::Complete;
         s3.inject(vec![Rule { kinds: vec![kind], key: "", when: When::Always, fault }], 1);
         let answer = put(Body::from(bytes.slice(..9 << 20))).await;

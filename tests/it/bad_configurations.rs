@@ -1,5 +1,5 @@
-//! Configurations that cannot be served: each is refused before anything is bound, in one line that says where and what, and
-//! not what was written there.
+//! Invalid configurations: each is refused before a socket is bound, in one line that names place and fault, and
+//! does not repeat the value.
 
 use crate::support::process::{text, zarrd};
 
@@ -134,7 +134,7 @@ const FILES: &[(&str, usize, &str)] = &[
 
 /// What a command says of a file.
 fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
-    // Where it is served after all, it must not be for ever.
+    // If it is served after all, it must end.
     std::process::Command::new("timeout")
         .args(["20", env!("CARGO_BIN_EXE_zarrd"), command, "--config"])
         .arg(file)

@@ -42,10 +42,10 @@ fn warns_in_one_line_of_a_proxy_whose_clients_are_indistinguishable() {
         let mut log = String::new();
         running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         assert_eq!(output.status.code(), Some(0));
-        for told in [text(&output.stderr), log] {
-            let told: Vec<&str> =
-                told.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
-            assert_eq!(told.len(), lines, "{proxies:?}: {told:?}");
+        for log in [text(&output.stderr), log] {
+            let warnings: Vec<&str> =
+                log.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
+            assert_eq!(warnings.len(), lines, "{proxies:?}: {warnings:?}");
         }
     }
 }
@@ -129,7 +129,7 @@ fn a_backend_that_is_down_is_reported_in_one_short_line() {
         .env("ZARRD__MOUNTS__B__OPTIONS__ALLOW_HTTP", "true")
         .env("ZARRD__MOUNTS__B__OPTIONS__RETRY_MS", "0");
     let mut server = Running::of(command);
-    // Each looks again, and none finds anything new.
+    // Each checks again, and none finds anything new.
     for _ in 0..3 {
         assert_eq!(server.get("/v1/mounts")["mounts"][0]["state"], "unavailable");
     }

@@ -1,4 +1,4 @@
-//! Content codings: what is encoded, what never is, and that every variant has a name and a length of its own.
+//! Content codings: which responses are compressed and which never are; every variant has its own entity tag and length.
 
 use std::io::Read;
 
@@ -216,16 +216,16 @@ async fn a_conditional_write_accepts_the_etag_of_a_compressed_response() {
     let url = "/store/m/zarr.json";
     let read = async || asked(&server, Method::GET, url, "gzip", &[]).await.header("etag").to_owned();
     let write =
-        async |tag: &str| server.tell("PUT", url, &[("if-match", tag)], document() + " ").await.status;
+        async |tag: &str| server.request("PUT", url, &[("if-match", tag)], document() + " ").await.status;
     let tag = read().await;
     assert_eq!(write(&tag).await, 204);
     assert_eq!(write(&tag).await, 412, "it was written in between");
     assert_eq!(write(&read().await).await, 204);
     let again = read().await;
-    let refused = server.tell("PUT", url, &[("if-none-match", &again)], "x").await;
+    let refused = server.request("PUT", url, &[("if-none-match", &again)], "x").await;
     assert_eq!(refused.status, 412);
-    assert_eq!(server.tell("DELETE", url, &[("if-match", &tag)], "").await.status, 412);
-    assert_eq!(server.tell("DELETE", url, &[("if-match", &again)], "").await.status, 204);
+    assert_eq!(server.request("DELETE", url, &[("if-match", &tag)], "").await.status, 412);
+    assert_eq!(server.request("DELETE", url, &[("if-match", &again)], "").await.status, 204);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Conditions, ranges and HEAD of decoded elements: an entity tag names one answer, and changes exactly when it does.
+//! Conditions, ranges and HEAD of decoded elements: an entity tag changes exactly when the representation does.
 
 use std::collections::HashSet;
 

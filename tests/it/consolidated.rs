@@ -1,4 +1,4 @@
-//! Consolidated metadata: what is stored names the children of groups and never more; what is made says what the
+//! Consolidated metadata: a stored copy names the children of groups and nothing else; a built one says what the
 //! documents say now.
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use zarrd::key::NodePath;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{BudgetExceeded, MemoryBudget, SharedStore};
 
-use crate::support::blind::Blind;
 use crate::support::counting::Counting;
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, erase, put};
+use crate::support::unlistable::Unlistable;
 
 const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
 const ZGROUP: &str = r#"{"zarr_format": 2}"#;
@@ -71,7 +71,7 @@ async fn a_store_that_cannot_list_has_the_children_in_consolidated_metadata() {
     put(&store, "v2/g/.zgroup", ZGROUP).await;
     put(&store, "plain/.zgroup", ZGROUP).await;
     v2_array(&[2]).store(&store, "v2/a").await;
-    let server = Server::of(Blind::new(store));
+    let server = Server::of(Unlistable::new(store));
     for root in ["m/v3", "m/v2"] {
         let expected = named(&[("a", "array"), ("g", "group"), ("gone", "group")]);
         assert_eq!(children(&server, root).await, expected, "{root}");
@@ -83,7 +83,7 @@ async fn a_store_that_cannot_list_has_the_children_in_consolidated_metadata() {
         server.get(&format!("/v1/nodes/{root}/gone")).await.refuses(404, "not-found", "stale");
         server.get(&format!("/v1/data/{root}/g/b")).await.refuses(404, "not-found", "stale");
     }
-    assert_eq!(node(&server, "m/plain").await["children"], Value::Null, "nobody knows");
+    assert_eq!(node(&server, "m/plain").await["children"], Value::Null, "unknown");
     assert_eq!(node(&server, "m/plain").await["consolidated"], false);
 }
 
@@ -99,7 +99,7 @@ async fn names_with_two_underscores_are_reserved_in_v3_and_ordinary_in_v2() {
     put(&store, "v2/__reserved/zarr.json", GROUP).await;
     let copies = json!({ ".zgroup": {}, "__categories/.zgroup": {}, "__categories/__a/.zarray": {} });
     for (server, is_stored) in
-        [(Server::of(store.clone()), false), (Server::of(Blind::new(store.clone())), true)]
+        [(Server::of(store.clone()), false), (Server::of(Unlistable::new(store.clone())), true)]
     {
         if is_stored {
             put(&store, "v2/.zmetadata", zmetadata(&copies)).await;
@@ -156,7 +156,7 @@ async fn stored_documents_take_precedence_over_consolidated_copies() {
         json!({ "shape": [99], "zarr_format": 3, "node_type": "array", "attributes": { "stale": true } });
     put(&store, "zarr.json", group_with(&json!({ "a": copy }))).await;
     Array::of(&[2]).store(&store, "a").await;
-    let server = Server::of(Blind::new(store));
+    let server = Server::of(Unlistable::new(store));
     let found = node(&server, "m/a").await;
     assert_eq!((&found["metadata"]["shape"], &found["metadata"]["attributes"]), (&json!([2]), &json!({})));
 }
@@ -175,7 +175,7 @@ async fn invalid_names_in_consolidated_metadata_are_ignored() {
         let store = memory();
         put(&store, marker, if marker == ".zgroup" { ZGROUP } else { GROUP }).await;
         put(&store, key, document.clone()).await;
-        let blind = Server::of(Blind::new(store.clone()));
+        let blind = Server::of(Unlistable::new(store.clone()));
         assert_eq!(children(&blind, "m").await, named(found), "{key}");
         assert_eq!(children(&Server::of(store.clone()), "m").await, named(&[]), "{key}");
         assert_eq!(blind.get(&format!("/store/m/{key}")).await.body, document);
@@ -247,7 +247,7 @@ async fn consolidated_metadata_may_exceed_the_length_limit_of_documents() {
         Array::of(&[2]).members(json!({ "attributes": { "x": "y".repeat(3000) } })).document().1.to_string(),
     )
     .await;
-    let mut server = Server::build(Mount::read_only("m", Blind::new(store)));
+    let mut server = Server::build(Mount::read_only("m", Unlistable::new(store)));
     server.metadata.document_bytes = 2000;
     let server = server.finish();
     assert!(document.len() > 20_000);
@@ -323,7 +323,10 @@ async fn stored_documents_are_served_unchanged_unless_consolidation_is_requested
         assert_eq!(server.get(&format!("/store/m/v3/g-h/zarr.json{query}")).await.body, GROUP, "{query}");
     }
     let made = server.get("/store/m/v2/.zmetadata?consolidated").await.json();
-    assert!(made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(), "anew");
+    assert!(
+        made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(),
+        "built again"
+    );
     // What is no group has nothing to consolidate.
     let array = server.get("/store/m/v3/g/a%20%C3%A9/zarr.json").await;
     assert_eq!(server.get("/store/m/v3/g/a%20%C3%A9/zarr.json?consolidated").await.body, array.body);
@@ -397,7 +400,7 @@ async fn consolidated_metadata_over_the_limit_is_413_with_advice() {
         let server = server.finish();
         let detail = server.get("/store/m/v3/zarr.json?consolidated").await.refuses(413, "too-large", says);
         assert!(detail.contains(says) && detail.contains("a group below it"), "{detail}");
-        // Whoever did not ask for it gets what is stored.
+        // Without the parameter, the stored document is returned.
         assert!(server.get("/store/m/v3/zarr.json").await.json()["consolidated_metadata"].is_null());
         assert!(server.get("/store/m/v3/g-h/zarr.json").await.json()["consolidated_metadata"].is_object());
     }
@@ -406,7 +409,7 @@ async fn consolidated_metadata_over_the_limit_is_413_with_advice() {
 #[tokio::test]
 async fn building_consolidated_metadata_without_listing_is_refused_with_the_reason() {
     let store = both_formats().await;
-    let mount = Mount { consolidated: true, ..Mount::read_only("m", Blind::new(store)) };
+    let mount = Mount { consolidated: true, ..Mount::read_only("m", Unlistable::new(store)) };
     let server = Server::build(mount).finish();
     for key in ["v3/zarr.json", "v2/.zmetadata"] {
         let detail =
@@ -440,7 +443,7 @@ async fn erased_nodes_disappear_from_built_consolidated_metadata() {
     assert_eq!(made["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 1);
 }
 
-/// A group with nodes below it, and attributes that make its consolidated metadata so many bytes long.
+/// A group with nodes below it, and attributes that give its consolidated metadata this length in bytes.
 async fn long_hierarchy(bytes: usize) -> SharedStore {
     let store = memory();
     put(&store, "zarr.json", GROUP).await;
@@ -469,7 +472,7 @@ async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
     server.http.queue_ms = 1;
     let server = server.finish();
-    let (site, before) = (server.site(), server.under_way_bytes());
+    let (site, before) = (server.site(), server.in_flight_bytes());
     let ask = || {
         let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
         site.handle(request.unwrap(), Peer::LOOPBACK)
@@ -477,10 +480,10 @@ async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is
     let answers = futures::future::join_all((0..4).map(|_| ask())).await;
     assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
     // Two makings, of which the second is three answers', and what each stream is taken to hold.
-    let (held, long) = (server.under_way_bytes() - before, long as u64);
+    let (held, long) = (server.in_flight_bytes() - before, long as u64);
     assert!((2 * long - (4 << 20)..3 * long).contains(&held) && held >= long, "{held}");
     drop(answers);
-    assert_eq!(server.under_way_bytes(), before);
+    assert_eq!(server.in_flight_bytes(), before);
 }
 
 #[tokio::test]
@@ -491,7 +494,7 @@ async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503
     let problem = server.get("/store/m/zarr.json?consolidated").await;
     let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
     assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
-    assert_eq!(server.under_way_bytes(), 0);
+    assert_eq!(server.in_flight_bytes(), 0);
     // What fits alone does not fit beside another whose client reads nothing.
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
@@ -506,10 +509,10 @@ async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503
     ask().await.refuses(503, "overloaded", "another is held");
     drop(held);
     assert_eq!(ask().await.status, StatusCode::OK);
-    assert_eq!(server.under_way_bytes(), 0);
+    assert_eq!(server.in_flight_bytes(), 0);
 }
 
-/// Room of so many bytes, for each thing that takes of it.
+/// A budget of this many bytes for each consumer.
 #[derive(Debug)]
 struct Each(u64);
 
@@ -537,7 +540,7 @@ async fn a_build_of_consolidated_metadata_over_its_budget_does_not_block_others(
     let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
     let root = NodePath::parse("").unwrap();
     let ask = |bytes: u64| hierarchy.make_inline(&root, true, false, Arc::new(Each(bytes)));
-    // All others ask while the first makes it: those who have no room are next, and one is behind who makes it for all.
+    // All others ask while the first makes it: those without budget are next, and one follows that builds it for all.
     let made = join_all([u64::MAX, 0, 0, u64::MAX, 0, u64::MAX].map(ask)).await;
     for (caller, made) in made.into_iter().enumerate() {
         match (caller, made) {

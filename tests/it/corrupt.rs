@@ -1,5 +1,5 @@
-//! Stored chunks that are broken are an error, whatever breaks them: never fill values, never other elements, never
-//! the end of the server.
+//! Corrupt stored chunks are an error, whatever corrupts them: never fill values, never other elements, never
+//! a crash of the server.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -68,7 +68,7 @@ async fn a_corrupt_chunk_of_any_codec_is_an_error_that_names_the_chunk() {
         if !matches!(codecs[..], [Codec::Bytes { .. }]) {
             assert_corrupt(&array, &vec![0xff; good.len()], &what("of ones")).await;
         }
-        // A shard's index at the start leaves room for anything behind the inner chunks.
+        // A shard's index at the start allows anything behind the inner chunks.
         if !matches!(&codecs[0], Codec::Shards(shards) if shards.at_start) {
             assert_corrupt(&array, &cut(&good, 1), &what("a byte short")).await;
             assert_corrupt(&array, &more(&good), &what("with something behind it")).await;

@@ -1,4 +1,4 @@
-//! Dependent arrays in views (`tests/data/dependent`): each is a node of its own, that readers open which know nothing
+//! Dependent arrays in views (`tests/data/dependent`): each is a node of its own, for readers that know nothing
 //! of its declaration, and its chunks are the stored bytes.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ async fn every_dependent_array_is_shown_with_its_rebased_document() {
     for (family, path, mut expected) in rebased() {
         let what = at(&family, &path);
         if expected["diagnostics"].to_string().contains("bytes_codec_without_endian") {
-            // Views say the byte order, which some readers want to be told.
+            // Views state the byte order, which some readers require.
             expected["rebased"]["codecs"][0] =
                 json!({"name": "bytes", "configuration": {"endian": "little"}});
         }
@@ -113,9 +113,9 @@ async fn listings_of_dependents_by_level_and_by_page_equal_the_full_listing() {
                 .filter(|(key, ..)| key.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/')))
                 .map(|(key, ..)| json!(key))
                 .collect();
-            let told: Vec<Value> =
+            let listed: Vec<Value> =
                 listing["keys"].as_array().unwrap().iter().map(|entry| entry["key"].clone()).collect();
-            assert_eq!(told, direct, "{view} {prefix}");
+            assert_eq!(listed, direct, "{view} {prefix}");
             prefixes.extend(below);
         }
         for family in ["suffix_siblings", "other_encodings", "swapped_prefixes"] {
@@ -146,7 +146,7 @@ async fn hidden_dependents_are_not_nodes_and_unusable_ones_hide_nothing() {
     server.get("/plain/m/suffix_siblings.zarr/c/0/0.mask").await.refuses(404, "not-found", "a stored key");
     let document = server.get("/plain/m/suffix_siblings.zarr/zarr.json").await.json();
     assert_eq!(document["attributes"].get("dependent-arrays"), None);
-    // To be read by those who say so elsewhere, the chunks of a collision are in order as such.
+    // Another test reads colliding chunks with `allow_collision`: as chunks they are valid.
     let bad = server.get("/plain/m/key_collision.zarr/bad/c/0/0").await;
     assert_eq!(bad.body, server.get("/store/m/key_collision.zarr/c/0/0").await.body);
 }
@@ -193,7 +193,7 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_unchanged(
     assert_eq!(one["attributes"], json!({"unit": "m"}));
     let page = server.get("/plain/m/a/").await;
     assert!(String::from_utf8_lossy(&page.body).contains("href=\"one/\""), "{:?}", page.body);
-    let found = server.tell("PROPFIND", "/plain/m/a/one/", &[("depth", "1")], "").await;
+    let found = server.request("PROPFIND", "/plain/m/a/one/", &[("depth", "1")], "").await;
     assert!(String::from_utf8_lossy(&found.body).contains("/plain/m/a/one/deep"), "{:?}", found.body);
     let slash = server.get("/plain/m/a/one").await;
     assert_eq!((slash.status, slash.header("location")), (StatusCode::MOVED_PERMANENTLY, "./one/"));
@@ -248,7 +248,7 @@ async fn a_stored_node_is_shown_in_place_of_a_declared_one() {
         "a/zz/zarr.json",
         "zarr.json",
     ];
-    // The chunks of what is declared and not shown are nobody's to see.
+    // The chunks of what is declared and not shown are not visible.
     assert_eq!(keys(&server, "/plain/m/").await, expected);
     assert_eq!(&*server.get("/plain/m/a/one/c/0").await.body, b"gh");
     server.get("/plain/m/a/one/c/1").await.refuses(404, "not-found", "no longer the declared one's");
@@ -285,7 +285,7 @@ async fn a_dependent_is_cached_until_a_document_it_derives_from_changes() {
     let server = Server::of(counting.clone());
     for url in ["/plain/m/a/one/c/1", "/v1/data/m/a/one"] {
         assert_eq!(server.get(url).await.status, StatusCode::OK);
-        counting.forget();
+        counting.reset();
         assert_eq!(server.get(url).await.status, StatusCode::OK);
         assert_eq!(counting.documents(), 0, "{url}: no document is read again");
     }

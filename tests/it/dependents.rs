@@ -1,5 +1,5 @@
-//! Dependent arrays (`tests/data/dependent`): what their documents become, which chunks are theirs, what their elements
-//! are, and why some cannot be had.
+//! Dependent arrays (`tests/data/dependent`): their completed documents, their chunks, their elements,
+//! and the reasons why some are refused.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

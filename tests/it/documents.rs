@@ -1,5 +1,5 @@
-//! What others left in hierarchies: stray files, tokens that are no JSON, texts that look like numbers, documents that
-//! are too much of something. What is meant is read, what is stored is served, and the rest is refused by name.
+//! Content of other programs in hierarchies: stray files, tokens that are no JSON, strings that resemble numbers, documents that
+//! exceed a limit. Unambiguous content is read, stored bytes are served, and the rest is refused by name.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Families of any shape in the plain view: what is listed is what is read, at every level and by pages, and each array
-//! has its own chunks and nobody else's.
+//! Dependent arrays of any shape in the plain view: listings by level and by page match what is readable, and each array
+//! has its own chunks and no others.
 
 use std::collections::BTreeSet;
 

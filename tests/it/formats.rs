@@ -1,4 +1,4 @@
-//! Structs, texts, dates and the like are answered in every format as one would write them by hand.
+//! Structs, strings, dates and similar types in every output format, compared with text written by hand.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int16Type, Int32Type, TimestampSecondType, UInt8Type};
@@ -460,14 +460,14 @@ async fn a_response_that_grows_over_the_limit_is_refused() {
 #[tokio::test]
 async fn formats_are_negotiated_by_media_type() {
     let server = server().await;
-    for (media_type, told) in [
+    for (media_type, chosen) in [
         ("text/csv", "text/csv; charset=utf-8; header=present"),
         ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.stream"),
         ("application/json", "application/json"),
         ("application/x-npy", "application/x-npy"),
     ] {
         let answer = server.ask(Method::GET, "/v1/data/m/dates", &[("accept", media_type)]).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, told));
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, chosen));
     }
 }
 

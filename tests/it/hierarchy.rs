@@ -1,4 +1,4 @@
-//! Hierarchies that are not as a new writer makes them: Zarr v1, keys nested without a word of it, drafts.
+//! Hierarchies of old writers: Zarr v1, nested keys without a declared separator, drafts.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use zarrd::http::Mount;
 use zarrd::metadata::Separator;
 use zarrd::store::SharedStore;
 
-use crate::support::blind::Blind;
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, erase, put};
+use crate::support::unlistable::Unlistable;
 
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/v1");
 
@@ -185,7 +185,7 @@ async fn an_array_without_chunks_is_all_fill_values_with_either_separator() {
     put(&store, &format!("a/{name}"), document.to_string()).await;
     let server = Server::of(store.clone());
     assert_eq!(server.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
-    let unlistable = Server::of(Blind::new(store));
+    let unlistable = Server::of(Unlistable::new(store));
     assert_eq!(unlistable.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
 }
 
@@ -235,14 +235,14 @@ async fn a_declared_separator_needs_no_request_for_a_chunk() {
     }
     unsaid(&[4, 4], '/').store(&store, "open").await;
     put(&store, ".zgroup", r#"{"zarr_format": 2}"#).await;
-    let blind = Blind::new(store);
+    let blind = Unlistable::new(store);
     let server = Server::of(blind.clone());
     for path in ["dots", "slashes"] {
         assert_eq!(server.get(&format!("/v1/nodes/m/{path}")).await.status, StatusCode::OK);
     }
-    assert_eq!(blind.looks(), 0);
+    assert_eq!(blind.chunk_requests(), 0);
     for _ in 0..3 {
         assert_eq!(server.get("/v1/nodes/m/open").await.status, StatusCode::OK);
     }
-    assert_eq!(blind.looks(), 2, "once for each name, and remembered");
+    assert_eq!(blind.chunk_requests(), 2, "once for each name, and cached");
 }

@@ -1,4 +1,4 @@
-//! Documents, chunks and requests made to do harm: each is refused by what it is, at no cost, and the server goes on.
+//! Hostile documents, chunks and requests: each is refused for its own reason, cheaply, and the server keeps running.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ async fn impossible_filters_are_refused_before_a_chunk_is_read() {
         let document = zarray(json!({ "dtype": dtype, "filters": [filter] })).to_string();
         assert_refused("a/.zarray", document, ("a/0", vec![0; 12]), 500, code, &filter.to_string()).await;
     }
-    // Whoever writes elements of no size means one of two things.
+    // Elements without a size have two readings.
     let filter = json!({ "id": "shuffle", "elementsize": 0 });
     let document = zarray(json!({ "dtype": "<i4", "filters": [filter] })).to_string();
     assert_refused("a/.zarray", document, ("a/0", vec![0; 48]), 501, "unsupported", "elements of no size")

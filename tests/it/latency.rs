@@ -1,6 +1,6 @@
-//! A store that takes its time: how often it is asked, for how many bytes, and how much of that goes side by side.
+//! A slow store: the number of requests, their bytes, and how many of them are concurrent.
 //!
-//! Time is the runtime's own and stands still while anything runs, so that what is measured is waiting alone.
+//! The clock is that of the runtime and stands still while anything runs, so that only waiting is measured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::support::process::Running;
 use crate::support::s3::{Kind, TestS3};
 use crate::support::server::{Answer, Server, erase, put};
 
-/// Questions of one request under way at a time.
+/// Store requests of one request in flight at a time.
 const CONCURRENCY: usize = 16;
 const LATENCY: Duration = Duration::from_millis(20);
 const LITTLE: Codec = Codec::Bytes { big: false };
@@ -37,7 +37,7 @@ struct Scene {
 /// What a request took.
 #[derive(Debug, PartialEq, Eq)]
 struct Took {
-    looks: usize,
+    heads: usize,
     reads: usize,
     bytes: u64,
     /// How often as long as one question takes.
@@ -67,17 +67,17 @@ impl Scene {
     }
 
     async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Took) {
-        self.counting.forget();
+        self.counting.reset();
         let start = Instant::now();
         let url = format!("/v1/data/m/a?slice={}", spell(dims));
         let answer = self.server.ask(Method::GET, &url, headers).await;
         // The clock of the runtime counts milliseconds.
         let rounds = start.elapsed().as_micros().div_ceil(LATENCY.as_micros());
-        let most = self.counting.most_under_way();
+        let most = self.counting.max_in_flight();
         assert!(most <= CONCURRENCY, "{most}");
         assert_eq!(self.counting.lists(), 0);
         let took = Took {
-            looks: self.counting.heads(),
+            heads: self.counting.heads(),
             reads: self.counting.ranges().len(),
             bytes: self.counting.bytes(),
             rounds: u32::try_from(rounds).unwrap(),
@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// How many rounds so many questions take at best.
+/// How many rounds this many store requests take at best.
 fn rounds(questions: usize) -> u32 {
     u32::try_from(questions.div_ceil(CONCURRENCY)).unwrap()
 }
@@ -118,9 +118,9 @@ const INNER: u64 = 4 * 8 * 8 * 2;
 async fn one_pixel_through_365_chunks_is_365_concurrent_reads_and_no_head() {
     let scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
-    let cold = Took { looks: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
+    let cold = Took { heads: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, cold);
-    let warm = Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) };
+    let warm = Took { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, warm);
 }
 
@@ -132,7 +132,7 @@ async fn missing_chunks_are_requested_once_each() {
     }
     let (answer, took) = scene.ask(&[ALL, Dim::Index(1), Dim::Index(2)], &[]).await;
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 365 * 2));
-    assert_eq!(took, Took { looks: 0, reads: 365, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Took { heads: 0, reads: 365, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,12 +141,12 @@ async fn one_plane_of_a_sharded_volume_reads_an_index_and_a_range_of_each_shard(
         let scene = Scene::new(&volume(at_start)).await;
         let plane = [Dim::Index(5), ALL, ALL];
         // The 16 inner chunks of each of the 16 shards are neighbours.
-        let cold = Took { looks: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
+        let cold = Took { heads: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
         assert_eq!(scene.read(&plane).await, cold);
-        let warm = Took { looks: 16, reads: 0, bytes: 0, rounds: 1 };
+        let warm = Took { heads: 16, reads: 0, bytes: 0, rounds: 1 };
         assert_eq!(scene.read(&plane).await, warm);
-        // Other inner chunks of the same shards: the indexes are remembered.
-        let other = Took { looks: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
+        // Other inner chunks of the same shards: the indexes are cached.
+        let other = Took { heads: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
         assert_eq!(scene.read(&[Dim::Index(9), ALL, ALL]).await, other);
     }
 }
@@ -156,11 +156,11 @@ async fn a_plane_across_inner_chunks_reads_only_those() {
     let scene = Scene::new(&volume(false)).await;
     let plane = [ALL, ALL, Dim::Index(5)];
     // In each of 4 shards there are 16 inner chunks, none of them neighbours.
-    let cold = Took { looks: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
+    let cold = Took { heads: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
     assert_eq!(scene.read(&plane).await, cold);
 }
 
-/// A configuration file's way to the backend: the gap, and that ranges of one shard are under way side by side.
+/// A configuration file's way to the backend: the gap, and that ranges of one shard are fetched concurrently.
 #[tokio::test]
 async fn ranges_within_the_configured_gap_are_coalesced() {
     let s3 = TestS3::start().await;
@@ -231,11 +231,11 @@ async fn requests_that_may_need_no_element_revalidate_and_read_nothing() {
     let mut scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
     let (answer, _) = scene.ask(&pixel, &[]).await;
-    // Nothing is remembered.
+    // Nothing is cached.
     scene.server = Scene::serve(&scene.counting).await;
     let (unchanged, took) = scene.ask(&pixel, &[("if-none-match", answer.header("etag"))]).await;
     assert_eq!(unchanged.status, StatusCode::NOT_MODIFIED);
-    assert_eq!(took, Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Took { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +269,7 @@ async fn a_request_after_a_write_never_joins_an_earlier_read() {
     };
     let first = ask();
     // Answered already, and on its way.
-    while scene.counting.under_way() == 0 {
+    while scene.counting.in_flight() == 0 {
         tokio::task::yield_now().await;
     }
     let newer = array.uniform(2);

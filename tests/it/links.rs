@@ -1,4 +1,4 @@
-//! Symbolic links below a mount: those that stay inside are what they lead to, and no other is ever taken for absent,
+//! Symbolic links below a mount: links within the root read as their targets, and no other link is treated as absent,
 //! which clients read as fill values.
 
 use std::os::unix::fs::symlink;
@@ -107,7 +107,7 @@ async fn no_route_treats_a_refused_link_as_absent() {
         }
         let range = server.ask(Method::GET, &format!("/store/m/{keys}"), &[("range", "bytes=0-0")]).await;
         range.refuses(500, "unusable-link", &keys);
-        let found = server.tell("PROPFIND", &format!("/store/m/{keys}"), &[("depth", "0")], "").await;
+        let found = server.request("PROPFIND", &format!("/store/m/{keys}"), &[("depth", "0")], "").await;
         found.refuses(500, "unusable-link", &keys);
         let s3 = server.get(&format!("/s3/m/{keys}")).await;
         assert_eq!(s3.status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -251,7 +251,7 @@ async fn erasing_a_prefix_removes_its_links_and_keeps_their_targets() {
         assert_eq!(tree(directory.path()), kept, "{url}");
         assert_eq!(server.get("/store/m/box/l/a").await.status, StatusCode::NOT_FOUND);
     }
-    // What makes room for a copy is erased in the same way.
+    // The destination of a copy is erased in the same way.
     for (verb, to, copied) in [("COPY", "box/", "box/k"), ("MOVE", "box/l/", "box/l/k")] {
         let (directory, server) = writable();
         let (verb, to) = (Method::from_bytes(verb.as_bytes()).unwrap(), format!("/store/m/{to}"));

@@ -1,4 +1,4 @@
-//! Every listing in all its shapes: complete, and each name in it leads to its value.
+//! Every kind of listing is complete, and each name in it links to its value.
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -304,7 +304,7 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
     assert_eq!(seen, 10_000);
 }
 
-/// What is listed by JSON directly under a prefix, in pages of so many.
+/// What is listed by JSON directly under a prefix, in pages of this length.
 async fn in_pages(server: &Server, at: &str, limit: usize) -> Vec<String> {
     let asked = Asked { server, rooted: false };
     let (mut after, mut seen) = (String::new(), Vec::new());

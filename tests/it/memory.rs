@@ -1,7 +1,7 @@
-//! The memory that the server says it takes at most is what it takes at most: under clients that hardly read, and while
-//! it streams far more than fits.
+//! The server stays within its memory limit: under clients that hardly read, and while
+//! it streams more than fits into memory.
 //!
-//! The whole of it by hand, with another binary than the one just built if its path is given:
+//! At full size by hand, with another binary than the one just built if its path is given:
 //! `ZARRD_SELECTION_MIB=10240 ZARRD_BINARY=… cargo test --test it memory -- --nocapture`.
 #![cfg(target_os = "linux")]
 
@@ -18,10 +18,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::support::encode::Codec;
 use crate::support::hierarchy::{Array, noise};
 use crate::support::process::{Running, peak};
-use crate::support::told::by_hand;
+use crate::support::stamped::by_hand;
 
 const READERS: usize = 64;
-/// Callers that they are: of the room that is for what is long, each leaves a part to others, so that one alone has not
+/// Callers that they are: of the budget for long responses, each leaves a part to others, so that one alone has not
 /// enough for all.
 const CALLERS: usize = 4;
 /// Arrays that many readers read from.
@@ -44,7 +44,7 @@ fn kind(coords: [usize; 3]) -> Option<u16> {
     (kind > 0).then(|| u16::try_from(kind).unwrap())
 }
 
-/// The elements of a row within a chunk are all alike: so many.
+/// The elements of a row within a chunk are equal: this many.
 fn element(kind: Option<u16>, z: usize, y: usize) -> u16 {
     kind.map_or(FILL, |kind| kind + 11 * u16::try_from(z * CHUNK[1] + y).unwrap())
 }
@@ -68,7 +68,7 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Stores the volume, of so many planes, and a value; the volume under so many names.
+/// Stores the volume, of this many planes, under this many names, and a value.
 fn store(root: &Path, planes: usize, copies: usize) {
     let array =
         Array::of(&[planes, EDGE, EDGE]).chunks(&CHUNK).codecs([Codec::Bytes { big: false }, Codec::Zstd]);
@@ -100,7 +100,7 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
     let mut command = Command::new(binary);
     command.args(["serve", &format!("m={}", root.display())]).env_clear().stdin(Stdio::null());
-    // Nobody reads the log here.
+    // The log is not read here.
     command.env("ZARRD__LOG__LEVEL", "off");
     for (name, value) in settings {
         command.env(format!("ZARRD__{name}"), value.to_string());
@@ -171,7 +171,7 @@ async fn slow_readers_are_served_within_the_memory_limit() {
         ("CACHE__NODE_BYTES", 1 << 20),
         ("CACHE__VALUE_BYTES", 1 << 20),
         ("READ__BAND_BYTES", 1 << 20),
-        // Room for all of the readers' bands, of which each has two, and a quarter that is kept free of what is long.
+        // A budget for all of the readers' segments, of which each has two, and a quarter that is kept free of what is long.
         ("HTTP__INFLIGHT_BYTES", 192 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
         ("HTTP__QUEUE_MS", 10_000),

@@ -1,4 +1,4 @@
-//! Metadata documents that nobody should have written: each has its answer, nothing is allocated for what they claim,
+//! Invalid and extreme metadata documents: each has its error, nothing is allocated for declared sizes,
 //! and the bytes stay readable.
 
 use std::fmt::Write;

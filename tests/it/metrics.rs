@@ -1,4 +1,4 @@
-//! Metrics: that they say what happened, in series that clients cannot multiply, and that the dashboard asks for what is
+//! Metrics: they report what happened, in series that clients cannot multiply, and the dashboard queries only what is
 //! there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ async fn every_response_is_counted_by_route_method_and_status() {
     server.get("/store/m/").await;
     server.get("/nowhere/at/all").await;
     server.get("/v1/nodes/m/a").await;
-    server.tell("PUT", "/store/m/new", &[], "12345").await;
+    server.request("PUT", "/store/m/new", &[], "12345").await;
     let metrics = Metrics::of(&admin).await;
     let key = "/store/{mount}/{*key}";
     for (route, method, status, times) in [

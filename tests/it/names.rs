@@ -78,7 +78,7 @@ async fn a_node_is_not_part_of_one_whose_name_is_a_string_prefix() {
 
 #[tokio::test]
 async fn visually_similar_names_are_different() {
-    // Case; composed and decomposed; a wide letter; a sign that looks like a slash; spaces; signs that URLs know.
+    // Case; composed and decomposed; a wide letter; a sign that resembles a slash; spaces; signs that URLs know.
     let names = [
         "A",
         "a",

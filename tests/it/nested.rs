@@ -1,5 +1,5 @@
-//! Codecs inside codecs and arrays declared by arrays, as deep, as many and as often the same as documents can say: read where
-//! that is lawful, and else refused for what it is, beside arrays that are served as ever.
+//! Nested codecs and nested dependent arrays, as deep, as many and as repetitive as documents can express: read where
+//! they are valid, refused for their own reason otherwise, beside arrays that are served as usual.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn little() -> Value {
     json!({"name": "bytes", "configuration": {"endian": "little"}})
 }
 
-/// A value inside another, so many times.
+/// A value inside another, this many times.
 fn nested(times: usize, innermost: Value, around: impl Fn(Value) -> Value) -> Value {
     (0..times).fold(innermost, |inner, _| around(inner))
 }

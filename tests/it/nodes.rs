@@ -1,4 +1,4 @@
-//! What a node is told to be, in one form for all versions; single chunks; and the demo, seen as any hierarchy.
+//! The description of a node, in one form for all versions; single chunks; and the demo, seen as any hierarchy.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -266,11 +266,11 @@ async fn a_long_document_is_read_once_a_version_and_shared_by_all_responses() {
     put(&store, "g/zarr.json", group(1)).await;
     let counting = Counting::new(std::sync::Arc::clone(&store));
     let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
-    let before = server.under_way_bytes();
+    let before = server.in_flight_bytes();
     let (site, ask) =
         (server.site(), || Request::builder().uri("/v1/nodes/m/g").body(Body::empty()).unwrap());
     let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.handle(ask(), Peer::LOOPBACK))).await;
-    let held = server.under_way_bytes() - before;
+    let held = server.in_flight_bytes() - before;
     // The text, and what each of eight streams is taken to hold.
     assert!((group(1).len() as u64..(8 << 20) + (1 << 20)).contains(&held), "{held}");
     let tag = |answer: &axum::response::Response| answer.headers()["etag"].clone();
@@ -278,7 +278,7 @@ async fn a_long_document_is_read_once_a_version_and_shared_by_all_responses() {
         answers.iter().all(|answer| answer.status() == StatusCode::OK && tag(answer) == tag(&answers[0]))
     );
     drop(answers);
-    assert_eq!(server.under_way_bytes(), before);
+    assert_eq!(server.in_flight_bytes(), before);
     let first = server.get("/v1/nodes/m/g").await;
     assert_eq!(first.json()["metadata"].to_string(), group(1));
     assert_eq!(counting.documents(), 1);

@@ -1,6 +1,6 @@
 //! Every value that numcodecs wrote decodes to the array it was given. The fixtures stand beside a checkout, not in it.
 //!
-//! They go through the door of Zarr v2, so that what is tested is what users get.
+//! They are read as Zarr v2 arrays, so that the tests cover what users get.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! PATCH: parts of values, written so that nothing is lost and nothing is seen half done.
+//! PATCH: parts of values are written without losing others and without visible intermediate states.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -19,7 +19,7 @@ fn writable(store: SharedStore) -> Server {
 }
 
 async fn patch(server: &Server, key: &str, range: &str, body: &'static str) -> Answer {
-    server.tell("PATCH", &format!("/store/m/{key}"), &[("content-range", range)], body).await
+    server.request("PATCH", &format!("/store/m/{key}"), &[("content-range", range)], body).await
 }
 
 async fn text(server: &Server, key: &str) -> String {
@@ -78,7 +78,7 @@ async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
         &[("content-range", "bytes 0-18446744073709551615/*")],
         &[("content-range", "bytes 0-3/*"), ("content-range", "bytes 0-3/*")],
     ] {
-        let answer = server.tell("PATCH", "/store/m/a", headers, "abcd").await;
+        let answer = server.request("PATCH", "/store/m/a", headers, "abcd").await;
         let detail = answer.refuses(400, "invalid-request", &format!("{headers:?}"));
         assert!(detail.contains("`bytes 10-19/*`"), "{detail}");
         assert_eq!(answer.header("accept-patch"), "application/octet-stream");
@@ -97,7 +97,7 @@ async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
         streamed(&["abcdefgh"]),
         streamed(&[]),
     ] {
-        let answer = server.tell("PATCH", "/store/m/a", &[("content-range", "bytes 0-3/*")], body).await;
+        let answer = server.request("PATCH", "/store/m/a", &[("content-range", "bytes 0-3/*")], body).await;
         let detail = answer.refuses(400, "invalid-request", "the body");
         assert!(detail.contains("4 bytes"), "{detail}");
     }
@@ -106,11 +106,11 @@ async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
         Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
             panic!("the body was read")
         }));
-    let answer = server.tell("PATCH", "/store/m/a", &announced, unread).await;
+    let answer = server.request("PATCH", "/store/m/a", &announced, unread).await;
     answer.refuses(400, "invalid-request", "a body that announces another length");
     assert_eq!(text(&server, "a").await, "before");
     let place = [("content-range", "bytes 0-3/*")];
-    let answer = server.tell("PATCH", "/store/m/a", &place, streamed(&["ab", "", "cd"])).await;
+    let answer = server.request("PATCH", "/store/m/a", &place, streamed(&["ab", "", "cd"])).await;
     assert_eq!((answer.status.as_u16(), text(&server, "a").await), (204, "abcdre".to_owned()));
 }
 
@@ -137,11 +137,11 @@ async fn partial_writes_have_the_limits_of_put() {
         "a value that is too long already",
     );
     let encoded = [("content-range", "bytes 0-0/*"), ("content-encoding", "gzip")];
-    let answer = server.tell("PATCH", "/store/m/a", &encoded, "X").await;
+    let answer = server.request("PATCH", "/store/m/a", &encoded, "X").await;
     answer.refuses(415, "unsupported-media-type", "a content-encoded part");
     let stalled = futures::stream::iter([Ok::<_, String>(Bytes::from_static(b"X"))]);
     let stalled = Body::from_stream(stalled.chain(futures::stream::pending()));
-    let answer = server.tell("PATCH", "/store/m/a", &[("content-range", "bytes 0-1/*")], stalled).await;
+    let answer = server.request("PATCH", "/store/m/a", &[("content-range", "bytes 0-1/*")], stalled).await;
     answer.refuses(408, "body-too-slow", "a body that never ends");
     assert_eq!(text(&server, "a").await, "before\0X");
     assert_eq!(text(&server, "long").await, "123456789");
@@ -155,10 +155,10 @@ async fn only_writable_mounts_accept_and_announce_partial_writes() {
     let answer = patch(&server, "a", "bytes 0-0/*", "X").await;
     answer.refuses(405, "not-allowed", "a read-only mount");
     assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS, PROPFIND");
-    let options = server.tell("OPTIONS", "/store/m/a", &[], "").await;
+    let options = server.request("OPTIONS", "/store/m/a", &[], "").await;
     assert_eq!((options.status.as_u16(), options.header("accept-patch")), (204, ""));
     let server = writable(store);
-    let options = server.tell("OPTIONS", "/store/m/a", &[], "").await;
+    let options = server.request("OPTIONS", "/store/m/a", &[], "").await;
     assert_eq!(options.header("accept-patch"), "application/octet-stream");
     assert_eq!(
         options.header("allow"),
@@ -173,7 +173,7 @@ async fn pages_of_other_origins_may_patch_only_where_they_may_write() {
         let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
         builder.http.cors.writes = writes;
         let answer =
-            builder.finish().tell("OPTIONS", "/store/m/a", &[("origin", "https://x.example")], "").await;
+            builder.finish().request("OPTIONS", "/store/m/a", &[("origin", "https://x.example")], "").await;
         let methods = answer.header("access-control-allow-methods");
         assert_eq!(methods.split(", ").any(|method| method == "PATCH"), writes, "{methods}");
         let headers = answer.header("access-control-allow-headers");
@@ -185,7 +185,7 @@ async fn pages_of_other_origins_may_patch_only_where_they_may_write() {
 const WRITERS: usize = 16;
 const WRITES: u8 = 50;
 
-/// Every writer counts up a pair of bytes of its own in one value, while a reader looks on.
+/// Every writer counts up a pair of bytes of its own in one value, while a reader reads it.
 async fn count_together(store: SharedStore) {
     put(&store, "counts", vec![0; WRITERS * 2]).await;
     let server = Arc::new(writable(store));
@@ -214,7 +214,7 @@ async fn count_together(store: SharedStore) {
             for count in 1..=WRITES {
                 let body = vec![count, count];
                 let place = [("content-range", &*range)];
-                let answer = server.tell("PATCH", "/store/m/counts", &place, body).await;
+                let answer = server.request("PATCH", "/store/m/counts", &place, body).await;
                 assert_eq!(answer.status, 204, "{:?}", answer.body);
             }
         })
@@ -248,7 +248,7 @@ async fn a_client_that_disconnects_within_its_part_writes_nothing() {
     let begun = futures::stream::iter([Ok::<_, String>(Bytes::from_static(b"X"))]);
     let body = Body::from_stream(begun.chain(futures::stream::pending()));
     let place = [("content-range", "bytes 0-1/*")];
-    let left = server.tell("PATCH", "/store/m/a", &place, body);
+    let left = server.request("PATCH", "/store/m/a", &place, body);
     assert!(tokio::time::timeout(std::time::Duration::from_millis(20), left).await.is_err());
     assert_eq!(text(&server, "a").await, "before");
 }

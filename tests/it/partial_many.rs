@@ -13,7 +13,7 @@ fn writable(store: SharedStore) -> Server {
 }
 
 async fn post(server: &Server, url: &str, document: &Value) -> Answer {
-    server.tell("POST", url, &[("content-type", "application/json")], document.to_string()).await
+    server.request("POST", url, &[("content-type", "application/json")], document.to_string()).await
 }
 
 async fn partial(server: &Server, document: Value) -> Answer {
@@ -163,10 +163,10 @@ async fn malformed_bodies_are_refused_and_write_nothing() {
         assert!(!detail.is_empty() && detail.len() < 600, "{detail}");
     }
     for text in ["", "{", "\u{0}", &"[".repeat(100_000), &format!("{{\"{}\":1}}", "x".repeat(100_000))] {
-        let answer = server.tell("POST", "/v1/partial/m", &[], text.to_owned()).await;
+        let answer = server.request("POST", "/v1/partial/m", &[], text.to_owned()).await;
         assert!(answer.refuses(400, "invalid-request", "garbage").len() < 600);
     }
-    let answer = server.tell("POST", "/v1/partial/m", &[("content-encoding", "gzip")], "{}").await;
+    let answer = server.request("POST", "/v1/partial/m", &[("content-encoding", "gzip")], "{}").await;
     answer.refuses(415, "unsupported-media-type", "gzip");
     post(&server, "/v1/partial/none", &json!({ "get": [] })).await.refuses(404, "unknown-mount", "no mount");
     assert_eq!(server.get("/store/m/new").await.status, 404);
@@ -255,15 +255,15 @@ async fn read_only_mounts_and_pages_of_other_origins_write_nothing() {
         answer.refuses(405, "not-allowed", url);
         assert_eq!(answer.header("allow"), "POST, OPTIONS");
         let strange = [("origin", "https://x.example"), ("host", "here")];
-        let answer = writable(store.clone()).tell("POST", url, &strange, document.to_string()).await;
+        let answer = writable(store.clone()).request("POST", url, &strange, document.to_string()).await;
         answer.refuses(403, "cross-origin-write", url);
     }
     let strange = [("origin", "https://x.example"), ("host", "here")];
     let get = json!({ "get": [{ "key": "a/c/0" }] }).to_string();
-    let answer = writable(store.clone()).tell("POST", "/v1/partial/m", &strange, get).await;
+    let answer = writable(store.clone()).request("POST", "/v1/partial/m", &strange, get).await;
     assert_eq!(frames(&answer), [Some("0123456789".to_owned())], "reading is for every page");
     let own = [("origin", "https://localhost"), ("host", "localhost")];
-    let answer = writable(store).tell("POST", "/v1/partial/m", &own, set.to_string()).await;
+    let answer = writable(store).request("POST", "/v1/partial/m", &own, set.to_string()).await;
     assert_eq!(answer.status, 200, "the server's own pages may write");
 }
 

@@ -1,4 +1,4 @@
-//! What other writers write that readers have stumbled over reads as numpy has it. The arrays stand in
+//! Arrays of other writers that readers are known to misread: they read as numpy has them. They stand in
 //! `tests/data/pitfalls`, made by Python's own libraries and by hand, one list for each test here and under its name.
 //!
 //! Each is read whole and in parts, so that no fast path differs from the slow one.
@@ -101,13 +101,13 @@ macro_rules! promises {
 }
 
 promises! {
-    blosc_frames_say_themselves_how_they_were_made
+    blosc_frames_describe_their_own_compression
     blosc_frames_of_stored_bytes_and_of_snappy_are_read
-    zstd_frames_need_not_say_how_long_their_content_is
+    zstd_frames_may_omit_their_content_size
     several_zstd_frames_and_frames_to_skip_are_one_value
-    members_of_a_v2_compressor_that_are_not_known_change_nothing
+    unknown_members_of_a_v2_compressor_are_ignored
     gzip_members_are_one_value_and_only_zeros_may_follow
-    zlib_and_gzip_are_told_apart_by_their_first_bytes
+    zlib_and_gzip_are_distinguished_by_their_first_bytes
     numbers_of_a_v2_codec_may_be_strings
     an_empty_list_of_filters_is_none
     chunks_in_order_f_are_read_column_by_column
@@ -115,13 +115,13 @@ promises! {
     a_chunk_may_be_larger_than_the_array
     an_array_of_rank_0_is_one_element
     a_dimension_without_length_has_no_chunks
-    transposing_turns_dimensions_the_way_the_specification_says
+    transpose_follows_the_specification
     inner_chunks_are_counted_by_the_grid_of_each_dimension
     an_index_is_encoded_by_its_own_codecs
-    codecs_before_and_behind_shards_are_not_passed_over
+    codecs_before_and_after_sharding_are_applied
     chains_inside_shards_are_chains_of_the_inner_chunk
     missing_shards_and_inner_chunks_are_fill_values
-    what_overhangs_the_array_may_be_there_or_not
+    data_beyond_the_array_may_be_stored_or_absent
     each_field_of_a_struct_has_its_own_byte_order
     a_struct_is_filled_with_zeros_or_with_the_bytes_of_an_element
 }

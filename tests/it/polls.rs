@@ -1,8 +1,8 @@
-//! No work that takes long is done on the threads that answer: every route is asked about long documents, listings and
-//! batches, and no step of an answer takes more of its thread's time than may be. What other threads and programs do
+//! No long work on the threads that respond: every route is requested with long documents, listings and
+//! batches, and no poll of a response takes more of its thread's time than the limit. What other threads and programs do
 //! meanwhile does not count.
 //!
-//! Digests alone are made so fast that they are not seen here: what makes them says itself where that is, and fails (`cpu`).
+//! Digests are too fast to be seen here: the code that computes them checks its thread itself (`cpu`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -188,7 +188,7 @@ async fn store() -> SharedStore {
     put(&store, "old/a/.zarray", zarray.to_string()).await;
     put(&store, "old/a/.zattrs", json!({"long": long()}).to_string()).await;
 
-    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to look at them.
+    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to read them.
     let bytes = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
     let sharding = json!({"chunk_shape": [1], "codecs": bytes, "index_codecs": bytes});
     let mut shards = short_hand;

@@ -1,4 +1,4 @@
-//! Hierarchies in other chunks, by other codecs and as other data types: the same elements, the same bytes each time, and
+//! Rechunked hierarchies, with other codecs and data types: the same elements, deterministic bytes, and
 //! no more work than it takes.
 
 use std::sync::Arc;
@@ -187,7 +187,7 @@ async fn zarrs_reads_rechunked_arrays() {
                 let values = values.into_iter().map(|(key, value)| (below(&key), value.to_vec()));
                 match zarrs_reads(values) {
                     Ok(read) if read == stored.body => same += 1,
-                    // What has variable length is told otherwise there.
+                    // Types of variable length are described differently there.
                     Ok(_) if stored.header("array-data-type").contains("string") => {}
                     Ok(_) => panic!("{recipe} {prefix}: other elements"),
                     Err(_) => unknown.push(prefix.to_owned()),
@@ -428,7 +428,7 @@ async fn re_encoding_a_chunk_is_deterministic_in_bytes_and_etag() {
 async fn a_revalidated_chunk_is_304_without_a_read() {
     let store = memory();
     shards().store(&store, "a").await;
-    // Whoever answers has made nothing yet.
+    // The server has built nothing yet.
     let etag = {
         let server = Server::of(Arc::clone(&store));
         server.get("/rechunk/m/8,8/zstd/a/c/1/1").await.header("etag").to_owned()
@@ -442,7 +442,7 @@ async fn a_revalidated_chunk_is_304_without_a_read() {
     assert_eq!(same.status, StatusCode::NOT_MODIFIED);
     let failed = server.ask(Method::GET, url, &[("if-match", "\"other\"")]).await;
     assert_eq!(failed.status, StatusCode::PRECONDITION_FAILED);
-    assert_eq!(counting.ranges(), [], "a look is enough");
+    assert_eq!(counting.ranges(), [], "a HEAD request is enough");
     shards().random(7, &[]).store(&store, "a").await;
     let changed = server.ask(Method::GET, url, &[("if-none-match", &etag)]).await;
     assert_eq!(changed.status, StatusCode::OK);
@@ -484,7 +484,7 @@ async fn a_re_encoded_chunk_is_cached_until_its_sources_change() {
     let url = "/rechunk/m/32,32/zstd/a/c/0/0";
     let first = server.get(url).await.body;
     assert!(!counting.ranges().is_empty());
-    counting.forget();
+    counting.reset();
     assert_eq!(server.get(url).await.body, first);
     assert_eq!(counting.ranges(), []);
     shards().random(11, &[]).store(&store, "a").await;
@@ -623,7 +623,7 @@ async fn a_hostile_rechunk_specification_is_refused_with_the_alternatives() {
     let (server, counting) = counted(memory());
     let many = vec!["1"; 100].join(",");
     let digits = "9".repeat(500);
-    for (recipe, told) in [
+    for (recipe, expected) in [
         ("0,64/raw", "`auto`"),
         ("64,/raw", "`auto`"),
         ("-1/raw", "`auto`"),
@@ -641,7 +641,7 @@ async fn a_hostile_rechunk_specification_is_refused_with_the_alternatives() {
     ] {
         let answer = server.get(&format!("/rechunk/m/{recipe}/a/zarr.json")).await;
         let detail = answer.refuses(400, "invalid-request", recipe);
-        assert!(detail.contains(told), "{recipe}: {detail}");
+        assert!(detail.contains(expected), "{recipe}: {detail}");
     }
     for path in ["64%2f64/raw/a", "64/raw/..", "64/raw/%2e%2e/a", "64/raw/a%00", "%ff/raw/a"] {
         server.get(&format!("/rechunk/m/{path}")).await.refuses(400, "invalid-request", path);
@@ -666,7 +666,7 @@ async fn escapes_in_a_rechunk_specification_are_decoded_and_its_root_needs_no_sl
         assert_eq!((answer.status, answer.header("location")), (StatusCode::MOVED_PERMANENTLY, location));
     }
     let properties =
-        server.tell("PROPFIND", "/rechunk/m/8,8/zstd/dtype=safe/a/", &[("depth", "1")], "").await;
+        server.request("PROPFIND", "/rechunk/m/8,8/zstd/dtype=safe/a/", &[("depth", "1")], "").await;
     assert_eq!(properties.status, StatusCode::MULTI_STATUS);
     let text = String::from_utf8_lossy(&properties.body);
     assert!(text.contains("<D:href>/rechunk/m/8,8/zstd/dtype=safe/a/zarr.json</D:href>"), "{text}");

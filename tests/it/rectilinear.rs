@@ -1,4 +1,4 @@
-//! Chunks whose edges vary: what a node says of them, which of them are read, and grids that nobody should have written.
+//! Rectilinear chunk grids: their description in nodes, the chunks that are read, and invalid grids.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn chunks_are_trimmed_to_the_array_and_none_beyond_it_is_requested() {
     let store = memory();
     let edges = [Edges::Each(vec![3, 1, 4, 9, 9])];
     Array::of(&[6]).edges(&edges).store(&store, "a").await;
-    put(&store, "a/c/3", "what nobody reads").await;
+    put(&store, "a/c/3", "what is never read").await;
     let counting = Counting::new(store);
     let server = Server::of(counting.clone());
     assert_eq!(server.elements("m/a", "").await.as_ref(), [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);

@@ -1,4 +1,4 @@
-//! Requests that are wrong are told so: the right status, a stable code, and what to do about it.
+//! Invalid requests: the right status, a stable code, and what to do about it.
 
 use std::collections::HashSet;
 
@@ -406,7 +406,7 @@ async fn a_disabled_method_is_answered_with_the_setting_that_enables_it() {
         ("PATCH", "/v1/nodes/w", "`/store/{mount}/{key}`"),
         ("DELETE", "/v1/chunk/w/a/c/0", "`/store/{mount}/{key}`"),
     ] {
-        let answer = server.tell(method, url, &[("destination", "/store/data/x")], "").await;
+        let answer = server.request(method, url, &[("destination", "/store/data/x")], "").await;
         let detail = answer.refuses(405, "not-allowed", url);
         assert!(detail.contains(said), "{method} {url}: {detail}");
         assert!(!answer.header("allow").is_empty(), "{method} {url}");
@@ -444,8 +444,8 @@ async fn a_missing_node_is_answered_with_what_exists_nearby() {
         let detail = answer.refuses(404, "not-found", url);
         assert!(detail.contains(said), "{url}: {detail}");
         let problem = answer.json();
-        let told = problem[member].as_str().unwrap_or_default().trim_start_matches('/');
-        assert_eq!((told, &problem["mount"]), (value, &"data".into()), "{url}: {problem}");
+        let named = problem[member].as_str().unwrap_or_default().trim_start_matches('/');
+        assert_eq!((named, &problem["mount"]), (value, &"data".into()), "{url}: {problem}");
     }
     for (url, names) in [
         ("/v1/nodes/data", vec![("climate.zarr", "group".into()), ("images", Value::Null)]),

@@ -1,4 +1,4 @@
-//! SIGHUP: mounts come, go and change while the server runs.
+//! Reloads by SIGHUP: mounts are added, removed and changed while the server runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::support::process::{Running, zarrd};
 
 const BOUND: Duration = Duration::from_mins(1);
-/// More than fits into the buffers of a connection that nobody reads.
+/// More than fits into the buffers of a connection that is not read.
 const LONG_BYTES: usize = 24 << 20;
 
 /// A server whose configuration is a file.
@@ -81,7 +81,7 @@ fn mount(folder: &Path, name: &str, directory: &str) -> String {
 fn mounts_are_added_removed_and_changed_without_a_restart() {
     let server = Process::start(|at| mount(at, "a", "one") + &mount(at, "gone", "three"));
     let found = |text: &str| (200, text.to_owned());
-    // Remembered, so that what is remembered would be seen.
+    // Cached, so that a stale entry would be seen.
     for _ in 0..2 {
         assert_eq!(server.get("/store/a/k"), found("first"));
     }

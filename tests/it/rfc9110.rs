@@ -1,5 +1,5 @@
-//! Conditions and ranges of stored values as whole tables (RFC 9110, sections 13 and 14), and HEAD against GET on every
-//! route there is.
+//! Conditions and ranges of stored values in complete tables (RFC 9110, sections 13 and 14), and HEAD against GET on every
+//! route.
 
 use axum::http::{HeaderMap, Method, StatusCode};
 use zarrd::http::Mount;
@@ -105,7 +105,7 @@ async fn every_method_honours_every_condition() {
                     sent.push(("content-range", "bytes 0-2/*"));
                 }
                 let body = if matches!(method, "PUT" | "PATCH") { "new" } else { "" };
-                let answer = server.tell(method, URL, &sent, body).await;
+                let answer = server.request(method, URL, &sent, body).await;
                 let own = match (method, exists) {
                     ("GET" | "HEAD", _) => 200,
                     ("PUT" | "PATCH", false) => 201,
@@ -264,7 +264,7 @@ async fn if_range_applies_a_range_only_for_the_same_strong_etag() {
     assert_eq!(without.status, 200, "without a range there is nothing to it");
 }
 
-/// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is no look at
+/// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is not that of
 /// its listing but an operation of its own, which asks whether there is such a bucket.
 fn urls() -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();

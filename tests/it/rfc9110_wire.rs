@@ -1,4 +1,4 @@
-//! What only a real connection shows: dates, HTTP/1.1 against HTTP/2, and that what changes in the store is seen at once.
+//! Behaviour that needs a real connection: dates, HTTP/1.1 against HTTP/2, and immediate visibility of changes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -170,7 +170,7 @@ async fn external_changes_are_visible_whatever_cache_directives_a_request_has() 
         for url in urls {
             let answer = server.ask(Method::GET, url, headers).await;
             assert_eq!(answer.status, 200, "{url}: {:?}", answer.body);
-            // Once more, from whatever remembers it.
+            // Once more, from the cache.
             assert_eq!(server.ask(Method::GET, url, headers).await.body, answer.body, "{url}");
             before.push(answer);
         }

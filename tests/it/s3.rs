@@ -22,7 +22,7 @@ struct Page {
     truncated: bool,
 }
 
-/// The definition: keys that begin with the prefix, told by their common prefix if they go on after a delimiter;
+/// The definition: keys that begin with the prefix, listed by their common prefix if they go on after a delimiter;
 /// what comes after `after`, each once.
 fn model(keys: &BTreeSet<String>, prefix: &str, grouped: bool, after: &str) -> Items {
     let mut items = BTreeSet::new();

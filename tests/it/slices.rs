@@ -1,4 +1,4 @@
-//! Random selections of random arrays are answered as a naive model answers them, in every format.
+//! Random selections of random arrays, compared with a naive model in every format.
 
 use axum::http::{Method, StatusCode};
 use proptest::prelude::*;

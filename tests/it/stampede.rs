@@ -1,4 +1,4 @@
-//! Many clients and few reads: one load for all who want it, owned by none of them, and never a stale or mixed answer.
+//! Single flight: one load for all waiters, owned by none of them, and never a stale or mixed response.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const INDEX: u64 = 16 * 16 + 4;
 /// Bytes of one of its inner chunks: 64 elements of two bytes.
 const INNER: u64 = 128;
 
-/// One shard of 32 × 32 elements in 4 × 4 inner chunks, uncompressed, so that byte ranges can be told.
+/// One shard of 32 × 32 elements in 4 × 4 inner chunks, uncompressed, so that byte ranges are known.
 fn shard() -> Array {
     Array::of(&[32, 32]).codecs([Shards::of(&[8, 8], &[LITTLE]).codec()])
 }
@@ -224,7 +224,7 @@ async fn a_shard_rewritten_during_a_read_never_gives_a_mixed_response() {
             }
         }
         writer.abort();
-        assert!(answered > 0, "at least somebody is answered");
+        assert!(answered > 0, "at least one client is answered");
     }
 }
 
@@ -245,9 +245,9 @@ async fn a_slice_of_a_shard_reads_the_index_and_the_inner_chunks_it_needs() {
         let read = scene.counting.ranges();
         assert_eq!(read.len(), 1 + ranges, "{slice}: {read:?}");
         assert_eq!(scene.counting.bytes(), INDEX + inner_chunks * INNER, "{slice}: {read:?}");
-        scene.counting.forget();
+        scene.counting.reset();
         assert_eq!(scene.ask(slice).await.unwrap().status, StatusCode::OK);
-        assert_eq!(scene.counting.ranges(), [], "{slice}: what was read is remembered");
+        assert_eq!(scene.counting.ranges(), [], "{slice}: what was read is cached");
     }
 }
 

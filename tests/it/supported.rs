@@ -1,7 +1,7 @@
 //! The tables of the README: which data types and codecs are read and written in which version of the format.
 //!
-//! Every mark is earned here: a document that has the type or codec is opened, a chunk is encoded by it, and what the
-//! server answers is compared. What the bytes must look like is for others to judge: fixtures and real clients.
+//! Every mark is verified here: a document with the type or codec is opened, a chunk is encoded by it, and the
+//! server's response is compared. Fixtures and real clients check the exact bytes.
 
 use std::path::Path;
 
@@ -290,7 +290,7 @@ struct Version {
     /// A document of two elements in one chunk, to which a row's members are added.
     document: Value,
     parse: fn(&[u8]) -> ArrayMetadata,
-    /// Whether elements are encoded as well: nobody should write v1 any more.
+    /// Whether elements are encoded as well: v1 is not written any more.
     written: bool,
 }
 
@@ -425,6 +425,6 @@ async fn the_tables_of_the_readme_match_the_code() {
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}")).unwrap();
     } else {
-        assert_eq!(written, tables, "UPDATE=1 writes the tables anew");
+        assert_eq!(written, tables, "UPDATE=1 rewrites the tables");
     }
 }

@@ -1,7 +1,7 @@
-//! Files whose times say nothing of the next write: nothing of them is remembered, no entity tag promises anything, and
-//! all the same they are read, and written, as others are.
+//! Unsettled files, whose timestamps cannot show the next write: they are not cached, their entity tags are weak, and
+//! they are read and written as others are.
 //!
-//! Files with times of the future stand for those that were written a moment ago on a file system with coarse times: they
+//! Files with future timestamps stand for files written a moment ago on a file system with coarse timestamps: they
 //! stay as they are for as long as a test takes.
 
 use std::fs;
@@ -94,13 +94,13 @@ async fn the_etag_of_an_unsettled_file_never_satisfies_a_conditional_write() {
         let url = "/store/m/a/c/0/0";
         let tag = server.get(url).await.header("etag").to_owned();
         for tag in [&*tag, tag.trim_start_matches("W/")] {
-            let written = server.tell("PUT", url, &[("if-match", tag)], "new").await;
+            let written = server.request("PUT", url, &[("if-match", tag)], "new").await;
             assert_eq!(written.status, StatusCode::PRECONDITION_FAILED);
-            let erased = server.tell("DELETE", url, &[("if-match", tag)], "").await;
+            let erased = server.request("DELETE", url, &[("if-match", tag)], "").await;
             assert_eq!(erased.status, StatusCode::PRECONDITION_FAILED);
         }
         // Who reads it, changes it and writes it back has seen what it is.
-        let part = server.tell("PATCH", url, &[("content-range", "bytes 2-3/*")], "xy").await;
+        let part = server.request("PATCH", url, &[("content-range", "bytes 2-3/*")], "xy").await;
         assert_eq!(part.status, StatusCode::NO_CONTENT, "{:?}", part.body);
         assert_eq!(fs::read(directory.path().join("a/c/0/0")).unwrap()[..5], *b"\x01\x01xy\x01");
         assert_eq!(server.get(url).await.body[..5], *b"\x01\x01xy\x01");
@@ -146,7 +146,7 @@ async fn a_file_just_written_by_another_program_is_settled_once_read() {
         fs::write(directory.path().join("k"), format!("{round}")).unwrap();
         let answer = server.get("/store/m/k").await;
         let tag = answer.header("etag").to_owned();
-        // Of a file system elsewhere this takes longer.
+        // On a remote file system this takes longer.
         if tag.starts_with('"') {
             let known = server.ask(Method::GET, "/store/m/k", &[("if-none-match", &*tag)]).await;
             assert_eq!(known.status, StatusCode::NOT_MODIFIED);

@@ -31,7 +31,7 @@ const INDEX: u64 = 16 * 16 + 4;
 /// Bytes of one of its inner chunks: 64 elements of two bytes.
 const INNER: u64 = 128;
 
-/// Two shards of 32 × 32 elements in 4 × 4 inner chunks each, uncompressed, so that byte ranges can be told.
+/// Two shards of 32 × 32 elements in 4 × 4 inner chunks each, uncompressed, so that byte ranges are known.
 fn shards() -> Array {
     Array::of(&[32, 64]).chunks(&[32, 32]).codecs([Shards::of(&[8, 8], &[LITTLE]).codec()])
 }
@@ -222,13 +222,13 @@ async fn reading_every_inner_chunk_twice_reads_each_index_once_and_data_once() {
     assert_eq!(ranges.iter().filter(|range| **range == index).count(), 2, "{ranges:?}");
     assert_eq!(counting.bytes(), 2 * INDEX + 32 * INNER, "{ranges:?}");
 
-    counting.forget();
+    counting.reset();
     let etags: Vec<_> = first.iter().map(|answer| Some(answer.header("etag").to_owned())).collect();
     let second = read_chunks(&server, &etags).await;
     assert!(second.iter().all(|answer| answer.status == StatusCode::NOT_MODIFIED));
     assert_eq!((counting.ranges(), counting.documents(), counting.lists()), (vec![], 0, 0));
 
-    // A listing knows the inner chunks by the indexes, which are remembered.
+    // A listing knows the inner chunks by the indexes, which are cached.
     assert_eq!(list_all(&server, "/unshard/m/a/c/", None).await.len(), 32);
     assert_eq!(counting.ranges(), []);
 }
@@ -269,7 +269,7 @@ async fn a_replaced_shard_is_read_again() {
 
 #[tokio::test]
 async fn index_and_data_have_one_version_though_the_shard_changes_in_between() {
-    // The other shard has its inner chunks elsewhere: its first ones are absent.
+    // The other shard has other inner chunks: its first ones are absent.
     let (array, other) = (shards(), shards().random(9, &[vec![(0, 8), (0, 24)]]));
     let shard = other.chunk(&other.model(), &[0, 0]);
     for (times, status) in [(0, 200), (1, 200), (2, 200), (100, 503)] {

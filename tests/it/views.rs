@@ -1,4 +1,4 @@
-//! Views answer as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
+//! Views respond as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use zarrd::http::{Mount, Peer};
 use zarrd::store::SharedStore;
 
-use crate::support::blind::Blind;
 use crate::support::copied::{list_all, read_all};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
+use crate::support::unlistable::Unlistable;
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 
@@ -107,9 +107,9 @@ async fn documents_are_normalized_for_clients() {
         assert_ne!(document.header("etag"), stored.header("etag"));
         let group = server.get(&format!("/{view}/m/zarr.json")).await;
         assert_eq!(group.body, copies(SPELT));
-        let anew = server.get(&format!("/{view}/m/zarr.json?consolidated")).await.json();
+        let again = server.get(&format!("/{view}/m/zarr.json?consolidated")).await.json();
         let spelt: Value = serde_json::from_str(SPELT).unwrap();
-        assert_eq!(anew["consolidated_metadata"]["metadata"]["a"], spelt);
+        assert_eq!(again["consolidated_metadata"]["metadata"]["a"], spelt);
     }
     // The version follows the stored one.
     let before = server.get("/plain/m/a/zarr.json").await;
@@ -139,13 +139,13 @@ async fn listings_of_a_view_by_level_equal_the_full_listing() {
                 }
             }
             below.dedup();
-            let told: Vec<Value> = listing["keys"]
+            let listed: Vec<Value> = listing["keys"]
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|entry| json!([entry["key"], entry["size"], entry["etag"]]))
                 .collect();
-            assert_eq!(told, direct, "{view} {prefix}");
+            assert_eq!(listed, direct, "{view} {prefix}");
             assert_eq!(listing["prefixes"], json!(below), "{view} {prefix}");
             let recursive = list_all(&server, &format!("/{view}/m/{prefix}"), None).await;
             let expected: Vec<_> =
@@ -183,12 +183,12 @@ async fn views_respond_as_stores_do_and_are_read_only() {
         assert!(String::from_utf8_lossy(&page.body).contains("s/"));
         let options = server.ask(Method::OPTIONS, &url("/g/s/zarr.json"), &[]).await;
         assert_eq!(options.header("allow"), "GET, HEAD, OPTIONS, PROPFIND");
-        let found = server.tell("PROPFIND", &url("/g/s/"), &[("depth", "infinity")], "").await;
+        let found = server.request("PROPFIND", &url("/g/s/"), &[("depth", "infinity")], "").await;
         assert_eq!(found.status, StatusCode::MULTI_STATUS);
         assert!(String::from_utf8_lossy(&found.body).contains(&format!("/{view}/m/g/s/c/2/1")));
         for method in ["PUT", "PATCH", "DELETE", "POST", "MKCOL", "COPY", "MOVE"] {
             for key in ["/g/s/c/0/0", "/g/notes.txt", "/new", "/g/"] {
-                let refused = server.tell(method, &url(key), &[("destination", "/store/m/x")], "x").await;
+                let refused = server.request(method, &url(key), &[("destination", "/store/m/x")], "x").await;
                 refused.refuses(405, "not-allowed", &format!("{method} {view} {key}"));
             }
         }
@@ -204,21 +204,21 @@ async fn views_respond_as_stores_do_and_are_read_only() {
 #[tokio::test]
 async fn a_view_of_a_store_that_cannot_list_is_readable() {
     let (_, store) = hierarchy().await;
-    let server = Server::of(Blind::new(store.clone()));
+    let server = Server::of(Unlistable::new(store.clone()));
     let expected = Server::of(store);
     for key in ["g/s/zarr.json", "g/s/c/5/2", "g/u/c/1/1", "g/v2/.zarray", "g/v2/1.1"] {
-        let (told, wanted) = (
+        let (read, wanted) = (
             server.get(&format!("/unshard/m/{key}")).await,
             expected.get(&format!("/unshard/m/{key}")).await,
         );
-        assert_eq!((told.status, told.body), (StatusCode::OK, wanted.body), "{key}");
+        assert_eq!((read.status, read.body), (StatusCode::OK, wanted.body), "{key}");
     }
     for prefix in ["", "g/s/", "g/s/c/"] {
         server.get(&format!("/unshard/m/{prefix}?format=json")).await.refuses(405, "not-allowed", prefix);
     }
 }
 
-/// An array of so many shards, each of one byte, which declares another of the same chunks.
+/// An array of this many shards, each of one byte, which declares another of the same chunks.
 async fn many_shards(count: usize) -> SharedStore {
     let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
     let sharding = json!({"chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": index});
@@ -253,7 +253,7 @@ async fn a_listing_over_the_request_limit_is_413_and_over_the_free_budget_503() 
         let answer = small.get(&format!("{listing}?recursive&format=json")).await;
         let detail = answer.refuses(413, "too-large", listing);
         assert!(detail.contains("http.inflight_bytes"), "{detail}");
-        assert_eq!(small.under_way_bytes(), 0, "{listing}");
+        assert_eq!(small.in_flight_bytes(), 0, "{listing}");
     }
     let server = served(1 << 20);
     for listing in LISTINGS {
@@ -271,7 +271,7 @@ async fn a_listing_over_the_request_limit_is_413_and_over_the_free_budget_503() 
         let detail = server.get(&url).await.refuses(503, "overloaded", listing);
         assert!(!detail.contains("backend"), "{detail}");
         held.clear();
-        assert_eq!(server.under_way_bytes(), 0, "{listing}");
+        assert_eq!(server.in_flight_bytes(), 0, "{listing}");
         let listed = server.get(&url).await;
         assert_eq!(
             (listed.status, listed.json()["keys"].as_array().unwrap().len() >= 1000),
@@ -295,6 +295,6 @@ async fn a_rechunked_group_with_oversized_consolidated_metadata_has_none() {
         let server = server.finish();
         let document = server.get("/rechunk/m/auto/raw/zarr.json").await.json();
         assert_eq!(document["consolidated_metadata"].is_object(), is_made, "{inflight_bytes}");
-        assert_eq!(server.under_way_bytes(), 0);
+        assert_eq!(server.in_flight_bytes(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Many writers at once, over HTTP: conditions let exactly one through, values are whole, and races are nobody's error.
+//! Many writers at once, over HTTP: conditions let exactly one through, values are complete, and races cause no error.
 //!
 //! Longer by hand: `ZARRD_ROUNDS=10000 cargo test --test it writers -- --nocapture`.
 
@@ -18,14 +18,14 @@ use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::hierarchy::memory;
 use crate::support::server::{Answer, Server};
-use crate::support::told::{Dice, by_hand, number_of, value};
+use crate::support::stamped::{Dice, by_hand, number_of, value};
 
 const WRITERS: u64 = 32;
 
 /// The stores that have a say of their own in this: each with its kind, and its directory if it has one.
 fn stores() -> Vec<(&'static str, SharedStore, Option<TempDir>)> {
     let directory = tempfile::tempdir().unwrap();
-    // Without fsync, which only power could tell apart: so more writers meet in the same time.
+    // Without fsync, which only a power cut would show: so more writers meet in the same time.
     let options = LocalOptions { writable: true, durability: Durability::Rename, ..LocalOptions::default() };
     let local = LocalStore::open(directory.path(), &options).unwrap();
     vec![("local", Arc::new(local), Some(directory)), ("memory", memory(), None)]

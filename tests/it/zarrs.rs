@@ -1,7 +1,7 @@
-//! What `zarrs` writes is read here, and what is encoded here is read by `zarrs`: an implementation by others, which has
+//! Exchange with `zarrs`, an implementation by others: each reads what the other writes. It has
 //! types that zarr-python lacks.
 //!
-//! Chunk by chunk, because its partial decoders are not what is judged. Where it differs from the specification, the
+//! Chunk by chunk, because its partial decoders are not under test. Where it differs from the specification, the
 //! specification wins: [`why_different`] says where.
 
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn why_different(encoded: &Encoded) -> Option<&'static str> {
 
 /// Arrays that it writes otherwise: it does not read them as it was given them itself.
 fn is_written_otherwise(encoded: &Encoded) -> bool {
-    // A chunk of texts counts as one of fill values where all of them, put together, look like it: some may be empty.
+    // A chunk of texts counts as one of fill values where all of them, joined, equal it: some may be empty.
     let of_texts = encoded.metadata.data_type.is_variable();
     // `bitround`: what is no number is rounded as if it were one, and may be one then; here it stays as it is.
     of_texts || encoded.name.contains("bitround")

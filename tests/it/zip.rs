@@ -1,4 +1,4 @@
-//! Zip files as mounts: what is in them is served like what is in a directory, and broken ones are refused.
+//! Zip files as mounts: their entries are served like files of a directory, and broken archives are refused.
 
 use std::path::{Path, PathBuf};
 

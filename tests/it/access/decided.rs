@@ -1,4 +1,4 @@
-//! The decision: the same for every way to write a key, made before caches, and never about more than is granted.
+//! Authorization decisions: equal for every spelling of a key, made before caches, and never beyond the grant.
 
 use std::fmt::Write;
 
@@ -236,7 +236,7 @@ async fn neighbours_of_a_missing_node_are_named_only_to_callers_who_may_list() {
         ("reads", "/v1/data/m/g/inn", None, None),
         ("lists", "/v1/nodes/m/g/inn", Some("g"), Some("g/in")),
         ("lists", "/v1/data/m/g/inn", Some("g"), Some("g/in")),
-        ("lists", "/v1/data/m/g/elsewhere", Some("g"), None),
+        ("lists", "/v1/data/m/g/another", Some("g"), None),
     ] {
         let answer = get_as(&server, &token(holder), url).await;
         answer.refuses(404, "not-found", url);
@@ -339,13 +339,13 @@ async fn a_copy_needs_the_right_to_write_its_destination() {
     }
 }
 
-/// What is erased to make room for a copy takes `delete`, on mounts that let prefixes be erased and on those that do not.
+/// Erasing the destination of a copy needs `delete`, on mounts that let prefixes be erased and on those that do not.
 #[tokio::test]
 async fn a_copy_that_erases_needs_the_right_to_delete() {
     let of = |name: &str, scopes: &[&str]| known(name, json!([grant("*", "", scopes)]));
     let tokens = json!({ "tokens": {
         "writes": of("writes", &["read", "write"]), "deletes": of("deletes", &["read", "write", "delete"]),
-        "elsewhere": known("elsewhere", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
+        "another": known("another", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
     } });
     for (holder, method, from, to, overwrite, status) in [
         // A prefix in place of a key erases the key.
@@ -353,7 +353,7 @@ async fn a_copy_that_erases_needs_the_right_to_delete() {
         ("writes", "COPY", "/store/w/g", "/store/w/key", "T", 403),
         ("writes", "COPY", "/store/w/g/", "/store/w/key/", "F", 412),
         ("writes", "COPY", "/store/m/g/", "/store/m/key/", "T", 403),
-        ("elsewhere", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("another", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
         ("deletes", "COPY", "/store/w/g/", "/store/w/key/", "T", 204),
         ("deletes", "COPY", "/store/m/g", "/store/m/key", "T", 204),
         ("deletes", "MOVE", "/store/m/g/", "/store/m/key/", "T", 204),
@@ -368,7 +368,7 @@ async fn a_copy_that_erases_needs_the_right_to_delete() {
         ("writes", "COPY", "/store/w/g/", "/store/w/new/", "T", 201),
         // What is moved is erased where it was.
         ("writes", "MOVE", "/store/w/zarr.json", "/store/w/new", "T", 403),
-        ("elsewhere", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
+        ("another", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
     ] {
         let mount = async |name: &str| {
             let store = filled().await;
@@ -403,7 +403,7 @@ async fn failed_credentials_are_rate_limited_per_caller() {
             Request::builder().uri("/store/m/zarr.json").header("authorization", format!("Bearer {holder}"));
         server.send_from(request.body(Body::empty()).unwrap(), from).await
     };
-    let mut told = 0;
+    let mut refusals = 0;
     for guess in 0..10_000 {
         let answer = send(&format!("zs_a_{guess:032}"), guesser).await;
         if answer.status == 429 {
@@ -412,9 +412,9 @@ async fn failed_credentials_are_rate_limited_per_caller() {
             break;
         }
         assert_eq!(answer.status, 401);
-        told += 1;
+        refusals += 1;
     }
-    assert!((10..10_000).contains(&told), "{told}");
+    assert!((10..10_000).contains(&refusals), "{refusals}");
     assert_eq!(send(&token("a"), other).await.status, 200);
     // Without a credential, nothing is guessed.
     let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();

@@ -1,4 +1,4 @@
-//! Static tokens, tokens in URLs and signed URLs as nobody made them: none is taken.
+//! Static tokens, tokens in URLs and signed URLs that are forged: none is accepted.
 
 use serde_json::{Value, json};
 use zarrd::http::{AccessOptions, sign};
@@ -6,7 +6,7 @@ use zarrd::http::{AccessOptions, sign};
 use super::{NOW, ask, get_as, grant, known, secret, server, token};
 use crate::support::server::{Answer, Server};
 
-const KEY: &str = "a key that nobody would ever guess, is it";
+const KEY: &str = "a key that no one would ever guess, is it";
 
 pub fn options() -> Value {
     let all = grant("m", "", &["read", "list", "write", "delete", "admin"]);
@@ -16,7 +16,7 @@ pub fn options() -> Value {
         "query_tokens": true,
         "tokens": { "alice": known("alice", json!([all])), "bob": known("bob", json!([grant("other", "", &["read"])])), "late": late },
         "signing_keys": { "k": { "secret": KEY, "grants": [grant("m", "", &["read", "list"])] },
-            "narrow": { "secret": KEY.replace("guess", "tell"), "grants": [grant("m", "g", &["read"])] } },
+            "narrow": { "secret": KEY.replace("guess", "know"), "grants": [grant("m", "g", &["read"])] } },
     })
 }
 
@@ -59,7 +59,7 @@ async fn rejects_every_forged_token() {
         format!("zs__{secret_of}"),
         format!("zs_Alice_{secret_of}"),
         format!("zs_alice _{secret_of}"),
-        format!("zs_nobody_{secret_of}"),
+        format!("zs_unknown_{secret_of}"),
         format!("zs_bob_{secret_of}"),
         format!("zs_alice_{digest}"),
         format!("zs_alice_{}", secret("bob")),
@@ -134,7 +134,7 @@ async fn rejects_every_forged_token() {
     for method in ["PUT", "PATCH", "DELETE", "PROPFIND", "MKCOL", "COPY", "MOVE", "POST"] {
         refused(&server, method, &format!("{url}?token={good}"), &[]).await;
     }
-    // In other places than where they are looked for.
+    // In places where credentials are not expected.
     for name in ["x-api-key", "cookie", "proxy-authorization", "x-authorization", "x-amz-security-token"] {
         refused(&server, "GET", url, &[(name, &bearer)]).await;
     }

@@ -1,4 +1,4 @@
-//! JSON Web Tokens: those that an issuer signed, those that nobody did, and keys that come and go.
+//! JSON Web Tokens: tokens that an issuer signed, forged ones, and keys that come and go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,7 +202,7 @@ async fn rejects_every_forged_token_of_an_issuer() {
     };
     let jwk = others.set()["keys"][5].clone();
     let mut forged = vec![
-        // Signed by nobody.
+        // Without a signature.
         unsigned(&header("none", "rsa")),
         unsigned(&header("None", "rsa")),
         unsigned(&header("NONE", "rsa")),
@@ -358,14 +358,14 @@ async fn tokens_with_a_known_key_do_not_wait_for_an_issuer_that_hangs() {
     };
     let fetched = async || tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(waited().await, Duration::ZERO);
-    // Before they are old they are fetched anew, and whoever asks does not notice.
+    // Before they are old they are fetched again, without a delay for the caller.
     tokio::time::advance(Duration::from_mins(6)).await;
     assert_eq!(waited().await, Duration::ZERO);
     fetched().await;
     assert_eq!(web.fetches(), 2);
     tokio::time::advance(Duration::from_mins(4)).await;
     assert_eq!((waited().await, web.fetches()), (Duration::ZERO, 2));
-    // Old ones are waited for, as the token's key may have been taken back; but not each time, where that is in vain.
+    // Old ones are waited for, as the token's key may have been revoked; but not each time, where that is in vain.
     web.hang();
     tokio::time::advance(Duration::from_mins(20)).await;
     let once = waited().await;
@@ -383,7 +383,7 @@ async fn keys_stay_valid_for_a_day_while_the_issuer_is_down() {
     let keys = Keys::new();
     let (server, web) = server(options(), &[]).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
-    // Nobody can tell yet.
+    // The answer is not known yet.
     let answer = get_as(&server, &good, "/s3/").await;
     assert_eq!((answer.status.as_u16(), answer.header("retry-after").is_empty()), (503, false));
     web.set(Some(&keys.set()));
@@ -429,7 +429,7 @@ async fn keys_stay_valid_for_a_day_across_a_configuration_reload() {
     assert_eq!(status(&server, &good).await, 200);
     tokio::time::advance(Duration::from_hours(2)).await;
     assert_eq!(status(&server, &good).await, 503, "reading it again makes them no younger");
-    // Keys from elsewhere, for other algorithms or of another issuer are not these.
+    // Keys of other origin, for other algorithms or of another issuer are not these.
     for (member, other, expected) in [
         ("jwks_url", json!("https://other.example/keys"), 503),
         ("algorithms", json!(["EdDSA"]), 503),

@@ -1,7 +1,8 @@
-//! Who may do what: forged credentials, every route for every kind of caller, and what is told to whom.
+//! Authorization: forged credentials, every route for every kind of caller, and what is disclosed to whom.
 #![expect(clippy::too_many_lines, reason = "tables of what is refused are long")]
 
 mod decided;
+mod disclosure;
 mod forged;
 mod issued;
 mod matrix;
@@ -9,7 +10,6 @@ mod names;
 mod pages;
 mod redirected;
 mod shared;
-mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -141,14 +141,14 @@ pub async fn server(options: Value, anonymous: &[(&str, &[Scope])]) -> (Server, 
     (server, web)
 }
 
-/// Somebody new each time.
+/// A new caller each time.
 pub fn stranger() -> Peer {
     static COUNT: AtomicU32 = AtomicU32::new(0x0a00_0000);
     let address = Ipv4Addr::from(COUNT.fetch_add(1, Ordering::Relaxed));
     Peer { address: IpAddr::V4(address), is_encrypted: true }
 }
 
-/// The answer to a request of somebody new.
+/// The response to a request of a new caller.
 pub async fn ask(server: &Server, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = Request::builder().method(method).uri(url);
     for (name, value) in headers {
@@ -157,7 +157,7 @@ pub async fn ask(server: &Server, method: &str, url: &str, headers: &[(&str, &st
     server.send_from(request.body(Body::from(body.to_owned())).unwrap(), stranger()).await
 }
 
-/// The answer to GET by whoever holds a token.
+/// The response to GET by the holder of a token.
 pub async fn get_as(server: &Server, holder: &str, url: &str) -> Answer {
     ask(server, "GET", url, &[("authorization", &format!("Bearer {holder}"))], "").await
 }

@@ -1,4 +1,4 @@
-//! Names of nodes: whoever may read and not list is told none, by consolidated metadata as little as by `/v1/nodes`.
+//! Names of nodes: a caller that may read and not list gets none, neither from consolidated metadata nor from `/v1/nodes`.
 
 use serde_json::json;
 use zarrd::http::{Mount, Scope};
@@ -32,7 +32,7 @@ fn tokens() -> serde_json::Value {
 #[tokio::test]
 async fn consolidated_metadata_needs_the_right_to_list() {
     let server = served(tokens(), &[]).await;
-    for (holder, url, status, is_told) in [
+    for (holder, url, status, is_named) in [
         ("lists", "/store/m/g/zarr.json?consolidated", 200, true),
         ("lists", "/store/made/g/zarr.json", 200, true),
         ("lists", "/plain/m/zarr.json?consolidated", 200, true),
@@ -68,12 +68,12 @@ async fn consolidated_metadata_needs_the_right_to_list() {
     ] {
         let answer = get_as(&server, &token(holder), url).await;
         assert_eq!(answer.status, status, "{holder} {url}: {:?}", answer.body);
-        assert_eq!(names(&answer), is_told, "{holder} {url}: {:?}", answer.body);
+        assert_eq!(names(&answer), is_named, "{holder} {url}: {:?}", answer.body);
     }
     // As `/v1/nodes` has it.
-    for (holder, is_told) in [("lists", true), ("reads", false)] {
+    for (holder, is_named) in [("lists", true), ("reads", false)] {
         let node = get_as(&server, &token(holder), "/v1/nodes/m/g").await.json();
-        assert_eq!(node["children"].is_array(), is_told, "{holder}: {node}");
+        assert_eq!(node["children"].is_array(), is_named, "{holder}: {node}");
     }
 }
 

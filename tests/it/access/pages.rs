@@ -1,4 +1,4 @@
-//! Pages of other origins, and pages whose name was made to lead here (DNS rebinding): they write nothing.
+//! Pages of other origins, and pages that use DNS rebinding: they write nothing.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ async fn a_publicly_writable_mount_refuses_dns_rebinding_beside_tokens() {
     .await;
     let evil = [("host", "evil.example"), ("origin", "http://evil.example")];
     all(&server, &evil, Some((421, "unknown-host"))).await;
-    // Whoever has shown a token is known, by whatever name the server is reached.
+    // The holder of a token is known, by whatever name the server is reached.
     let bearer = format!("Bearer {}", token("a"));
     let known = [evil.as_slice(), &[("authorization", &bearer)]].concat();
     all(&server, &known, None).await;
@@ -167,7 +167,7 @@ async fn pages_of_other_origins_write_only_where_they_are_listed() {
                 }
             }
         }
-        // With a token too: the page has it from somebody.
+        // With a token too, which the page may have stolen.
         let (server, _) = server(tokens.clone(), &[]).await;
         let headers = [("host", "any.example"), ("origin", origin), ("authorization", &bearer)];
         all(&server, &headers, Some((403, "cross-origin-write"))).await;

@@ -1,4 +1,4 @@
-//! Reads that are sent to the backend; and the commands that make tokens and URLs, in a process of their own.
+//! Redirects of reads to the backend, and the commands that print tokens and signed URLs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! HTTP/2 by hand (RFC 9113, RFC 7541): frames as no client library would send them.
+//! An HTTP/2 client by hand (RFC 9113, RFC 7541), for frames that no client library sends.
 
 use std::net::SocketAddr;
 

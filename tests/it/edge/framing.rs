@@ -1,4 +1,4 @@
-//! Requests whose framing is wrong, or could be read in two ways (RFC 9112): refused, and nothing after them is served.
+//! Requests with wrong or ambiguous framing (RFC 9112): they are refused, and nothing after them is served.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::AsyncWriteExt;
 
-use super::{ConnectionLimits, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{ConnectionLimits, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -16,7 +16,7 @@ async fn server() -> Served {
         }
     };
     let routes = Router::new().route("/ok", get(|| async { "ok" })).route("/echo", post(echo));
-    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..PATIENT }).await
+    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..LONG_LIMITS }).await
 }
 
 /// What comes after each, which must not be taken for a request of its own.
@@ -112,7 +112,7 @@ async fn wrong_chunked_coding_ends_the_request_and_the_connection() {
     ] {
         let head = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
         let refused = server.ask(format!("{head}{chunks}{NEXT}")).await;
-        // Whether it is told so or cut off, nothing of it is taken for good, and nothing after it for a request.
+        // Whether it gets an error or is disconnected, nothing of it is accepted, and nothing after it is read as a request.
         assert!(!refused.contains(" 200 "), "{chunks:?} was answered {refused:?}");
         assert!(refused.matches("HTTP/1.").count() <= 1, "{chunks:?} was answered {refused:?}");
     }

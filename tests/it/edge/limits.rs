@@ -1,4 +1,4 @@
-//! Each limit of a request and of a connection: what lies just below it, on it, and just above it.
+//! Limits of requests and connections: values just below each limit, at it, and just above it.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use zarrd::app::{ConnectionLimits, ProtocolLimits};
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -25,7 +25,7 @@ async fn surface(options: impl FnOnce(&mut HttpOptions)) -> Served {
     put(&store, "key", "value").await;
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
     options(&mut builder.http);
-    Served::start(builder.finish().site(), PATIENT).await
+    Served::start(builder.finish().site(), LONG_LIMITS).await
 }
 
 /// The status of an answer.
@@ -59,7 +59,7 @@ async fn limits_the_length_of_urls() {
     for (length, expected) in [(8191, 404), (8192, 404), (8193, 414), (16_000, 414), (70_000, 414)] {
         let url = format!("/nowhere?{}", "x".repeat(length - "/nowhere?".len()));
         let found = status_of(&served, &format!("GET {url} HTTP/1.1\r\nHost: x\r\n")).await;
-        // Longer than the buffer, a URL is not told from headers.
+        // Longer than the buffer, a URL is not distinguished from headers.
         let expected_here = if length > 65_000 { [414, 431] } else { [expected; 2] };
         assert!(expected_here.contains(&found), "{length}: {found}");
         if length < 10_000 {
@@ -152,20 +152,20 @@ async fn limits_the_concurrent_requests_of_an_http2_connection() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), PATIENT).await;
+    let served = Served::start(Plain(routes), LONG_LIMITS).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let ask = |number: u32, path: &str| {
         Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get(path))
     };
     let open: Vec<Frame> = (0..99).map(|number| ask(number, "/never")).collect();
     framed.send(&open).await;
-    // The hundredth has room.
+    // The hundredth fits.
     framed.send(&[ask(99, "/ok")]).await;
     assert_eq!(framed.until(HEADERS).await.stream, 199);
     framed.until(DATA).await;
     framed.send(&[ask(100, "/never"), ask(101, "/ok")]).await;
     let refused = framed.until(RST_STREAM).await;
-    // REFUSED_STREAM: it was not looked at, and can be sent again.
+    // REFUSED_STREAM: it was not processed, and can be sent again.
     assert_eq!((refused.stream, refused.reason()), (203, 7));
     served.serves_others().await;
 }
@@ -185,7 +185,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
         }
     };
     let routes = Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), PATIENT).await;
+    let served = Served::start(Plain(routes), LONG_LIMITS).await;
     // SETTINGS_INITIAL_WINDOW_SIZE of nothing.
     let mut framed = Framed::open(served.address, &[(4, 0)]).await;
     let streams = 10;
@@ -201,14 +201,14 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
     );
     // Of each, the buffer, and what was on its way into it.
     let most = usize::try_from(streams).unwrap() * (limit + 2 * PART);
-    assert!(made > 0 && made <= most, "{made} bytes were made for {streams} answers that nobody takes");
+    assert!(made > 0 && made <= most, "{made} bytes were produced for {streams} unread responses");
     served.serves_others().await;
 }
 
 #[tokio::test]
 async fn limits_the_number_of_connections() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..LONG_LIMITS }).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         let mut stream = served.send(OK).await;
@@ -224,17 +224,17 @@ async fn limits_the_number_of_connections() {
     }
 }
 
-/// The statuses of a PUT of so many bytes: told by its length, and in chunks.
+/// The statuses of a PUT of this many bytes: with `Content-Length`, and chunked.
 async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
     let body = "x".repeat(bytes);
     let head = format!("PUT /store/m/{key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-    let told = served.ask(format!("{head}Content-Length: {bytes}\r\n\r\n{body}")).await;
+    let answer = served.ask(format!("{head}Content-Length: {bytes}\r\n\r\n{body}")).await;
     let mut chunks = String::new();
     for part in body.as_bytes().chunks(100) {
         write!(chunks, "{:x}\r\n{}\r\n", part.len(), "x".repeat(part.len())).unwrap();
     }
     let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
-    [code(&told), code(&served.ask(chunked).await)]
+    [code(&answer), code(&served.ask(chunked).await)]
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn a_body_over_the_limit_is_refused_before_100_continue() {
     stream.write_all(&[b'x'; 1000]).await.unwrap();
     assert!(until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 201 "));
     // And what is refused for another reason is not asked for either.
-    let elsewhere = expecting(10).replace("/store/m/", "/store/none/");
-    let refused = served.ask(elsewhere).await;
+    let missing = expecting(10).replace("/store/m/", "/store/none/");
+    let refused = served.ask(missing).await;
     assert!(refused.starts_with("HTTP/1.1 404 ") && !refused.contains(" 100 "), "{refused}");
 }

@@ -1,10 +1,10 @@
-//! HEAD tells what GET would (RFC 9110, section 9.3.2), for every route there is.
+//! HEAD returns the headers of GET (RFC 9110, section 9.3.2) on every route.
 
 use axum::http::{HeaderMap, Method};
 use serde_json::Value;
 use zarrd::http::Mount;
 
-use super::{PATIENT, Served};
+use super::{LONG_LIMITS, Served};
 use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
@@ -12,14 +12,14 @@ use crate::support::server::{Server, put};
 /// Of one request alone.
 const OF_ONE_REQUEST: [&str; 4] = ["date", "x-request-id", "server-timing", "zarrd-cache"];
 
-fn told(headers: &HeaderMap) -> Vec<(String, String)> {
-    let mut told: Vec<_> = headers
+fn stable_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let mut kept: Vec<_> = headers
         .iter()
         .filter(|(name, _)| !OF_ONE_REQUEST.contains(&name.as_str()) && *name != "x-amz-request-id")
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
         .collect();
-    told.sort();
-    told
+    kept.sort();
+    kept
 }
 
 async fn served() -> Served {
@@ -28,7 +28,7 @@ async fn served() -> Served {
     put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
     put(&store, "text", "0123456789").await;
     let mount = Mount { writable: true, ..Mount::read_only("m", store) };
-    Served::start(Server::build(mount).finish().site(), PATIENT).await
+    Served::start(Server::build(mount).finish().site(), LONG_LIMITS).await
 }
 
 #[tokio::test]
@@ -76,7 +76,11 @@ async fn head_matches_get_on_every_route() {
             let get = get.send().await.unwrap();
             let head = ask(Method::HEAD).send().await.unwrap();
             assert_eq!(head.status(), get.status(), "{url} {name}: {value}");
-            assert_eq!(told(head.headers()), told(get.headers()), "{url} {name}: {value}");
+            assert_eq!(
+                stable_headers(head.headers()),
+                stable_headers(get.headers()),
+                "{url} {name}: {value}"
+            );
             assert!(head.bytes().await.unwrap().is_empty());
             *found.entry(get.status().as_u16()).or_default() += 1;
         }

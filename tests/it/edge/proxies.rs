@@ -1,4 +1,4 @@
-//! Behind a proxy: what it says of the client, and what stands before every path.
+//! Proxies in front of the server: forwarded client information, and path prefixes.
 
 use axum::http::Method;
 use serde_json::Value;

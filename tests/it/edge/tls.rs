@@ -1,4 +1,4 @@
-//! TLS: who is answered how, who keeps nobody waiting, and certificates that change while requests are served.
+//! TLS: negotiation, clients that must not delay others, and certificates that change while requests are served.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use zarrd::app::{ConnectionLimits, Tls};
 use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::client;
 use crate::support::process::{Running, run, text, zarrd};
 
@@ -77,7 +77,7 @@ fn client() -> reqwest::ClientBuilder {
 
 #[tokio::test]
 async fn negotiates_the_version_of_tls_and_of_http() {
-    let (served, _) = server(PATIENT).await;
+    let (served, _) = server(LONG_LIMITS).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
         (client(), reqwest::Version::HTTP_2),
@@ -107,7 +107,7 @@ async fn negotiates_the_version_of_tls_and_of_http() {
 
 #[tokio::test]
 async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
         assert!(!answer.contains("HTTP"), "{answer:?}");
@@ -117,7 +117,7 @@ async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
 
 #[tokio::test]
 async fn an_unfinished_handshake_is_closed() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
@@ -134,7 +134,7 @@ async fn an_unfinished_handshake_is_closed() {
 
 #[tokio::test]
 async fn timeouts_apply_within_tls() {
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..LONG_LIMITS };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
         let mut stream = handshake(served.address).await.unwrap();
@@ -147,7 +147,7 @@ async fn timeouts_apply_within_tls() {
 #[tokio::test]
 async fn a_thousand_silent_connections_delay_no_handshake() {
     have_many();
-    let (served, _) = server(PATIENT).await;
+    let (served, _) = server(LONG_LIMITS).await;
     let mut silent = Vec::new();
     for _ in 0..1000 {
         silent.push(served.connect().await);
@@ -159,7 +159,7 @@ async fn a_thousand_silent_connections_delay_no_handshake() {
 
 #[tokio::test]
 async fn tls_connections_are_closed_at_shutdown() {
-    let (served, _) = server(PATIENT).await;
+    let (served, _) = server(LONG_LIMITS).await;
     let silent = served.connect().await;
     let half = served.send(b"\x16\x03\x01").await;
     let mut idle = handshake(served.address).await.unwrap();
@@ -174,7 +174,7 @@ async fn tls_connections_are_closed_at_shutdown() {
 
 #[tokio::test]
 async fn a_replaced_certificate_is_presented_without_failed_requests() {
-    let (served, tls) = server(PATIENT).await;
+    let (served, tls) = server(LONG_LIMITS).await;
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let asking: Vec<_> = (0..4)
         .map(|number| {
@@ -232,7 +232,7 @@ impl Process {
         self.folder.path()
     }
 
-    /// Tells the server to read its configuration again, and gives what it says about it.
+    /// Makes the server read its configuration again, and gives what it says about it.
     fn reload(&self) -> Vec<String> {
         self.running.signal(Signal::HUP);
         let mut said = vec![self.logged("configuration")];

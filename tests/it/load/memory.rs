@@ -1,4 +1,4 @@
-//! Memory that is short: budgets that cannot be kept are refused, and connections do not stay.
+//! Memory pressure: impossible budgets are refused, and connections are closed.
 
 use axum::body::Body;
 use axum::http::{Request, Response};

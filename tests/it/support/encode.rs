@@ -1,5 +1,5 @@
 //! Writing chunks as another implementation would: transposition, byte order and sharding are written here a second
-//! time, naively. Of the server's own encoders only blosc is used, whose decoder has fixtures of others.
+//! time, naively. Of the server's own encoders only blosc is used, whose decoder has fixtures by others.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! Arrays that the library itself encodes: documents, elements made for them, and chunks. Which there are, `catalogue`
-//! says.
+//! Arrays that the library itself encodes: documents, elements, and chunks. The list is `catalogue`.
 
 use serde_json::Value;
 use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, VarSlice};

@@ -44,7 +44,7 @@ impl Object {
 }
 
 /// What the machine of a pickle has on its stack, by its place among all that were made: lists are filled after they
-/// are remembered.
+/// are kept.
 #[derive(Clone, Debug)]
 enum Made {
     Plain(Object),

@@ -1,4 +1,4 @@
-//! A server without a socket: requests go straight to its site.
+//! A server without a socket: requests go directly to its endpoint.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -79,7 +79,7 @@ impl Answer {
         self.is_problem(status, code, what)
     }
 
-    /// As [`Self::refuses`], whoever may read it.
+    /// As [`Self::refuses`], for a response that pages of other origins may not read.
     pub fn is_problem(&self, status: u16, code: &str, what: &str) -> String {
         assert_eq!((self.status.as_u16(), &*self.code()), (status, code), "{what}: {:?}", self.body);
         let problem = self.json();
@@ -105,7 +105,7 @@ pub struct ServerBuilder {
     pub codec: CodecLimits,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
-    /// What the mounts' stores remember, if they do.
+    /// The cache of the mounts' stores, if they have one.
     pub values: Option<ValueCache>,
 }
 
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// A request with a body.
-    pub async fn tell(
+    pub async fn request(
         &self,
         method: &str,
         url: &str,
@@ -171,8 +171,8 @@ impl Server {
         Answer { status, headers, body: body.expect("the body ends well") }
     }
 
-    /// Bytes of answers that are under way.
-    pub fn under_way_bytes(&self) -> u64 {
+    /// Bytes of responses in flight.
+    pub fn in_flight_bytes(&self) -> u64 {
         self.1.as_ref().expect("it was built here").load().under_way_bytes
     }
 

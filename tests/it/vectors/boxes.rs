@@ -1,8 +1,8 @@
-//! What lies in a box, which chunks are read for it, and how much more that is than was asked for.
+//! Bounding box queries: their vertices, the chunks read for them, and read amplification.
 
 use serde_json::{Value, json};
 
-use super::{ask, expected, joined, server, sorted, told};
+use super::{ask, expected, get_json, joined, server, sorted};
 
 /// Whether two numbers are one, but for the last digits that a division leaves; or both none.
 fn is_same(one: &Value, other: &Value) -> bool {
@@ -30,7 +30,7 @@ async fn every_box_matches_a_brute_force_search() {
     for (name, levels) in expected("real/expected_bbox.json").as_object().unwrap() {
         for level in levels.as_array().unwrap() {
             let at = format!("{name}.zarrvectors/levels/{}", level["level"]);
-            let summary = told(&server, &at).await;
+            let summary = get_json(&server, &at).await;
             assert_eq!(summary["chunk_shape"], level["chunk_shape"], "{at}");
             assert_eq!(summary["bin_shape"], level["bin_shape"], "{at}");
             assert_eq!((&summary["origin"], &summary["grid"]), (&level["origin"], &level["grid"]), "{at}");
@@ -45,7 +45,7 @@ async fn every_box_matches_a_brute_force_search() {
                     ask(&server, &format!("{at}/vertices?{bbox}")).await.refuses(400, "bbox_inverted", &what);
                     continue;
                 }
-                let found = told(&server, &format!("{at}/vertices?{bbox}")).await;
+                let found = get_json(&server, &format!("{at}/vertices?{bbox}")).await;
                 // Of many vertices only the number is known.
                 if !query["positions_sorted"].is_null() {
                     let expected = sorted(&query["positions_sorted"]);
@@ -67,7 +67,7 @@ async fn every_box_matches_a_brute_force_search() {
                         (&stats["amplification"][number], &query["amplification"][number]);
                     assert!(is_same(found, expected), "{what} {number}: {found} {expected}");
                 }
-                let listed = told(&server, &format!("{at}/chunks?{bbox}")).await;
+                let listed = get_json(&server, &format!("{at}/chunks?{bbox}")).await;
                 let coords: Vec<&Value> =
                     listed["chunks"].as_array().unwrap().iter().map(|chunk| &chunk["coord"]).collect();
                 assert_eq!(json!(coords), query["chunks"], "{what}");
@@ -91,7 +91,8 @@ async fn read_amplification_matches_the_worked_example() {
     ] {
         let bbox = format!("bbox={low},{low},{low},{high},{high},{high}&interval={interval}");
         for dry in ["&dry_run=1", ""] {
-            let found = told(&server, &format!("points_cloud.zarrvectors/amplification?{bbox}{dry}")).await;
+            let found =
+                get_json(&server, &format!("points_cloud.zarrvectors/amplification?{bbox}{dry}")).await;
             assert!(is_same(&found["amplification"]["formula"], &json!(formula)), "{bbox}: {found}");
             let is_dry = !dry.is_empty();
             assert_eq!(found["amplification"]["bytes"].is_null(), is_dry, "{bbox}: {found}");
@@ -113,11 +114,11 @@ async fn an_unbounded_box_contains_everything() {
                 at.clone(),
                 format!("{at}?min={}&max={}", ends[0], ends[1]),
             ] {
-                let found = told(&server, &question).await;
+                let found = get_json(&server, &question).await;
                 assert_eq!(found["stats"]["rows"], level["total"], "{question}");
             }
             let nowhere = vec!["1e300"; dims].join(",");
-            let found = told(&server, &format!("{at}?bbox={nowhere},{}", ends[1])).await;
+            let found = get_json(&server, &format!("{at}?bbox={nowhere},{}", ends[1])).await;
             assert_eq!((&found["stats"]["rows"], &found["stats"]["chunks"]), (&json!(0), &json!(0)), "{at}");
         }
     }

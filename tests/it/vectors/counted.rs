@@ -1,4 +1,4 @@
-//! What is read for a box: the chunks that it touches, and nothing else.
+//! Reads of a bounding box query: the chunks that the box touches, and nothing else.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use zarrd::store::SharedStore;
 
-use super::{ask, told};
+use super::{ask, get_json};
 use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
@@ -64,20 +64,20 @@ async fn a_box_reads_only_the_chunks_it_touches() {
     let counting = Counting::new(cloud().await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let bbox = "bbox=30,40,0,40,50,100&interval=half-open";
-    let found = told(&server, &format!("s/vertices?{bbox}")).await;
+    let found = get_json(&server, &format!("s/vertices?{bbox}")).await;
     assert_eq!((&found["stats"]["chunks"], &found["stats"]["rows"]), (&json!(10), &json!(1000)));
     assert_eq!(counting.ranges().len(), 10, "a read for each touched chunk");
     assert_eq!(counting.bytes(), 10 * (8 + ROWS as u64 * 12));
-    // The one look is for fragments in the oldest version of Zarr, where there are none in any.
+    // The one HEAD request is for fragments in the oldest version of Zarr, where there are none in any.
     assert_eq!((counting.heads(), counting.lists()), (1, 1), "and one listing, of the levels");
-    // Of what is remembered nothing is read again; of what touches nothing nothing is read.
-    counting.forget();
+    // Cached chunks are not read again; a box that touches no chunk reads nothing.
+    counting.reset();
     let arrow = ask(&server, &format!("s/vertices?{bbox}&format=arrow")).await;
     assert_eq!((arrow.status, arrow.header("x-zvf-rows")), (StatusCode::OK, "1000"));
     assert_eq!(counting.bytes(), 0);
-    told(&server, "s/chunks?bbox=0,0,0,100,100,100").await;
-    told(&server, "s/amplification?dry_run=1").await;
-    told(&server, "s/vertices?bbox=-9,-9,-9,-1,-1,-1").await;
+    get_json(&server, "s/chunks?bbox=0,0,0,100,100,100").await;
+    get_json(&server, "s/amplification?dry_run=1").await;
+    get_json(&server, "s/vertices?bbox=-9,-9,-9,-1,-1,-1").await;
     assert_eq!(counting.ranges(), [], "metadata answers these");
 }
 

@@ -1,11 +1,11 @@
-//! Stores that are like the fixtures but for one thing that is allowed: no names of chunks, rows that no fragment has,
-//! chunks that are cut by an attribute.
+//! Stores that differ from the fixtures in one allowed point: no list of chunks, rows outside every fragment,
+//! chunks partitioned by an attribute.
 
 use serde_json::{Value, json};
 use zarrd::key::StoreKey;
 use zarrd::store::{ByteRange, SharedStore};
 
-use super::{ask, copied, server, sorted, told};
+use super::{ask, copied, get_json, server, sorted};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, erase, put};
 
@@ -33,8 +33,8 @@ async fn unlisted_chunks_are_found_by_their_stored_keys() {
                 continue;
             }
             let (found, named) = (
-                told(&edited, &format!("s/{question}")).await,
-                told(&real, &format!("{name}.zarrvectors/{question}")).await,
+                get_json(&edited, &format!("s/{question}")).await,
+                get_json(&real, &format!("{name}.zarrvectors/{question}")).await,
             );
             assert_eq!(found["positions"], named["positions"], "{name} {question}");
             assert_eq!(found["stats"], named["stats"], "{name} {question}");
@@ -57,7 +57,7 @@ async fn rows_outside_every_fragment_are_not_vertices() {
     .await;
     let server = Server::of(copy);
     for mode in ["vertices", "chunks"] {
-        let found = told(&server, &format!("s/vertices?mode={mode}&bbox=200,0,0,399,1,1")).await;
+        let found = get_json(&server, &format!("s/vertices?mode={mode}&bbox=200,0,0,399,1,1")).await;
         assert_eq!(sorted(&found["positions"]), [[399.0, 1.0, 1.0]], "{mode}");
         assert_eq!(found["chunks"][0]["rows"], json!([1]), "{mode}");
         assert_eq!(found["stats"]["rows_loaded"], 2, "{mode}");
@@ -68,7 +68,7 @@ async fn rows_outside_every_fragment_are_not_vertices() {
 async fn a_store_without_row_counts_returns_all_rows_and_states_it() {
     let copy = copied("doc/doc_points.zarrvectors").await;
     erase(&copy, "s/0/vertex_group_offsets/zarr.json").await;
-    let found = told(&Server::of(copy), "s/vertices").await;
+    let found = get_json(&Server::of(copy), "s/vertices").await;
     assert_eq!(
         (&found["stats"]["rows"], &found["warnings"][0]["code"]),
         (&json!(18), &json!("row_count_unknown"))
@@ -81,7 +81,7 @@ async fn an_unsupported_encoding_is_named() {
     edit(&copy, "0/vertices/zarr.json", |array| array["attributes"]["encoding"] = json!("draco")).await;
     let server = Server::of(copy);
     ask(&server, "s/vertices").await.refuses(501, "unsupported_encoding", "draco");
-    assert_eq!(told(&server, "s").await["levels"][0]["error"], "unsupported_encoding");
+    assert_eq!(get_json(&server, "s").await["levels"][0]["error"], "unsupported_encoding");
 }
 
 #[tokio::test]
@@ -96,9 +96,9 @@ async fn a_store_may_have_the_name_of_a_subresource() {
         put(&inner, &format!("a/vertices/{below}"), value.bytes(1 << 20).await.unwrap()).await;
     }
     let server = Server::of(inner);
-    assert_eq!(told(&server, "a/vertices").await["profile"], "v9");
-    assert_eq!(told(&server, "a/vertices/vertices").await["stats"]["rows"], 9);
-    assert_eq!(told(&server, "a/vertices/levels/0/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "a/vertices").await["profile"], "v9");
+    assert_eq!(get_json(&server, "a/vertices/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "a/vertices/levels/0/vertices").await["stats"]["rows"], 9);
 }
 
 /// A store of two axes whose chunks are also cut by a gene: one vertex in each of some cells.
@@ -146,7 +146,7 @@ async fn genes() -> SharedStore {
 #[tokio::test]
 async fn chunks_may_be_partitioned_by_an_attribute() {
     let server = Server::of(genes().await);
-    let all = told(&server, "s/vertices?attributes=gene").await;
+    let all = get_json(&server, "s/vertices?attributes=gene").await;
     assert_eq!(all["attributes"]["gene"], json!(["Sst", "Sst", "Pvalb", "Pvalb"]));
     assert_eq!(all["chunks"][0]["coord"], json!([0, 0, 0]));
     for (query, rows) in [
@@ -154,14 +154,14 @@ async fn chunks_may_be_partitioned_by_an_attribute() {
         ("bbox=0,0,9,9", json!([[1.0, 1.0], [2.0, 3.0]])),
         ("bbox=0,0,9,9&where=gene:Pvalb", json!([[2.0, 3.0]])),
     ] {
-        let found = told(&server, &format!("s/vertices?{query}")).await;
+        let found = get_json(&server, &format!("s/vertices?{query}")).await;
         assert_eq!(sorted(&found["positions"]), sorted(&rows), "{query}");
     }
     for none in ["gene:Vip", "color:Sst", "gene"] {
         ask(&server, &format!("s/vertices?where={none}")).await.refuses(400, "bad_param", none);
     }
-    let level = told(&server, "s/levels/0").await;
+    let level = get_json(&server, "s/levels/0").await;
     assert_eq!(level["chunk_attribute"], json!({"name": "gene", "values": ["Sst", "Pvalb"]}));
     assert_eq!((&level["grid"], &level["chunks"]), (&json!([2, 2]), &json!(4)));
-    assert_eq!(told(&server, "s/validate").await["ok"], true);
+    assert_eq!(get_json(&server, "s/validate").await["ok"], true);
 }

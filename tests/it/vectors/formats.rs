@@ -1,10 +1,10 @@
-//! The three forms of vertices: JSON, an Arrow stream, one binary frame; pages of them; and what a corrupt chunk does.
+//! The three formats of vertices: JSON, an Arrow stream, one binary frame; their pages; and corrupt chunks.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use zarrd::store::SharedStore;
 
-use super::{ask, copied, server, sorted, told};
+use super::{ask, copied, get_json, server, sorted};
 use crate::support::server::{Server, put};
 
 /// The columns of a binary frame, with its header.
@@ -26,7 +26,7 @@ fn frame(body: &[u8]) -> (Value, Vec<(String, Vec<u8>)>) {
 async fn a_binary_frame_has_the_columns_of_json() {
     let server = server("real");
     let query = "points_tiny.zarrvectors/vertices?attributes=intensity,color,kind&columns=position,chunk,row,fragment";
-    let shown = told(&server, query).await;
+    let shown = get_json(&server, query).await;
     let answer = ask(&server, &format!("{query}&format=bin")).await;
     assert_eq!(answer.header("content-type"), "application/octet-stream");
     let (header, columns) = frame(&answer.body);
@@ -66,7 +66,7 @@ async fn an_arrow_stream_has_its_schema_and_its_end() {
         "streamlines.zarrvectors/vertices?attributes=fa&columns=position,object_id,fragment&",
         "points_tiny.zarrvectors/vertices?bbox=1e9,1e9,1e9,2e9,2e9,2e9&",
     ] {
-        let shown = told(&server, query).await;
+        let shown = get_json(&server, query).await;
         let answer = ask(&server, &format!("{query}format=arrow")).await;
         assert_eq!(answer.status, StatusCode::OK, "{query}");
         assert_eq!(answer.header("content-type"), "application/vnd.apache.arrow.stream");
@@ -85,10 +85,7 @@ async fn an_arrow_stream_has_its_schema_and_its_end() {
         .ask(axum::http::Method::HEAD, "/v1/vectors/m/points_cloud.zarrvectors/vertices?format=arrow", &[])
         .await;
     assert_eq!((head.status, head.body.len(), head.header("x-zvf-chunks")), (StatusCode::OK, 0, "125"));
-    assert!(
-        !head.headers.contains_key("content-length"),
-        "the length of rows that nobody has read is not known"
-    );
+    assert!(!head.headers.contains_key("content-length"), "the length of unread rows is not known");
     let accepted = server
         .ask(
             axum::http::Method::GET,
@@ -103,12 +100,13 @@ async fn an_arrow_stream_has_its_schema_and_its_end() {
 #[tokio::test]
 async fn pages_together_are_the_full_result() {
     let server = server("real");
-    let all = told(&server, "points_pyramid.zarrvectors/vertices?attributes=&bbox=0,0,0,150,150,150").await;
+    let all =
+        get_json(&server, "points_pyramid.zarrvectors/vertices?attributes=&bbox=0,0,0,150,150,150").await;
     for limit in [1, 7, 50, 10_000] {
         let (mut rows, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
         loop {
             let at = cursor.as_str().map_or(String::new(), |cursor| format!("&cursor={cursor}"));
-            let page = told(
+            let page = get_json(
                 &server,
                 &format!("points_pyramid.zarrvectors/vertices?bbox=0,0,0,150,150,150&limit={limit}{at}"),
             )
@@ -139,13 +137,13 @@ async fn a_union_of_boxes_returns_each_vertex_once() {
     let server = server("real");
     let url = "/v1/vectors/m/points_tiny.zarrvectors/vertices";
     let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10], {"min": [50, 0, 0], "max": [60, 10, "60"]}], "attributes": ["intensity"]});
-    let answer = server.tell("POST", url, &[("content-type", "application/json")], body.to_string()).await;
+    let answer = server.request("POST", url, &[("content-type", "application/json")], body.to_string()).await;
     assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
     let found = answer.json();
     assert_eq!(found["stats"]["rows"], 7, "{found}");
     assert_eq!(found["attributes"]["intensity"].as_array().unwrap().len(), 7);
     let one = server
-        .tell("POST", url, &[], json!({"bbox": [0, 0, 0, 49, 49, 49], "interval": "closed"}).to_string())
+        .request("POST", url, &[], json!({"bbox": [0, 0, 0, 49, 49, 49], "interval": "closed"}).to_string())
         .await;
     assert_eq!(sorted(&one.json()["positions"]), [[10.0, 10.0, 10.0]]);
     for (body, code) in [
@@ -156,9 +154,9 @@ async fn a_union_of_boxes_returns_each_vertex_once() {
         (json!({"bbox": {"a": 1}}), "bad_param"),
         (json!({"box": [1]}), "bad_param"),
     ] {
-        server.tell("POST", url, &[], body.to_string()).await.refuses(400, code, &body.to_string());
+        server.request("POST", url, &[], body.to_string()).await.refuses(400, code, &body.to_string());
     }
-    server.tell("POST", "/v1/vectors/m/points_tiny.zarrvectors/chunks", &[], "{}").await.refuses(
+    server.request("POST", "/v1/vectors/m/points_tiny.zarrvectors/chunks", &[], "{}").await.refuses(
         405,
         "not-allowed",
         "chunks",
@@ -189,19 +187,19 @@ async fn a_corrupt_chunk_is_named_or_skipped() {
         );
         let arrow = ask(&server, "s/vertices?format=arrow").await;
         arrow.refuses(409, "corrupt_chunk", key);
-        let rest = told(&server, "s/vertices?on_error=skip").await;
+        let rest = get_json(&server, "s/vertices?on_error=skip").await;
         assert_eq!(
             (&rest["stats"]["rows"], &rest["errors"][0]["chunk"]),
             (&json!(7), &json!("1.0.0")),
             "{rest}"
         );
-        // Whoever does not touch it does not mind.
-        assert_eq!(told(&server, "s/vertices?bbox=0,0,0,49,49,49").await["stats"]["rows"], 1);
+        // A request that does not touch it succeeds.
+        assert_eq!(get_json(&server, "s/vertices?bbox=0,0,0,49,49,49").await["stats"]["rows"], 1);
     }
     let (server, _) =
         damaged("points_tiny", "0/vertex_attributes/intensity/c/1/0/0", b"\x01\0\0\0\x04\0\0\0abcd").await;
     ask(&server, "s/vertices?attributes=intensity").await.refuses(409, "corrupt_chunk", "too few values");
-    assert_eq!(told(&server, "s/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "s/vertices").await["stats"]["rows"], 9);
     let (server, _) = damaged(
         "points_tiny",
         "0/vertex_fragments/c/1/0/0",
@@ -223,7 +221,7 @@ async fn a_manifest_with_a_missing_fragment_names_its_object() {
     refused.refuses(500, "corrupt_manifest", "group 99");
     assert_eq!(refused.json()["object_id"], 1);
     assert_eq!(
-        told(&server, "s/objects/0").await["manifest"],
+        get_json(&server, "s/objects/0").await["manifest"],
         json!([{"chunk": [0, 0, 0], "fragments": [0]}])
     );
 }

@@ -1,4 +1,4 @@
-//! Whatever the bytes of a payload are, and whatever the metadata says: an answer, or a reason; never a defect.
+//! Hostile payloads and metadata: a result, or a reason; never an internal error.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn files(store: &str) -> (Values, Values) {
     (payloads, documents)
 }
 
-/// Asks everything, and fails at a defect.
+/// Asks everything, and fails at an internal error.
 async fn ask_all(server: &Server, what: &str) {
     ask_each(server, QUESTIONS, what).await;
 }
@@ -57,9 +57,9 @@ async fn ask_each(server: &Server, questions: &[&str], what: &str) {
     for question in questions {
         let answer = server.get(&format!("/v1/vectors/m/s{question}")).await;
         let status = answer.status.as_u16();
-        let is_told =
+        let is_reported =
             answer.status.is_success() || !matches!(&*answer.code(), "internal" | "overloaded" | "timed-out");
-        assert!(is_told, "{what} {question}: {status} {:?}", answer.body);
+        assert!(is_reported, "{what} {question}: {status} {:?}", answer.body);
     }
 }
 
@@ -128,7 +128,7 @@ async fn no_metadata_causes_an_internal_error() {
             continue;
         }
         let mut document: Value = serde_json::from_slice(&bytes).unwrap();
-        // What others derive from the rest, and nobody reads here.
+        // What others derive from the rest, and the server does not read.
         if let Some(attributes) = document["attributes"].as_object_mut() {
             attributes.remove("ome");
         }

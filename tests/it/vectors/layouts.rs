@@ -1,8 +1,8 @@
-//! The three layouts: each store opens in its own, and says the same as the others of the same data.
+//! The three layouts: each store opens in its own, and agrees with the other layouts of the same data.
 
 use serde_json::{Value, json};
 
-use super::{ask, expected, server, sorted, told};
+use super::{ask, expected, get_json, server, sorted};
 
 #[tokio::test]
 async fn every_store_opens_in_its_profile() {
@@ -27,16 +27,16 @@ async fn every_store_opens_in_its_profile() {
     ] {
         let server = server(folder);
         for store in stores {
-            let summary = told(&server, &format!("{store}.zarrvectors")).await;
+            let summary = get_json(&server, &format!("{store}.zarrvectors")).await;
             assert_eq!(summary["profile"], profile, "{store}");
             assert_eq!(summary["diagnostics"], json!([]), "{store}");
             assert_eq!(summary["dims"], summary["axes"].as_array().unwrap().len(), "{store}");
             for level in summary["levels"].as_array().unwrap() {
                 let at = format!("{store}.zarrvectors/levels/{}", level["level"]);
-                let found = told(&server, &at).await;
+                let found = get_json(&server, &at).await;
                 assert_eq!(found["chunk_shape"], level["chunk_shape"], "{at}");
                 assert!(found["chunks"].as_u64().unwrap() > 0, "{at}");
-                let vertices = told(&server, &format!("{at}/vertices")).await;
+                let vertices = get_json(&server, &format!("{at}/vertices")).await;
                 assert_eq!(vertices["stats"]["rows"], level["vertex_count"], "{at}");
                 assert_eq!((&vertices["errors"], &vertices["warnings"]), (&json!([]), &json!([])), "{at}");
             }
@@ -70,16 +70,16 @@ async fn stores_in_the_documented_layout_round_trip() {
     let server = server("doc");
     for (name, store) in expected("doc/expected_doc.json").as_object().unwrap() {
         let at = format!("{name}.zarrvectors");
-        let level = told(&server, &format!("{at}/levels/0")).await;
+        let level = get_json(&server, &format!("{at}/levels/0")).await;
         assert_eq!(
             (&level["grid"], &level["bins_per_chunk"]),
             (&store["grid"], &store["bins_per_chunk"]),
             "{name}"
         );
-        let vertices = told(&server, &format!("{at}/vertices?columns=position,chunk,row,fragment")).await;
+        let vertices = get_json(&server, &format!("{at}/vertices?columns=position,chunk,row,fragment")).await;
         assert_eq!(floats(&Value::Object(by_chunk(&vertices))), floats(&store["chunks"]), "{name}");
-        // The key that exists is the one that is told.
-        let listed = told(&server, &format!("{at}/chunks")).await;
+        // The key that exists is the one that is reported.
+        let listed = get_json(&server, &format!("{at}/chunks")).await;
         for chunk in listed["chunks"].as_array().unwrap() {
             let key = chunk["keys"]["vertices"].as_str().unwrap();
             let found = server.get(&format!("/store/m/{at}/{key}")).await;
@@ -88,7 +88,7 @@ async fn stores_in_the_documented_layout_round_trip() {
             assert_eq!(numbers, if name == "doc_points_shortkeys" { 3 } else { 5 }, "{name} {key}");
         }
     }
-    let intensity = told(&server, "doc_points.zarrvectors/vertices?attributes=intensity").await;
+    let intensity = get_json(&server, "doc_points.zarrvectors/vertices?attributes=intensity").await;
     assert_eq!(intensity["attributes"]["intensity"].as_array().unwrap().len(), 10);
 }
 
@@ -97,7 +97,7 @@ async fn objects_and_links_of_the_documented_layout_are_read() {
     let server = server("doc");
     let store = &expected("doc/expected_doc.json")["doc_streamlines"];
     let at = "doc_streamlines.zarrvectors";
-    let links = told(&server, &format!("{at}/links")).await;
+    let links = get_json(&server, &format!("{at}/links")).await;
     // Two within the first chunk, and two between chunks: row 1 of chunk 0 to row 0 of chunk 2, and on to that of chunk 3.
     assert_eq!(
         links["links"],
@@ -110,12 +110,12 @@ async fn objects_and_links_of_the_documented_layout_are_read() {
     );
     assert_eq!(store["cross_chunk_links"], json!([[1, 8], [8, 12]]));
     for (id, polyline) in store["polylines"].as_array().unwrap().iter().enumerate() {
-        let found = told(&server, &format!("{at}/objects/{id}/vertices")).await;
+        let found = get_json(&server, &format!("{at}/objects/{id}/vertices")).await;
         assert_eq!(floats(&found["positions"]), floats(polyline), "{id}");
-        let edges = told(&server, &format!("{at}/objects/{id}/edges")).await;
+        let edges = get_json(&server, &format!("{at}/objects/{id}/edges")).await;
         assert_eq!(edges["edges"].as_array().unwrap().len(), polyline.as_array().unwrap().len() - 1, "{id}");
     }
-    let objects = told(&server, &format!("{at}/objects")).await;
+    let objects = get_json(&server, &format!("{at}/objects")).await;
     let manifests: Vec<&Value> =
         objects["objects"].as_array().unwrap().iter().map(|object| &object["manifest"]).collect();
     assert_eq!(
@@ -133,15 +133,15 @@ async fn all_layouts_agree_on_the_same_points() {
         "?bbox=150,150,150,250,250,250",
         "?bbox=0,0,0,200,200,200&interval=half-open",
     ] {
-        let new = told(&real, &format!("points_tiny.zarrvectors/vertices{query}")).await;
-        let old = told(&old, &format!("points_tiny_v07.zarrvectors/vertices{query}")).await;
+        let new = get_json(&real, &format!("points_tiny.zarrvectors/vertices{query}")).await;
+        let old = get_json(&old, &format!("points_tiny_v07.zarrvectors/vertices{query}")).await;
         assert_eq!(by_chunk(&new), by_chunk(&old), "{query}");
         assert_eq!(new["stats"]["rows"], old["stats"]["rows"], "{query}");
     }
     // The documents' store has a point at the origin more, and points that lie a little otherwise.
     let doc = server("doc");
-    let found = told(&doc, "doc_points.zarrvectors/vertices?bbox=200,0,0,400,400,400").await;
-    let same = told(&real, "points_tiny.zarrvectors/vertices?bbox=200,0,0,400,400,400").await;
+    let found = get_json(&doc, "doc_points.zarrvectors/vertices?bbox=200,0,0,400,400,400").await;
+    let same = get_json(&real, "points_tiny.zarrvectors/vertices?bbox=200,0,0,400,400,400").await;
     assert_eq!(sorted(&found["positions"]), sorted(&same["positions"]));
 }
 
@@ -149,6 +149,6 @@ async fn all_layouts_agree_on_the_same_points() {
 async fn features_missing_in_a_layout_are_named() {
     let server = server("v07");
     ask(&server, "streamlines_v07.zarrvectors/links").await.refuses(501, "unsupported_in_profile", "links");
-    let objects = told(&server, "streamlines_v07.zarrvectors/objects").await;
+    let objects = get_json(&server, "streamlines_v07.zarrvectors/objects").await;
     assert_eq!(objects["count"], 2);
 }

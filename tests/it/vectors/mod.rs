@@ -49,7 +49,7 @@ pub async fn ask(server: &Server, question: &str) -> Answer {
 }
 
 /// The same, which must be JSON.
-pub async fn told(server: &Server, question: &str) -> Value {
+pub async fn get_json(server: &Server, question: &str) -> Value {
     let answer = ask(server, question).await;
     assert_eq!(answer.status, StatusCode::OK, "{question}: {:?}", answer.body);
     answer.json()

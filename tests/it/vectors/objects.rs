@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ask, expected, joined, server, sorted, told};
+use super::{ask, expected, get_json, joined, server, sorted};
 
 /// Links as sorted text, whatever their order.
 fn texts(links: &Value) -> Vec<String> {
@@ -16,24 +16,24 @@ async fn links_match_those_written_by_the_library() {
     let server = server("real");
     let real = expected("real/expected.json");
     for store in ["graph", "streamlines"] {
-        let found = told(&server, &format!("{store}.zarrvectors/links")).await;
+        let found = get_json(&server, &format!("{store}.zarrvectors/links")).await;
         assert_eq!(texts(&found["links"]), texts(&real[store]["links"]), "{store}");
         assert_eq!(found["num_links"], found["links"].as_array().unwrap().len(), "{store}");
     }
-    let weights = told(&server, "graph.zarrvectors/links").await;
+    let weights = get_json(&server, "graph.zarrvectors/links").await;
     assert_eq!(weights["attributes"]["weight"].as_array().unwrap().len(), 5);
     // Page by page they are the same.
     let (mut paged, mut cursor) = (Vec::new(), Value::Null);
     loop {
         let at = cursor.as_str().map_or(String::new(), |cursor| format!("&cursor={cursor}"));
-        let page = told(&server, &format!("streamlines.zarrvectors/links?limit=5{at}")).await;
+        let page = get_json(&server, &format!("streamlines.zarrvectors/links?limit=5{at}")).await;
         paged.extend(page["links"].as_array().unwrap().clone());
         cursor = page["cursor"].clone();
         if cursor.is_null() {
             break;
         }
     }
-    assert_eq!(json!(paged), told(&server, "streamlines.zarrvectors/links").await["links"]);
+    assert_eq!(json!(paged), get_json(&server, "streamlines.zarrvectors/links").await["links"]);
 }
 
 #[tokio::test]
@@ -43,11 +43,11 @@ async fn links_between_levels_name_rows_of_both_levels() {
         [("streamlines", 0, 1), ("streamlines", 1, -1), ("streamlines", 2, -1), ("points_pyramid", 2, -1)]
     {
         let at = format!("{store}.zarrvectors/levels/{level}/links?delta={delta}&limit=100000");
-        let found = told(&server, &at).await;
+        let found = get_json(&server, &at).await;
         let links = found["links"].as_array().unwrap();
         assert_eq!(found["num_links"], links.len(), "{at}");
         for (place, of) in [(0, level), (1, level + delta)] {
-            let vertices = told(&server, &format!("{store}.zarrvectors/levels/{of}/vertices")).await;
+            let vertices = get_json(&server, &format!("{store}.zarrvectors/levels/{of}/vertices")).await;
             let rows = |coord: &Value| {
                 let chunks = vertices["chunks"].as_array().unwrap().iter();
                 let chunk = chunks.clone().find(|chunk| chunk["coord"] == *coord);
@@ -70,7 +70,7 @@ async fn objects_are_found_complete_in_part_and_by_box() {
         let Some(low) = query.get("lo") else { continue };
         let bbox = format!("bbox={},{}", joined(low), joined(&query["hi"]));
         let whole =
-            told(&server, &format!("{at}/vertices?{bbox}&mode=objects&columns=position,object_id")).await;
+            get_json(&server, &format!("{at}/vertices?{bbox}&mode=objects&columns=position,object_id")).await;
         let ids: Vec<&Value> =
             whole["objects"].as_array().unwrap().iter().map(|object| &object["id"]).collect();
         assert_eq!(json!(ids), query["object_ids"], "{bbox}");
@@ -80,13 +80,13 @@ async fn objects_are_found_complete_in_part_and_by_box() {
             .map(|id| whole["object_ids"].as_array().unwrap().iter().filter(|other| other == id).count())
             .collect();
         assert_eq!(parts.iter().sum::<usize>() as u64, query["vertex_count"].as_u64().unwrap(), "{bbox}");
-        let listed = told(&server, &format!("{at}/objects?{bbox}")).await;
+        let listed = get_json(&server, &format!("{at}/objects?{bbox}")).await;
         assert_eq!(listed["count"], ids.len(), "{bbox}");
     }
     // Three rows are in the box; one object has them.
-    let inside = told(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20")).await;
+    let inside = get_json(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20")).await;
     assert_eq!(inside["stats"]["rows"], 3);
-    let exact = told(
+    let exact = get_json(
         &server,
         &format!("{at}/vertices?bbox=0,0,0,20,20,20&mode=objects_exact&columns=position,object_id"),
     )
@@ -98,8 +98,8 @@ async fn objects_are_found_complete_in_part_and_by_box() {
         assert!(sorted(&exact["positions"]).contains(&row));
     }
     // What is in touched chunks is no more than these chunks have.
-    let crop = told(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20&mode=crop")).await;
-    let chunks = told(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20&mode=chunks")).await;
+    let crop = get_json(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20&mode=crop")).await;
+    let chunks = get_json(&server, &format!("{at}/vertices?bbox=0,0,0,20,20,20&mode=chunks")).await;
     assert_eq!(crop["positions"], chunks["positions"]);
     assert_eq!(crop["objects"].as_array().unwrap().len(), 7);
     assert!(
@@ -117,7 +117,7 @@ async fn an_object_is_its_polyline_in_order() {
     let input = &expected("real/expected.json")["streamlines"]["input"];
     for (id, polyline) in input.as_array().unwrap().iter().enumerate() {
         let at = format!("streamlines.zarrvectors/objects/{id}");
-        let found = told(&server, &format!("{at}/vertices?attributes=fa")).await;
+        let found = get_json(&server, &format!("{at}/vertices?attributes=fa")).await;
         let narrow = |rows: &Value| -> Vec<Vec<f32>> {
             let row = |row: &Value| {
                 row.as_array().unwrap().iter().map(|number| number.as_f64().unwrap() as f32).collect()
@@ -130,10 +130,10 @@ async fn an_object_is_its_polyline_in_order() {
             polyline.as_array().unwrap().len(),
             "{id}"
         );
-        let edges = told(&server, &format!("{at}/edges")).await;
+        let edges = get_json(&server, &format!("{at}/edges")).await;
         // A line of n vertices has n-1 edges, wherever chunks cut it.
         assert_eq!(edges["edges"].as_array().unwrap().len(), polyline.as_array().unwrap().len() - 1, "{id}");
-        let object = told(&server, &at).await;
+        let object = get_json(&server, &at).await;
         assert_eq!(object["attributes"]["length"], polyline.as_array().unwrap().len(), "{id}");
     }
 }
@@ -142,11 +142,11 @@ async fn an_object_is_its_polyline_in_order() {
 async fn missing_objects_are_reported_apart_from_found_ones() {
     let server = server("real");
     let at = "points_objects.zarrvectors";
-    let all = told(&server, &format!("{at}/objects")).await;
+    let all = get_json(&server, &format!("{at}/objects")).await;
     let ids: Vec<i64> =
         all["objects"].as_array().unwrap().iter().map(|object| object["id"].as_i64().unwrap()).collect();
     let first = ids[0];
-    let some = told(&server, &format!("{at}/objects?ids={first},99999")).await;
+    let some = get_json(&server, &format!("{at}/objects?ids={first},99999")).await;
     assert_eq!((&some["count"], &some["missing"]), (&json!(1), &json!([99999])));
     let none = ask(&server, &format!("{at}/objects?ids=99999,-5")).await;
     none.refuses(404, "object_not_found", "none of them");
@@ -154,7 +154,7 @@ async fn missing_objects_are_reported_apart_from_found_ones() {
     ask(&server, &format!("{at}/objects/99999")).await.refuses(404, "object_not_found", "one");
     ask(&server, &format!("{at}/objects/x")).await.refuses(400, "bad_param", "no id");
     ask(&server, &format!("{at}/objects?group=7")).await.refuses(404, "group_not_found", "no group");
-    let group = told(&server, &format!("{at}/objects?group=0")).await;
+    let group = get_json(&server, &format!("{at}/objects?group=0")).await;
     assert!(
         group["count"].as_u64().unwrap() > 0 && group["group_attributes"]["weight"].is_number(),
         "{group}"
@@ -169,10 +169,10 @@ async fn missing_objects_are_reported_apart_from_found_ones() {
 #[tokio::test]
 async fn a_chunk_lists_its_fragments_and_objects() {
     let server = server("real");
-    let chunk = told(&server, "streamlines.zarrvectors/chunks/0.0.0").await;
+    let chunk = get_json(&server, "streamlines.zarrvectors/chunks/0.0.0").await;
     assert_eq!((&chunk["rows"], chunk["fragments"].as_array().unwrap().len()), (&json!(69), 7));
     assert_eq!(chunk["objects"].as_array().unwrap().len(), 7);
-    let binned = told(&server, "points_tiny.zarrvectors/chunks/1.1.1").await;
+    let binned = get_json(&server, "points_tiny.zarrvectors/chunks/1.1.1").await;
     assert_eq!((binned["fragments"].as_array().unwrap().len(), &binned["tiles"]), (64, &json!(true)));
     for none in ["9.9.9", "0.0", "x", "0.0.1"] {
         ask(&server, &format!("points_tiny.zarrvectors/chunks/{none}")).await.refuses(
@@ -181,7 +181,7 @@ async fn a_chunk_lists_its_fragments_and_objects() {
             none,
         );
     }
-    let negative = told(&server, "points_negative_f64.zarrvectors/chunks/-3.-1.0").await;
+    let negative = get_json(&server, "points_negative_f64.zarrvectors/chunks/-3.-1.0").await;
     assert_eq!(
         (&negative["cell"], &negative["bounds"]["min"]),
         (&json!([0, 0, 0]), &json!([-300.0, -100.0, 0.0]))

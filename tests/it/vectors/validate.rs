@@ -1,10 +1,10 @@
-//! Validation: good stores pass, and a store with one thing changed fails the check of that thing, at its level.
+//! Validation: valid stores pass, and a store with one change fails the check of that change, at its level.
 
 use serde_json::{Value, json};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{ByteRange, SharedStore};
 
-use super::{ask, copied, server, told};
+use super::{ask, copied, get_json, server};
 use crate::support::server::{Server, erase, put};
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn valid_stores_pass_every_level() {
         let server = server(folder);
         for store in stores {
             for level in 1..=5 {
-                let report = told(&server, &format!("{store}.zarrvectors/validate?level={level}")).await;
+                let report = get_json(&server, &format!("{store}.zarrvectors/validate?level={level}")).await;
                 let odd: Vec<&Value> = report["checks"]
                     .as_array()
                     .unwrap()
@@ -710,7 +710,7 @@ async fn check(cases: Vec<Case>) {
         change.make(&copy).await;
         let server = Server::of(copy);
         let what = format!("case {number}: {id} of {store}");
-        let found = told(&server, &format!("s/validate?level={at}")).await;
+        let found = get_json(&server, &format!("s/validate?level={at}")).await;
         let of_id: Vec<&Value> =
             found["checks"].as_array().unwrap().iter().filter(|check| check["id"] == id).collect();
         assert!(
@@ -724,7 +724,7 @@ async fn check(cases: Vec<Case>) {
             "{what}"
         );
         if at > 1 && id != "root_metadata" {
-            let below = told(&server, &format!("s/validate?level={}", at - 1)).await;
+            let below = get_json(&server, &format!("s/validate?level={}", at - 1)).await;
             assert!(below["checks"].as_array().unwrap().iter().all(|check| check["id"] != id), "{what}");
         }
     }
@@ -755,8 +755,8 @@ async fn a_report_can_be_truncated_and_rendered_as_text() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     Document("zarr.json", |root| block(root)["chunk_shape"] = json!([200, 200])).make(&copy).await;
     let server = Server::of(copy);
-    let whole = told(&server, "s/validate").await;
-    let short = told(&server, "s/validate?short_circuit=1").await;
+    let whole = get_json(&server, "s/validate").await;
+    let short = get_json(&server, "s/validate?short_circuit=1").await;
     assert!(
         whole["checks"]
             .as_array()
@@ -787,7 +787,7 @@ async fn a_report_can_be_truncated_and_rendered_as_text() {
 #[tokio::test]
 async fn a_deadline_truncates_a_report_but_not_the_response() {
     let server = server("real");
-    let report = told(&server, "points_pyramid.zarrvectors/validate?deadline_ms=0").await;
+    let report = get_json(&server, "points_pyramid.zarrvectors/validate?deadline_ms=0").await;
     assert_eq!((&report["complete"], &report["ok"]), (&json!(false), &json!(true)));
     assert!(
         report["checks"]
@@ -796,7 +796,7 @@ async fn a_deadline_truncates_a_report_but_not_the_response() {
             .iter()
             .any(|check| check["id"] == "chunk_decodes" && check["status"] == "skipped")
     );
-    let one = told(&server, "points_pyramid.zarrvectors/validate?levels=1").await;
+    let one = get_json(&server, "points_pyramid.zarrvectors/validate?levels=1").await;
     assert!(
         one["checks"]
             .as_array()

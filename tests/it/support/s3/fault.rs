@@ -1,4 +1,4 @@
-//! Faults, and the script that says when each is injected. Every one is counted as it is.
+//! Faults, and the script that says when each is injected. Each injection is counted.
 
 use std::io::Write;
 
@@ -52,7 +52,7 @@ pub enum When {
     /// At the nth request that fits, counted from 0.
     Nth(usize),
     Always,
-    /// At so many of a thousand.
+    /// At this many of a thousand.
     PerMille(u64),
 }
 

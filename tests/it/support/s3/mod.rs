@@ -1,4 +1,4 @@
-//! A server that speaks S3 on a port of this machine, and fails as it is told.
+//! A server that speaks S3 on a port of this machine, and fails as its script says.
 //!
 //! Path-style, unsigned or signed (signatures are not checked), one bucket. It is honest unless its script says
 //! otherwise: conditions of writes are one step, entity tags are digests of the bytes, checksums are compared.
@@ -153,7 +153,7 @@ impl TestS3 {
         self.shared.bucket.lock().unwrap().heeds_conditions = false;
     }
 
-    pub fn forget_metadata(&self) {
+    pub fn drop_metadata(&self) {
         self.shared.bucket.lock().unwrap().keeps_metadata = false;
     }
 

@@ -1,5 +1,5 @@
-//! Requests and answers as bytes on a connection. Written by hand, because a server that can be told to lie about its
-//! lengths and to break off is not to be had of a library.
+//! Requests and responses as bytes on a connection. Written by hand, because no library offers a server that lies about its
+//! lengths and breaks off.
 
 use std::fmt::Write;
 
@@ -154,7 +154,7 @@ impl Response {
 
     /// The head of the answer, promising a body of this length, or saying nothing of it.
     pub fn head(&self, length: Option<usize>) -> Vec<u8> {
-        let mut head = format!("HTTP/1.1 {} Told\r\n", self.status);
+        let mut head = format!("HTTP/1.1 {} Scripted\r\n", self.status);
         for (name, value) in &self.headers {
             write!(head, "{name}: {value}\r\n").unwrap();
         }

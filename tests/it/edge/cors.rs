@@ -1,4 +1,4 @@
-//! Pages of other origins (Fetch standard, "CORS protocol"): who is on the list may read, nobody else, whatever the answer.
+//! Pages of other origins (Fetch standard, "CORS protocol"): listed origins may read every response, others none.
 
 use axum::http::Method;
 use zarrd::http::{CorsOptions, HttpOptions, Mount};
@@ -9,7 +9,7 @@ use crate::support::server::{Answer, Server, put};
 
 const LISTED: &str = "https://good.com";
 
-/// Origins that look like the one on the list.
+/// Origins that resemble the listed one.
 const OTHERS: [&str; 14] = [
     "https://good.com.evil.com",
     "https://evilgood.com",
@@ -72,13 +72,13 @@ async fn asked(server: &Server, origin: Option<&str>, (method, url, headers, sta
     sent.extend(origin.map(|origin| ("origin", origin)));
     // What would write is refused to other pages before it is said whether that is offered.
     let status = if method == "PUT" && origin.is_some() { 403 } else { status };
-    let answer = server.tell(method, url, &sent, axum::body::Body::empty()).await;
+    let answer = server.request(method, url, &sent, axum::body::Body::empty()).await;
     assert_eq!(answer.status.as_u16(), status, "{method} {url}");
     assert!(!answer.headers.contains_key("set-cookie"), "{method} {url}");
     answer
 }
 
-/// Whether caches are told that the answer depends on the origin.
+/// Whether `Vary` says that the response depends on the origin.
 fn varies(answer: &Answer) -> bool {
     let all = answer.headers.get_all("vary").iter().flat_map(|value| value.to_str().unwrap().split(','));
     all.map(str::trim).any(|name| name.eq_ignore_ascii_case("origin"))
@@ -96,8 +96,8 @@ async fn listed_origins_are_echoed_and_every_response_varies() {
         for origin in OTHERS {
             let answer = asked(&server, Some(origin), request).await;
             assert!(varies(&answer), "{request:?} {origin}");
-            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
-            assert_eq!(told, None, "{request:?} {origin}");
+            let cors_header = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(cors_header, None, "{request:?} {origin}");
         }
         let answer = asked(&server, None, request).await;
         assert!(
@@ -117,8 +117,8 @@ async fn a_wildcard_origin_does_not_vary_and_cors_can_be_off() {
             assert_eq!(answer.header("access-control-allow-origin"), "*", "{request:?}");
             assert!(!answer.headers.contains_key("access-control-allow-credentials") && !varies(&answer));
             let answer = asked(&off, origin, request).await;
-            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
-            assert_eq!(told, None, "{request:?}");
+            let cors_header = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(cors_header, None, "{request:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers from memory: what is stored is what they say, whatever happened to it since the last answer.
+//! Cached responses: they match what is stored, whatever happened to it since the last response.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -109,7 +109,7 @@ async fn a_chunk_changed_by_another_program_is_never_served_from_a_cache() {
         fs::write(other.join("0/0"), chunk(array, 5)).unwrap();
         fs::remove_dir_all(&back).unwrap();
         symlink(&other, &back).unwrap();
-        check_refused(&server, array, "a link to elsewhere in place of its directory").await;
+        check_refused(&server, array, "a link to another place in place of its directory").await;
 
         fs::remove_file(&back).unwrap();
         fs::rename(&other, &back).unwrap();
@@ -192,7 +192,7 @@ async fn no_response_is_older_than_its_request_under_concurrency() {
     }
 }
 
-/// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of so many bytes.
+/// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of this many bytes.
 async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
     let store = memory();
     let array = Array::of(&[8, 512, 512]).chunks(&[1, 512, 512]).codecs([LITTLE, codec]);
@@ -287,7 +287,7 @@ async fn a_cached_response_equals_an_uncached_one() {
     for url in urls {
         for way in ways {
             for method in [Method::GET, Method::HEAD] {
-                let told = async |server: &Server| {
+                let responses = async |server: &Server| {
                     let mut answer = server.ask(method.clone(), url, way).await;
                     for of_one_request in ["x-request-id", "server-timing", "zarrd-cache"] {
                         answer.headers.remove(of_one_request);
@@ -303,9 +303,9 @@ async fn a_cached_response_equals_an_uncached_one() {
                     let body = body.split(r#""request_id""#).next().unwrap().to_owned();
                     (answer.status, headers, body)
                 };
-                let expected = told(&cold).await;
+                let expected = responses(&cold).await;
                 for _ in 0..4 {
-                    assert_eq!(told(&warm).await, expected, "{method} {url} {way:?}");
+                    assert_eq!(responses(&warm).await, expected, "{method} {url} {way:?}");
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! What the process tells of itself: lines that parse, that hold up nobody and betray nothing; spans of the trace that whoever
-//! asks is in.
+//! Logs and traces: lines that parse, that block no request and reveal no secret; spans of the trace that the caller
+//! is in.
 
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -88,7 +88,7 @@ async fn a_collector_gets_spans_of_the_callers_trace() {
         client().get(&url).header("traceparent", format!("00-{trace}-{parent}-01")).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     answer.bytes().await.unwrap();
-    // Of this one whoever asks says that nobody wants to know.
+    // The caller marks this trace as not sampled.
     let unwanted = "11111111111111111111111111111111";
     client().get(&url).header("traceparent", format!("00-{unwanted}-{parent}-00")).send().await.unwrap();
     tokio::task::block_in_place(|| stop(server));
@@ -144,7 +144,7 @@ async fn requests_to_backends_carry_the_trace_context() {
         assert_eq!(answer.text().await.unwrap(), "value");
     }
     tokio::task::block_in_place(|| stop(server));
-    let told = s3.traceparents();
+    let traces = s3.traceparents();
     let spans = collector.spans();
     let asked: Vec<String> = spans
         .iter()
@@ -152,10 +152,11 @@ async fn requests_to_backends_carry_the_trace_context() {
         .map(|span| format!("00-{kept}-{}-01", span["spanId"].as_str().unwrap()))
         .collect();
     assert!(!asked.is_empty(), "{spans:#?}");
-    let of = |trace: &str| -> Vec<&String> { told.iter().filter(|told| told.contains(trace)).collect() };
-    assert_eq!(of(kept), asked.iter().collect::<Vec<_>>(), "each is told the span that stands for it");
-    assert!(of(unwanted).iter().all(|told| told.ends_with("-00")), "{told:?}");
-    assert!(!of(unwanted).is_empty(), "{told:?}");
+    let of =
+        |trace: &str| -> Vec<&String> { traces.iter().filter(|traces| traces.contains(trace)).collect() };
+    assert_eq!(of(kept), asked.iter().collect::<Vec<_>>(), "each request names the span that stands for it");
+    assert!(of(unwanted).iter().all(|traces| traces.ends_with("-00")), "{traces:?}");
+    assert!(!of(unwanted).is_empty(), "{traces:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,7 +261,10 @@ fn every_log_line_is_json() {
     server.signal(Signal::TERM);
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     let lines = reading.join().unwrap();
-    assert!(lines > REQUESTS / 2, "{lines} lines: those that nobody took in time are dropped, but not most");
+    assert!(
+        lines > REQUESTS / 2,
+        "{lines} lines: those that were not read in time are dropped, but not most"
+    );
 }
 
 /// The address of the admin listener, from what the server says at its start.
@@ -293,7 +297,7 @@ fn a_blocked_log_delays_no_request() {
     stop(server);
 }
 
-/// Secrets, each where it may be told by mistake.
+/// Secrets, each where it may be revealed by mistake.
 const CANARIES: [&str; 9] = [
     "canary-s3-secret",
     "canary-session-token",
@@ -335,7 +339,7 @@ async fn no_secret_appears_in_responses_logs_or_traces() {
     }
     let mut server = Running::of(command);
     let admin = admin_of(&mut server);
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     let everything = [Kind::Head, Kind::Get, Kind::List];
     for fault in [
         None,
@@ -364,21 +368,22 @@ async fn no_secret_appears_in_responses_logs_or_traces() {
                 .header("proxy-authorization", "Basic canary-basic")
                 .header("x-api-key", "canary-custom-header");
             let answer = request.send().await.unwrap();
-            told.push(format!("{path}: {:?} {}", answer.headers().clone(), answer.text().await.unwrap()));
+            outputs.push(format!("{path}: {:?} {}", answer.headers().clone(), answer.text().await.unwrap()));
         }
     }
-    told.push(client().get(format!("{admin}/metrics")).send().await.unwrap().text().await.unwrap());
+    outputs.push(client().get(format!("{admin}/metrics")).send().await.unwrap().text().await.unwrap());
     assert!(
-        told.last()
+        outputs
+            .last()
             .unwrap()
             .contains("zarrd_backend_requests_total{mount=\"az\",verb=\"get\",outcome=\"failed\"}")
     );
-    told.push(std::fs::read_to_string(format!("/proc/{}/cmdline", server.child.id())).unwrap());
+    outputs.push(std::fs::read_to_string(format!("/proc/{}/cmdline", server.child.id())).unwrap());
     let errors = tokio::task::block_in_place(|| stop(server));
     assert!(errors.contains("request failed") && errors.contains("az"), "failures are logged: {errors}");
-    told.push(errors);
+    outputs.push(errors);
     assert!(!collector.spans().is_empty());
-    told.push(collector.sent.lock().unwrap().iter().map(Value::to_string).collect());
+    outputs.push(collector.sent.lock().unwrap().iter().map(Value::to_string).collect());
 
     for arguments in [&["check"][..], &["serve", "--demo"][..]] {
         let mut command = zarrd(arguments);
@@ -386,7 +391,7 @@ async fn no_secret_appears_in_responses_logs_or_traces() {
         command.env("ZARRD__MOUNTS__AZ__OPTIONS__ACCOUNT_KEY", "canary-account-key");
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(78));
-        told.push(text(&output.stdout) + &text(&output.stderr));
+        outputs.push(text(&output.stdout) + &text(&output.stderr));
     }
     for (option, value, code) in [
         // No key: it is refused, and not repeated.
@@ -399,11 +404,11 @@ async fn no_secret_appears_in_responses_logs_or_traces() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-        told.push(text(&output.stdout) + &text(&output.stderr));
+        outputs.push(text(&output.stdout) + &text(&output.stderr));
     }
     for canary in CANARIES {
-        let teller = told.iter().find(|told| told.contains(canary));
-        assert!(teller.is_none(), "{canary} was told: {teller:?}");
+        let leak = outputs.iter().find(|outputs| outputs.contains(canary));
+        assert!(leak.is_none(), "{canary} was revealed: {leak:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Freshness: how old an answer may be, and what that saves.
+//! Cache policies: the maximum age of a response, and the requests that it saves.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn chunk(byte: u8, sharded: bool) -> Vec<u8> {
     array.chunk(&array.model(), &[0, 0, 0])
 }
 
-/// A server of a directory with such an array, where what is known may be so old, and its store, which cannot tell
+/// A server of a directory with such an array, with this cache policy, and its store, which cannot say
 /// without waiting and counts what it is asked.
 async fn served(freshness: CachePolicy, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
     let directory = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ async fn within_the_ttl_the_store_gets_no_request() {
             let tag = server.get(URL).await.header("etag").to_owned();
             let raw = server.get("/store/m/a/c/2/0/0").await;
             write(directory.path(), 2, &chunk(9, sharded));
-            store.forget();
+            store.reset();
             for _ in 0..3 {
                 assert_eq!(server.get(URL).await.body, [1; 8][..], "{freshness}");
                 let not_modified = server.ask(Method::GET, URL, &[("if-none-match", &tag)]).await;
@@ -93,7 +93,10 @@ async fn writes_through_the_server_are_visible_at_once() {
         let (_directory, server, _) = served(freshness, false).await;
         for byte in 2..9 {
             let key = "/store/m/a/c/2/0/0";
-            assert_eq!(server.tell("PUT", key, &[], chunk(byte, false)).await.status, StatusCode::NO_CONTENT);
+            assert_eq!(
+                server.request("PUT", key, &[], chunk(byte, false)).await.status,
+                StatusCode::NO_CONTENT
+            );
             for _ in 0..2 {
                 assert_eq!(server.get(URL).await.body[4], byte, "{freshness}");
                 assert_eq!(server.get(key).await.body, chunk(byte, false));
@@ -135,7 +138,7 @@ async fn a_value_found_to_have_changed_is_revalidated() {
         let (directory, server, _) = served(freshness, true).await;
         assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [1, 1][..]);
         write(directory.path(), 2, &chunk(7, true));
-        // Another inner chunk of the same shard, which no look has told that it changed.
+        // Another inner chunk of the same shard, which no check has found to have changed.
         for _ in 0..2 {
             assert_eq!(server.get("/v1/data/m/a?slice=2,7,7").await.body, [7, 7][..], "{freshness}");
             assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [7, 7][..], "{freshness}");

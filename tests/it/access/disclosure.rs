@@ -1,4 +1,4 @@
-//! What answers tell, and to whom.
+//! What responses disclose, and to which callers.
 
 use std::collections::BTreeMap;
 
@@ -97,14 +97,14 @@ async fn lists_of_mounts_name_only_those_the_caller_has_a_right_to() {
         let bearer = format!("Bearer {}", token(holder));
         let headers = [("authorization", &*bearer)];
         let headers = if holder.is_empty() { &[][..] } else { &headers };
-        let told = async |url: &str| ask(&server, "GET", url, headers, "").await;
-        let listed = told("/v1/mounts").await.json();
+        let get = async |url: &str| ask(&server, "GET", url, headers, "").await;
+        let listed = get("/v1/mounts").await.json();
         let listed = listed["mounts"].as_array().unwrap().iter().map(|mount| mount["name"].as_str().unwrap());
         assert_eq!(listed.collect::<Vec<_>>(), names);
-        let ready = told("/readyz").await.json();
+        let ready = get("/readyz").await.json();
         assert_eq!(ready["mounts"].as_object().unwrap().keys().collect::<Vec<_>>(), names);
         for (url, mark) in [("/", "/store/other"), ("/s3/", "<Name>other</Name>")] {
-            let answer = told(url).await;
+            let answer = get(url).await;
             assert_eq!(answer.status, 200);
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             assert_eq!(text.contains(mark), names.contains(&"other"), "{holder} {url}: {text}");
@@ -128,7 +128,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_not_leaked() {
     );
     assert_eq!(part.header("referrer-policy"), "no-referrer");
     assert_eq!((part.header("cache-control"), part.header("vary")), ("private, no-cache", "Authorization"));
-    // Where unknown parameters are refused, and where answers are remembered by their URLs.
+    // Where unknown parameters are refused, and where responses are cached by their URLs.
     for _ in 0..2 {
         let slice = get(&format!("/v1/data/m/arr?slice=0:2&token={token}&format=json"), &[]).await;
         assert_eq!((slice.status.as_u16(), slice.json()), (200, json!([1, 2])));

@@ -1,4 +1,4 @@
-//! Mounts at the root of listeners and hosts of their own, by real TCP, and a client built on `object_store` there.
+//! Mounts at the root of their own listeners and hosts, over TCP, and a client built on `object_store` there.
 
 use std::io::BufRead;
 use std::net::SocketAddr;
