@@ -23,7 +23,7 @@ use zarrd::http::{Endpoint, Peer};
 
 use counting::Allocated;
 
-/// A request and what it takes: its name, what is cached, its method, path and header; allocations, and bytes of them.
+/// A request and its cost: its name, what is cached, its method, path and header; allocations, and bytes of them.
 type Row = (&'static str, Caches, &'static str, &'static str, Option<(&'static str, &'static str)>, u64, u64);
 
 /// What each takes. Three of each are for who asks, which travels with the request; one of each question to a backend is for
@@ -65,7 +65,7 @@ enum Caches {
     None,
 }
 
-/// Writes what is asked for below a directory.
+/// Writes the requested keys below a directory.
 fn fill(root: &Path) {
     let write = |path: &str, bytes: &[u8]| {
         let file = root.join(path);
@@ -103,7 +103,7 @@ fn fill(root: &Path) {
     write("shards/c/0/0", &shard);
 }
 
-/// What is served of a directory.
+/// A server of a directory.
 async fn site(root: &Path, caches: Caches) -> Endpoint {
     let mut config = Config::default();
     let mount = json!({ "url": root });
@@ -180,7 +180,7 @@ mod counting {
         bytes: AtomicU64,
     }
 
-    /// What was allocated.
+    /// Counts of allocations.
     #[derive(Clone, Copy)]
     pub(super) struct Allocated {
         pub(super) times: u64,

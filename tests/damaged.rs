@@ -21,7 +21,7 @@ const SHAPE: [u64; 3] = [16, 16, 16];
 const ELEMENTS: usize = 16 * 16 * 16;
 /// Chunks of each family in `cargo test`.
 const FEW: u64 = 600;
-/// What a decoder may have beside what it decodes: bzip2's tables take 3.6 MiB, if a chunk says so.
+/// Memory that a decoder may use beside its output: bzip2's tables take 3.6 MiB, if a chunk says so.
 const TABLES_BYTES: u64 = 4 << 20;
 /// A buffer that grows is there twice.
 const TIMES: u64 = 2;
@@ -206,7 +206,7 @@ fn damage(dice: &mut Dice, value: &mut Vec<u8>, decoded: u64, others: &[Bytes]) 
             2 => value.truncate(dice.index(length)),
             3 => extreme(dice, value, decoded),
             4 => {
-                // A valid beginning, and what another value has at some place.
+                // A valid beginning, and a part of another value.
                 let other = &others[dice.index(others.len())];
                 let (keep, from) = (dice.place(length), dice.index(other.len()));
                 value.truncate(keep);
@@ -272,7 +272,7 @@ fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
     value.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = byte);
 }
 
-/// What became of the chunks of a family.
+/// The outcomes for the chunks of a family.
 #[derive(Default)]
 struct Tally {
     decoded: u64,
@@ -356,7 +356,7 @@ fn a_damaged_chunk_decodes_to_its_size_or_is_corrupt_and_takes_no_more_than_it_i
     }
 }
 
-/// The system's allocator, which counts what is allocated.
+/// The system's allocator, with a count of allocated bytes.
 #[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it passes on what it is given")]
 mod counting {
     use std::alloc::{GlobalAlloc, Layout, System};

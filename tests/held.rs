@@ -301,7 +301,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Begins a request. What stalls counts itself.
+/// Begins a request. Stalled parts count themselves.
 async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlight {
     let (name, method, _, url, header, sent) = row;
     let site = if url.starts_with("/v1/cache/") { &server.admin } else { &server.site };
@@ -346,13 +346,13 @@ async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlig
     InFlight { _answer: Some((body, first)), upload: None }
 }
 
-/// What is held for some of these requests, and what their permits say.
+/// The bytes held for some of these requests, and the bytes charged by their permits.
 async fn measure(server: &Server, row: &Row) -> (u64, u64) {
     let state = &server.state;
     let stalled = Arc::new(AtomicUsize::new(0));
     let is_upload = matches!(row.5, Stalled(_) | StalledChunked(_));
     if !is_upload {
-        // What is there after the first of its kind is there once.
+        // Allocations of the first request of a kind happen once.
         drop(begin(server, row, &stalled).await);
     }
     settled(|| state.load().under_way_bytes == 0).await;
@@ -370,7 +370,7 @@ async fn measure(server: &Server, row: &Row) -> (u64, u64) {
         );
     }
     let held = || counting::live().saturating_sub(before);
-    // What works on other threads may still be about to free something.
+    // Work on other threads may still free memory.
     settled(|| held() <= state.load().under_way_bytes + TOGETHER * LITTLE_BYTES).await;
     let measured = (held(), state.load().under_way_bytes);
     drop(in_flight);
@@ -414,7 +414,7 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");
 }
 
-/// The system's allocator, which counts what is not freed.
+/// The system's allocator, with a count of bytes that are not freed.
 #[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it passes on what it is given")]
 mod counting {
     use std::alloc::{GlobalAlloc, Layout, System};

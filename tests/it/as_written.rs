@@ -42,7 +42,7 @@ async fn document(server: &Server, url: &str) -> Value {
     answer.json()
 }
 
-/// What a fill value reads as in either version: the last element of an array without chunks.
+/// The fill value as read in either version: the last element of an array without chunks.
 async fn fill_value(data_type: &str, dtype: &str, written: &Value) -> [Result<Value, u16>; 2] {
     let store = memory();
     put(&store, "two/.zarray", v2(&json!({ "dtype": dtype, "fill_value": written }))).await;
@@ -307,7 +307,7 @@ async fn views_emit_fill_values_that_clients_refuse_as_specified() {
         (json!({ "fill_value": null }), json!(0)),
         (json!({ "data_type": "bytes", "fill_value": [97], "codecs": ["vlen-bytes"] }), json!("YQ==")),
         (json!({ "data_type": "float32", "fill_value": "nan" }), json!("NaN")),
-        // What they take stays as it is.
+        // Spellings that clients accept stay unchanged.
         (json!({ "data_type": "float32", "fill_value": 2.5 }), json!(2.5)),
     ] {
         let store = memory();
@@ -332,7 +332,7 @@ async fn non_finite_numbers_in_attributes_are_emitted_as_strings() {
     let expected = json!({ "a": "NaN", "b": ["-Infinity", 2.5] });
     assert_eq!(document(&server, "/v1/nodes/m").await["metadata"]["attributes"], expected);
     assert_eq!(document(&server, "/rechunk/m/auto/raw/zarr.json").await["attributes"], expected);
-    // What is stored is given as it is stored.
+    // Stored documents are returned unchanged.
     for url in ["/store/m/.zattrs", "/plain/m/.zattrs"] {
         assert_eq!(server.get(url).await.body, r#"{"a": NaN, "b": [-Infinity, 2.5]}"#, "{url}");
     }

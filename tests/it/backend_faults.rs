@@ -29,16 +29,16 @@ fn serve(store: SharedStore) -> Server {
     builder.finish()
 }
 
-/// What PATCH writes into the value.
+/// The bytes that PATCH writes into the value.
 const PART: &[u8] = b"0123456789";
 
-/// What is asked of the server.
+/// The requests to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Get,
     Range,
     Head,
-    /// Elements of a chunk; of a shard; of an array whose document is what fails.
+    /// Elements of a chunk; of a shard; of an array whose document fails.
     Slice,
     Shard,
     Open,
@@ -75,10 +75,10 @@ const ASKS: [Ask; 16] = [
     Ask::S3List,
 ];
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
-    /// What was asked for, exactly.
+    /// Exactly the requested bytes.
     Right,
     /// A failure that says so, before or within the answer.
     Failed,
@@ -109,7 +109,7 @@ impl Ask {
             Fault::WrongRange | Fault::WholeForRange => matches!(self, Self::Range | Self::Shard),
             Fault::Replaced => self.at().0 == Kind::Get && self != Self::Open,
             Fault::Gzip => self.reads() || self.at().0 == Kind::List,
-            // What a server calls a value, is one.
+            // Every value that the server lists exists.
             Fault::Garbage | Fault::ErrorBody => self.at().0 == Kind::List,
             Fault::DoneThenReset | Fault::DoneThen(_) => !self.reads() && self.at().0 != Kind::List,
             Fault::Conflict => matches!(self, Self::PutIf | Self::Patch | Self::DeleteIf),
@@ -223,7 +223,7 @@ impl Scene {
         self.server = serve(self.store.clone());
     }
 
-    /// What a write makes of the value.
+    /// The value after a write.
     fn new_value(&self, ask: Ask) -> Bytes {
         match ask {
             Ask::Patch => [&self.value[..10], PART, &self.value[20..]].concat().into(),
@@ -257,7 +257,7 @@ impl Scene {
         timeout(TIMEOUT, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
     }
 
-    /// What the answer is worth, or what is wrong with it.
+    /// The outcome of a response, or its fault.
     fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Came, String> {
         let status = answer.status.as_u16();
         let body = match &answer.body {
@@ -433,10 +433,10 @@ fn rounds() -> usize {
     rounds_set.unwrap_or(40)
 }
 
-/// What a key may hold: one value, or several where a write was not acknowledged; `None` is no value.
+/// The possible contents of a key: one value, or several after an unacknowledged write; `None` is no value.
 type May = Vec<Option<Bytes>>;
 
-/// All is well again: each key has what it may have. The circuit of a failed backend may stay open for a moment.
+/// After the faults, each key has a possible value. The circuit of a failed backend may stay open for a moment.
 async fn afterwards(server: &Server, keys: &[&str], may: &[May]) -> Result<(), String> {
     for (key, may) in keys.iter().zip(may) {
         let url = format!("/store/m/{key}");

@@ -64,7 +64,7 @@ fn is_unknown(answer: &Answer) -> bool {
     answer.status == 503 && answer.json()["written"] == "unknown"
 }
 
-/// One of each kind of backend, and what must outlive it.
+/// One backend of each kind, and the guards that must outlive it.
 async fn backends() -> (Vec<(&'static str, SharedStore)>, TestS3, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };
@@ -137,7 +137,7 @@ async fn exactly_one_of_concurrent_erases_and_replacements_of_a_version_wins() {
     }
 }
 
-/// What happens to the answers of a backend on a bad day.
+/// The faults of responses of a failing backend.
 fn bad_day(kinds: &[Kind]) -> Vec<Rule> {
     let rule =
         |per_mille, fault| Rule { kinds: kinds.to_vec(), key: "", when: When::PerMille(per_mille), fault };
@@ -188,7 +188,7 @@ async fn acknowledged_writes_are_stored_once_and_refused_ones_are_not_stored() {
         async move {
             let (mut outcomes, mut seen) = (Vec::new(), Vec::new());
             for n in 0..4 * rounds() {
-                // What one of them acknowledges the other shows.
+                // A write acknowledged by one server is visible through the other.
                 let server = &servers[(writer + n) % 2];
                 let least = acknowledged.load(Ordering::SeqCst);
                 let (log, tag) = read(server, "log").await.unwrap();
@@ -406,7 +406,7 @@ async fn a_multipart_upload_is_complete_or_leaves_nothing() {
         (Kind::Complete, Fault::Garbage),
         (Kind::Complete, Fault::Status(500)),
     ] {
-        // What says 200 and is no result has been carried out by this backend: its response is a lie.
+        // A 200 without a result was carried out by this backend, so its response is wrong.
         let done = matches!(fault, Fault::ErrorBody | Fault::Garbage) && kind == Kind::Complete;
         s3.inject(vec![Rule { kinds: vec![kind], key: "", when: When::Always, fault }], 1);
         let answer = put(Body::from(bytes.slice(..9 << 20))).await;

@@ -132,7 +132,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// What a command says of a file.
+/// The output of a command for a file.
 fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
     // If it is served after all, it must end.
     std::process::Command::new("timeout")

@@ -33,7 +33,7 @@ fn chunk(byte: u8, sharded: bool) -> Vec<u8> {
 }
 
 /// A server of a directory with such an array, with this cache policy, and its store, which cannot say
-/// without waiting and counts what it is asked.
+/// without waiting and counts its requests.
 async fn served(freshness: CachePolicy, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };

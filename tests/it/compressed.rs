@@ -60,7 +60,7 @@ fn varies_by_coding(answer: &Answer) -> bool {
     answer.headers.get_all("vary").iter().any(|value| value == "accept-encoding")
 }
 
-/// What is encoded if the client accepts it.
+/// Responses that are compressed if the client accepts it.
 const TEXTS: [&str; 14] = [
     "/store/m/zarr.json",
     "/store/m/v2/.zgroup",
@@ -86,7 +86,7 @@ async fn textual_responses_are_compressed_on_request_with_an_etag_and_length_of_
         assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""), "{url}");
         assert!(varies_by_coding(&plain), "{url}");
         if url.contains("recursive") {
-            // What is streamed has no length, and is sent as it is.
+            // Streamed responses have no length, and are sent uncompressed.
             continue;
         }
         for coding in ["gzip", "zstd"] {
@@ -182,7 +182,7 @@ async fn a_compressed_response_is_revalidated_by_its_own_etag() {
             ("gzip", plain, 304, plain),
             ("gzip", &*format!("{plain}, {gzip}"), 304, gzip),
             ("identity", &*format!("{plain}, {gzip}"), 304, plain),
-            // The client cannot use what it holds.
+            // The client cannot use its cached copy.
             ("identity", gzip, 200, plain),
             ("zstd", "\"other;zstd\"", 200, ""),
         ] {

@@ -184,7 +184,7 @@ async fn byte_ranges_are_parts_of_the_representation_with_the_same_etag() {
     assert_eq!(json.status, StatusCode::OK, "JSON has no ranges");
 }
 
-/// What differs from answer to answer.
+/// Headers that differ between responses.
 fn without_chance(answer: &Answer) -> Vec<(String, String)> {
     let chance = ["x-request-id", "server-timing", "zarrd-cache", "date"];
     let headers = answer.headers.iter().filter(|(name, _)| !chance.contains(&name.as_str()));

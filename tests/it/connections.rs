@@ -25,7 +25,7 @@ use zarrd::http::Peer;
 const SHORT: Duration = Duration::from_millis(300);
 /// A limit that no test waits for.
 const LONG: Duration = Duration::from_hours(1);
-/// By when what must happen has happened, on the slowest machine.
+/// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_secs(20);
 
 const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
@@ -113,7 +113,7 @@ impl Server {
         stream
     }
 
-    /// What a whole request is answered, up to the end of the connection.
+    /// The response to a complete request, up to the end of the connection.
     async fn ask(&self, text: &str) -> String {
         until_closed(self.send(text).await).await
     }

@@ -38,7 +38,7 @@ async fn node(server: &Server, path: &str) -> Value {
     answer.json()
 }
 
-/// The names of a group's children and what they are.
+/// The names and kinds of a group's children.
 async fn children(server: &Server, path: &str) -> Vec<(String, String)> {
     let found = node(server, path).await;
     let text = |value: &Value| value.as_str().unwrap_or("broken").to_owned();
@@ -327,7 +327,7 @@ async fn stored_documents_are_served_unchanged_unless_consolidation_is_requested
         made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(),
         "built again"
     );
-    // What is no group has nothing to consolidate.
+    // Nodes other than groups have nothing to consolidate.
     let array = server.get("/store/m/v3/g/a%20%C3%A9/zarr.json").await;
     assert_eq!(server.get("/store/m/v3/g/a%20%C3%A9/zarr.json?consolidated").await.body, array.body);
     for key in
@@ -353,7 +353,7 @@ async fn a_mount_can_add_consolidated_metadata_to_groups_without_it() {
         let raw = server.get(&format!("/store/m/{key}?consolidated=false")).await;
         assert_eq!((raw.status, raw.body.is_empty()), (stored.status, stored.body.is_empty()), "{key}");
     }
-    // What is stored stays what it is.
+    // The stored documents stay unchanged.
     for key in ["v3/g/zarr.json", "v3/g/a%20%C3%A9/zarr.json", "v2/.zgroup", "v2/g/a/.zarray"] {
         let stored = plain.get(&format!("/store/m/{key}")).await;
         assert_eq!(server.get(&format!("/store/m/{key}")).await.body, stored.body, "{key}");
@@ -462,7 +462,7 @@ async fn concurrent_requests_build_consolidated_metadata_once() {
     let all = (0..20).map(|_| server.get("/store/m/zarr.json?consolidated"));
     let given = futures::future::join_all(all).await;
     assert!(given.iter().all(|answer| answer.status == StatusCode::OK && answer.body == given[0].body));
-    // Once for the first, and once for all who came while that was made.
+    // Once for the first, and once for all that arrived during its build.
     assert_eq!(counting.documents(), 2 * 17);
 }
 
@@ -479,7 +479,7 @@ async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is
     };
     let answers = futures::future::join_all((0..4).map(|_| ask())).await;
     assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
-    // Two makings, of which the second is three answers', and what each stream is taken to hold.
+    // Two builds, of which the second serves three responses, and the charge of each stream.
     let (held, long) = (server.in_flight_bytes() - before, long as u64);
     assert!((2 * long - (4 << 20)..3 * long).contains(&held) && held >= long, "{held}");
     drop(answers);
@@ -495,7 +495,7 @@ async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503
     let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
     assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
     assert_eq!(server.in_flight_bytes(), 0);
-    // What fits alone does not fit beside another whose client reads nothing.
+    // One that fits alone does not fit beside another whose client reads nothing.
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
     let server = server.finish();

@@ -17,7 +17,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, erase, put};
 
-/// What is expected of each array that has a place of its own.
+/// The expectations for each array with a path of its own.
 fn rebased() -> Vec<(String, String, Value)> {
     expected().into_iter().filter(|(_, _, node)| !node["rebased"].is_null()).collect()
 }
@@ -201,7 +201,7 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_unchanged(
     {
         server.get(&format!("/plain/m/{missing}")).await.refuses(404, "not-found", missing);
     }
-    // Nothing of it is in the store.
+    // The store has none of its keys.
     assert_eq!(keys(&server, "/store/m/a/one/").await, ["a/one/notes"]);
 }
 

@@ -39,7 +39,7 @@ pub fn at(family: &str, path: &str) -> String {
 }
 
 pub fn codes(diagnostics: &Value) -> Vec<&str> {
-    // Objects in answers, pairs in what is expected.
+    // Objects in responses, pairs in expectations.
     diagnostics
         .as_array()
         .unwrap()
@@ -175,7 +175,7 @@ async fn an_unusable_dependent_is_refused_by_its_code_and_hides_nothing_else() {
                 Some(code) => {
                     strict.refuses(422, code, &what);
                 }
-                // What only the other spelling declares is not declared.
+                // Members of the other spelling alone are not declared.
                 None if family.starts_with("seed_example") => {
                     strict.refuses(404, "dependent_not_found", &what);
                 }
@@ -206,7 +206,7 @@ async fn colliding_chunks_are_read_only_with_allow_collision() {
     server.get(&format!("/v1/chunk/{path}/bad/c/0/0")).await.refuses(409, "key_collision", "a chunk of bad");
     let bad = elements(&server, &format!("{path}/bad"), "&allow_collision=1").await;
     assert_eq!(bad, elements(&server, path, "&slice=:64,:64").await);
-    // What is another view of the same chunks is no collision.
+    // Another view of the same chunks is no collision.
     assert_eq!(elements(&server, "m/core_only_0d.zarr/dot", "").await, [7.0]);
 }
 

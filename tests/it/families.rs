@@ -37,7 +37,7 @@ fn encodings() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// What a dependent says: its keys, and perhaps dependents of its own.
+/// The declaration of a dependent: its keys, and perhaps dependents of its own.
 fn dependents(depth: u32) -> BoxedStrategy<Value> {
     let own = encodings().prop_map(|encoding| json!({"chunk_key_encoding": encoding, "attributes": {}}));
     let one = if depth == 0 {
@@ -57,7 +57,7 @@ struct Case {
     document: Value,
     /// Of which members and chunks something is stored.
     chunks: Vec<(prop::sample::Index, u64, u64)>,
-    /// What else is stored.
+    /// Other stored keys.
     others: Vec<&'static str>,
 }
 

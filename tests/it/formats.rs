@@ -109,7 +109,7 @@ async fn ok(server: &Server, url: &str) -> Answer {
     answer
 }
 
-/// The rows, without the line that says what the columns are.
+/// The rows, without the line of column names.
 async fn csv(server: &Server, path: &str) -> String {
     let answer = ok(server, &format!("{path}?format=csv&header=absent")).await;
     assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=absent");

@@ -18,16 +18,16 @@ use crate::support::stamped::{Dice, by_hand, value};
 const WRITERS: u64 = 6;
 const KEYS_EACH: u64 = 6;
 
-/// What a key holds after a write: the value of a number and a length, or nothing.
+/// The content of a key after a write: the value of a number and a length, or nothing.
 type Content = Option<(u64, usize)>;
 
-/// A key, whose only writer knows what it may hold.
+/// A key, whose only writer knows its possible contents.
 #[derive(Clone, Debug)]
 struct Key {
     name: String,
-    /// What the server said it holds.
+    /// The content acknowledged by the server.
     acknowledged: Content,
-    /// What it was asked to hold when the connection broke.
+    /// The content of the write in flight when the connection broke.
     in_flight: Option<Content>,
     tag: Option<String>,
 }

@@ -34,7 +34,7 @@ struct Scene {
     model: Model,
 }
 
-/// What a request took.
+/// The cost of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Took {
     heads: usize,
@@ -56,7 +56,7 @@ impl Scene {
         Self::serve_with(counting, 0).await
     }
 
-    /// A server that fetches what is at most so far apart as one.
+    /// A server that coalesces ranges within this gap.
     async fn serve_with(counting: &Arc<Counting>, coalesce_gap_bytes: u64) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
         server.fetch.coalesce_gap_bytes = coalesce_gap_bytes;

@@ -12,7 +12,7 @@ use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore, Symlinks};
 use crate::support::hierarchy::Array;
 use crate::support::server::Server;
 
-/// Chunks of the array `a` that are links, and what the problem says of each.
+/// Chunks of the array `a` that are links, and the detail of the problem for each.
 const REFUSED: [(&str, &str, &str); 4] = [
     ("1", "../../../outside/0", "leads out"),
     ("2", "/etc/hostname", "leads out"),
@@ -191,7 +191,7 @@ fn writable() -> (TempDir, Server) {
     (directory, Server::build(mount).finish())
 }
 
-/// The files and links below a folder, without what the server keeps there.
+/// The files and links below a folder, without the server's own files.
 fn tree(root: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];

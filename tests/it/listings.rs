@@ -161,7 +161,7 @@ fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// What `list_dir` must show, by the definition.
+/// The expected entries of `list_dir`, by its definition.
 fn directly_under(keys: &[String], prefix: &str) -> Vec<String> {
     let below = keys.iter().filter_map(|key| key.strip_prefix(prefix));
     let mut names: Vec<String> = below
@@ -337,7 +337,7 @@ async fn pages_of_a_bucket_follow_the_backends_pages_and_skip_directory_markers(
         s3.insert(&format!("d/{number:02}+/y"), "x");
         expected.extend([format!("d/{number:02}"), format!("d/{number:02}+/")]);
     }
-    // An empty object by the name of a prefix, which comes on a later page; and one that is a key.
+    // An empty object with the name of a prefix that comes on a later page; and one that is a key.
     s3.insert("d/7", "");
     (0..15).for_each(|number| drop(s3.insert(&format!("d/7-{number:02}"), "x")));
     s3.insert("d/7/z", "x");

@@ -29,12 +29,12 @@ const ARRAYS: usize = 8;
 /// A `uint16` volume of planes of 512 KiB, in chunks of a quarter of 8 planes: 1 MiB each.
 const EDGE: usize = 512;
 const CHUNK: [usize; 3] = [8, EDGE / 2, EDGE / 2];
-/// What stands where no chunk is.
+/// The element of absent chunks.
 const FILL: u16 = 65_535;
 const PLANE_BYTES: usize = EDGE * EDGE * 2;
 /// Length of the value that is read as it is.
 const VALUE_BYTES: usize = 48 << 20;
-/// What a reader's connection holds on its way, and how long it pauses after that.
+/// The bytes buffered by a reader's connection, and the pause after them.
 const SIP_BYTES: usize = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -22,7 +22,7 @@ fn with(members: Value) -> String {
     Array::of(&[4, 4]).members(members).document().1.to_string()
 }
 
-/// Whatever the document did, everybody else is served, and its bytes can be had.
+/// After any document, other requests are served, and its bytes are readable.
 async fn assert_works(server: &Server, what: &str) {
     assert_eq!(server.elements("m/good", "").await.as_ref(), [1, 0, 2, 0, 3, 0], "{what}");
     assert_eq!(server.get("/store/m/a/zarr.json").await.status, StatusCode::OK, "{what}");

@@ -14,7 +14,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
 
-/// What is exported: series and their numbers, and metrics and their types.
+/// The exported series with their values, and metrics with their types.
 struct Metrics {
     series: BTreeMap<String, String>,
     types: BTreeMap<String, String>,
@@ -133,7 +133,7 @@ async fn reads_of_elements_are_counted_by_stage_by_mount_and_by_cache() {
     let before = Metrics::of(&admin).await;
     for stage in ["plan", "fetch", "decode", "encode"] {
         let times = before.get(&format!("zarrd_stage_seconds_count{{stage=\"{stage}\"}}"));
-        // What took less than a microsecond took no time.
+        // A duration below a microsecond counts as zero.
         assert!(times <= 1, "{stage}: {times}");
     }
     let from = |place: &str| format!("zarrd_chunks_total{{mount=\"m\",from=\"{place}\"}}");

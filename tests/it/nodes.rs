@@ -214,7 +214,7 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
     let store = memory();
     zarrd::app::demo::fill(&store).await.unwrap();
     let server = Server::of(store);
-    // What is below the root, arrays last.
+    // The children of the root, arrays last.
     let (mut found, mut left) = (Vec::new(), vec!["/v1/nodes/m/".to_owned()]);
     while let Some(url) = left.pop() {
         let node = server.get(&url).await.json();
@@ -271,7 +271,7 @@ async fn a_long_document_is_read_once_a_version_and_shared_by_all_responses() {
         (server.site(), || Request::builder().uri("/v1/nodes/m/g").body(Body::empty()).unwrap());
     let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.handle(ask(), Peer::LOOPBACK))).await;
     let held = server.in_flight_bytes() - before;
-    // The text, and what each of eight streams is taken to hold.
+    // The text, and the charge of each of eight streams.
     assert!((group(1).len() as u64..(8 << 20) + (1 << 20)).contains(&held), "{held}");
     let tag = |answer: &axum::response::Response| answer.headers()["etag"].clone();
     assert!(

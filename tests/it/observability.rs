@@ -18,7 +18,7 @@ use crate::support::process::{Running, text, zarrd};
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::put;
 
-/// A collector of traces on a port of this machine, and what it was sent.
+/// A collector of traces on a port of this machine, with the traces it received.
 struct Collector {
     address: SocketAddr,
     sent: Arc<Mutex<Vec<Value>>>,
@@ -62,7 +62,7 @@ fn mount_of(folder: &tempfile::TempDir) -> String {
     format!("m={}", folder.path().display())
 }
 
-/// Stops a server, and gives what it wrote to standard error.
+/// Stops a server, and returns its standard error.
 fn stop(mut server: Running) -> String {
     server.signal(Signal::TERM);
     let mut errors = String::new();
@@ -210,7 +210,7 @@ fn every_log_line_is_json() {
         }
         lines
     });
-    // What a head may hold without being refused for it: the rest never becomes a request.
+    // Characters that a head may contain: with others, there is no request.
     let pieces: [&[u8]; 20] = [
         b"/",
         b"store",
@@ -267,7 +267,7 @@ fn every_log_line_is_json() {
     );
 }
 
-/// The address of the admin listener, from what the server says at its start.
+/// The address of the admin listener, from the server's startup banner.
 fn admin_of(server: &mut Running) -> String {
     let mut said = String::new();
     while !said.contains("/metrics") {
@@ -283,7 +283,7 @@ fn a_blocked_log_delays_no_request() {
     command.env("ZARRD__SERVER__ADMIN_LISTEN", "127.0.0.1:0");
     let mut server = Running::of(command);
     let admin = admin_of(&mut server);
-    // A pipe takes 64 KiB, and what waits is bounded: of 10 MB most are dropped.
+    // A pipe takes 64 KiB, and the queue is bounded: most of 10 MB is dropped.
     let path = "x".repeat(4000);
     let request = format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     pipeline(server.address, (0..2500).map(|_| request.clone()));

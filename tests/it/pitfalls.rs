@@ -15,7 +15,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
 
-/// One array, and what it holds or what it is refused with.
+/// One array, with its elements or its refusal.
 #[derive(Deserialize)]
 struct Case {
     what: String,
@@ -166,7 +166,7 @@ async fn fill_values_of_v2_are_read_as_their_writers_intended() {
         ("<c8", &["[1.0, 2.0]", r#""AACAPwAAAEA=""#], "0000803f00000040"),
         (">c8", &[r#"["NaN", "-Infinity"]"#], "0000c07f000080ff"),
         ("<c16", &["[0.0, -0.0]"], "00000000000000000000000000000080"),
-        // Times: integers, and what is not a time.
+        // Times: integers, and invalid times.
         ("<M8[ns]", &[r#""NaT""#, "-9223372036854775808"], "0000000000000080"),
         (">m8[D]", &["5", "5.0"], "0500000000000000"),
         ("|V3", &[r#""AQID""#], "010203"),

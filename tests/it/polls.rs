@@ -204,7 +204,7 @@ async fn store() -> SharedStore {
     store
 }
 
-/// What is put in the place of a parameter of a route.
+/// The value of a parameter of a route.
 fn values(route: &str, parameter: &str) -> &'static [&'static str] {
     match (parameter, route) {
         ("mount", _) => &["m"],
@@ -280,7 +280,7 @@ fn others() -> Vec<Request<Body>> {
     ]
 }
 
-/// The steps that take too long of what a new server answers.
+/// The polls of a new server's responses that take too long.
 fn slow_steps() -> Vec<(Duration, String)> {
     let steps: &'static Steps = Box::leak(Box::default());
     let asked = runtime(steps).block_on(async {
@@ -288,7 +288,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
         let mut server = Server::build(mount);
         server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
         let server = server.finish();
-        // What making the store took is not meant.
+        // Building the store does not count.
         steps.0.lock().unwrap().clear();
         let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
         // It is made once for all.

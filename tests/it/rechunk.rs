@@ -504,7 +504,7 @@ async fn concurrent_requests_for_one_chunk_read_its_sources_once() {
     assert!(answers.iter().all(|answer| answer.status == StatusCode::OK && answer.body == answers[0].body));
     let mut ranges = counting.ranges();
     ranges.sort_by_key(|range| (range.start, range.end));
-    // The indexes of four shards and what is in them.
+    // The indexes of four shards and their inner chunks.
     assert!(counting.bytes() <= 4 * (16 * 32 + 16 * 16 + 4), "{ranges:?}");
 }
 

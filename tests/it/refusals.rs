@@ -242,7 +242,7 @@ fn numbers(elements: &[u8]) -> Vec<u16> {
     elements.chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// What the limits of the test below are about.
+/// The quantities that the limits of the test below bound.
 async fn limited(array: &Array, limit: impl Fn(&mut zarrd::array::ReadLimits)) -> (Server, Model) {
     let store = memory();
     let model = array.store(&store, "a").await;
@@ -287,7 +287,7 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_fit() {
                     .collect();
                 assert!(suggested.len() > 1, "{asked}, {limited_by}: {problem}");
                 for slice in suggested {
-                    // Each is a part of what was asked, and none overlaps another.
+                    // Each is a part of the request, and none overlaps another.
                     for number in numbers(&server.elements("m/a", slice).await) {
                         assert!(
                             within.contains(&number) && seen.insert(number),
@@ -301,7 +301,7 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_fit() {
     }
 }
 
-/// A slice that is suggested in place of what is over a limit can be asked for, in whatever format.
+/// A slice suggested in place of one over a limit is accepted in every format.
 #[test]
 fn suggested_slices_are_within_every_limit() {
     use proptest::prelude::*;

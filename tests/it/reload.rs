@@ -42,7 +42,7 @@ impl Process {
         Self { running, folder, log }
     }
 
-    /// Has the server read this configuration, and gives what the log says about it.
+    /// Makes the server read this configuration, and returns its log lines.
     fn reload(&self, config: impl FnOnce(&Path) -> String) -> String {
         std::fs::write(self.folder.path().join("zarrd.toml"), config(self.folder.path())).unwrap();
         self.running.signal(Signal::HUP);

@@ -132,7 +132,7 @@ async fn a_document_changed_by_another_program_is_never_served_from_a_cache() {
         fs::write(directory.path().join(format!("{array}/{name}")), document.to_string()).unwrap();
         let url = format!("/v1/data/m/{array}?slice=:,3,5");
         assert_eq!(server.get(&url).await.status, StatusCode::BAD_REQUEST);
-        // What wins over it, or is no array any longer.
+        // A document that takes precedence, or that is no array any longer.
         fs::write(
             directory.path().join(format!("{array}/zarr.json")),
             r#"{"zarr_format":3,"node_type":"group"}"#,

@@ -56,7 +56,7 @@ fn headers<'a>(conditions: Four, tag: &'a str, date: &'a str) -> Vec<(&'static s
     chosen.collect()
 }
 
-/// What section 13.2.2 says: the status in place of the method's own, if conditions end the request.
+/// The evaluation of section 13.2.2: the status in place of the method's own, if conditions end the request.
 fn ends(method: &str, exists: bool, [matches, unmodified, none_match, modified]: Four) -> Option<u16> {
     let reads = matches!(method, "GET" | "HEAD");
     if !exists {
@@ -122,7 +122,7 @@ async fn every_method_honours_every_condition() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [200, 201, 204, 304, 404, 412]);
 }
 
-/// What is stored after a request, and what its answer says of it.
+/// The stored value after a request, and its description in the response.
 async fn check(server: &Server, method: &str, what: &str, answer: &Answer, before: &Answer) {
     let now = server.get(URL).await;
     let unchanged = (now.status, now.header("etag")) == (before.status, before.header("etag"));
@@ -310,7 +310,7 @@ fn urls() -> Vec<String> {
     urls
 }
 
-/// What differs from one answer to the next.
+/// Headers that differ between responses.
 fn without_chance(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     for name in ["x-request-id", "x-amz-request-id", "server-timing", "zarrd-cache", "date", "retry-after"] {

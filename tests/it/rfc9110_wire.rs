@@ -103,7 +103,7 @@ async fn both_versions_of_http_give_equal_responses_with_a_date() {
         assert_eq!(answers[0], answers[1], "{request:?}");
     }
     assert_eq!(server.get("/store/m/text").await.body, "0123456789");
-    // What is written through one is there for the other.
+    // A write through one is visible through the other.
     for (writer, reader, text) in [(&one, &two, "one"), (&two, &one, "two")] {
         let (status, headers, _) = exchange(writer, address, ("PUT", "/store/m/text", &[], text)).await;
         assert_eq!(status, 204);
@@ -120,7 +120,7 @@ async fn both_versions_of_http_give_equal_responses_with_a_date() {
     }
 }
 
-/// What other programs do to a directory: a file is made beside it and takes its place.
+/// A replacement by another program: a file is written beside the old one and renamed over it.
 fn replace(root: &Path, key: &str, bytes: &[u8]) {
     let path = root.join(key);
     let beside = path.with_extension("beside");

@@ -76,7 +76,7 @@ async fn each_listener_serves_its_root_mount_and_all_shut_down_together() {
             assert_eq!(answer.text().await.unwrap(), value);
         }
     }
-    // A listener is its mount's, whatever host is named.
+    // A listener serves its mount for every host name.
     let other = client.get(format!("http://{b}/healthz")).header("host", "data.example").send().await;
     assert_eq!(other.unwrap().text().await.unwrap(), "of b");
     assert_eq!(get(format!("http://{a}/store/a/healthz")).await.0, StatusCode::NOT_FOUND);

@@ -10,10 +10,10 @@ use zarrd::store::{SharedStore, StoreOptions};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, cpu, put};
 
-/// What a listing holds, in its order: keys, and common prefixes.
+/// The entries of a listing, in order: keys, and common prefixes.
 type Items = Vec<String>;
 
-/// What one page says.
+/// The content of one page.
 #[derive(Debug, Default)]
 struct Page {
     items: Items,
@@ -117,7 +117,7 @@ async fn page(server: &Server, query: &str) -> Page {
     page
 }
 
-/// Follows all pages of `limit` and gives what they hold together.
+/// Follows all pages of `limit` and returns their entries together.
 async fn pages(server: &Server, query: &str, v2: bool, limit: usize, expected: &Items) -> Items {
     let (mut seen, mut position) = (Items::new(), String::new());
     loop {

@@ -16,7 +16,7 @@ use crate::support::model::{Dim, Model, Selected, flat, places, spell};
 use crate::support::server::{Answer, Server};
 use crate::support::strategies::{Case, asked, case};
 
-/// How the server is set up: whatever it is, the answers are the same.
+/// A configuration of the server; responses are the same under each.
 #[derive(Clone, Debug)]
 struct Setup {
     band_bytes: u64,
@@ -56,7 +56,7 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
 
 /// Runs a property on a runtime of its own.
 fn holds<S: Strategy>(cases: u32, strategy: S, property: impl AsyncFn(S::Value)) {
-    // What fails is printed in full; no file is left behind.
+    // Failures are printed in full; no file is left behind.
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -262,7 +262,7 @@ fn says(json: &Value, data_type: &str, element: &[u8]) -> bool {
     }
 }
 
-/// What JSON has no number for.
+/// Values that JSON cannot express as numbers.
 fn spelt(float: f64) -> &'static str {
     match float {
         _ if float.is_nan() => "NaN",

@@ -27,7 +27,7 @@ fn shard() -> Array {
     Array::of(&[32, 32]).codecs([Shards::of(&[8, 8], &[LITTLE]).codec()])
 }
 
-/// A shard, its server, and what the server reads.
+/// A shard, its server, and the server's reads.
 struct Scene {
     server: Server,
     counting: Arc<Counting>,

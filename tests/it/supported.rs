@@ -22,7 +22,7 @@ struct Row {
     v1: Value,
     v2: Value,
     v3: Value,
-    /// What a refusal must name, for what is deliberately not there.
+    /// The text that a refusal must contain, for deliberately unsupported features.
     refused: Option<&'static str>,
 }
 
@@ -156,7 +156,7 @@ fn bytes_in(endian: &str) -> Value {
     configured("bytes", json!({"endian": endian}))
 }
 
-/// What makes bytes of elements.
+/// Array-to-bytes codecs.
 fn codecs_from_elements_to_bytes() -> Vec<Row> {
     let object = |filter: Value| json!({"dtype": "|O", "filters": [filter]});
     let shards = json!({
@@ -213,7 +213,7 @@ fn codecs_from_elements_to_bytes() -> Vec<Row> {
     ]
 }
 
-/// What makes elements of elements.
+/// Array-to-array codecs.
 fn codecs_on_elements() -> Vec<Row> {
     let before = |name: &'static str, codec: Value| {
         v3_only(name, json!({"data_type": "int16", "codecs": [codec, bytes_in("little")]}))
@@ -239,7 +239,7 @@ fn codecs_on_elements() -> Vec<Row> {
     ]
 }
 
-/// What makes bytes of bytes.
+/// Bytes-to-bytes codecs.
 fn codecs_on_bytes() -> Vec<Row> {
     let shuffle = json!({"elementsize": 2});
     let conditional = json!({"codecs": ["crc32c"], "header_bits": 8});
@@ -267,7 +267,7 @@ fn codecs_on_bytes() -> Vec<Row> {
     ]
 }
 
-/// To read these is to run what they say, or to guess what they mean.
+/// Reading these would run code of the document, or require guesses.
 fn refused_codecs() -> Vec<Row> {
     let refused = |name: &'static str| Row {
         refused: Some(name),
@@ -339,7 +339,7 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
         fixed => {
             let mut items = vec![0; 2 * fixed.item_bytes()];
             match fixed {
-                // A number that survives what rounds.
+                // A number that rounding codecs keep.
                 DataType::Float32 => items[..4].copy_from_slice(&1_f32.to_le_bytes()),
                 DataType::Float64 => items[..8].copy_from_slice(&1_f64.to_le_bytes()),
                 _ => items[0] = 1,
@@ -359,7 +359,7 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
     (Elements::variable(items.into(), heap.into()), packed.collect())
 }
 
-/// The mark of a row in a version: what was seen to work.
+/// The mark of a row in a version: the operations that were verified.
 async fn mark(row: &Row, version: &Version, members: &Value) -> &'static str {
     if members.is_null() {
         return "–";

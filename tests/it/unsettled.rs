@@ -99,7 +99,7 @@ async fn the_etag_of_an_unsettled_file_never_satisfies_a_conditional_write() {
             let erased = server.request("DELETE", url, &[("if-match", tag)], "").await;
             assert_eq!(erased.status, StatusCode::PRECONDITION_FAILED);
         }
-        // Who reads it, changes it and writes it back has seen what it is.
+        // A read-modify-write by the server has seen the current content.
         let part = server.request("PATCH", url, &[("content-range", "bytes 2-3/*")], "xy").await;
         assert_eq!(part.status, StatusCode::NO_CONTENT, "{:?}", part.body);
         assert_eq!(fs::read(directory.path().join("a/c/0/0")).unwrap()[..5], *b"\x01\x01xy\x01");

@@ -16,7 +16,7 @@ use crate::support::unlistable::Unlistable;
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 
-/// A document with short-hand names, and what clients in use can open of it.
+/// A document with short-hand names, and its form for clients.
 const SHORT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":{"name":"uint8"},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":"default","fill_value":1.0e1,"codecs":["bytes","gzip"],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
 const SPELT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":10,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
 const GROUP: &str = r#"{ "zarr_format": 3, "node_type": "group" }"#;

@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// Runs one task a writer at once; what each returns.
+/// Runs one task per writer concurrently; returns their results.
 async fn all<T, F>(writer: impl Fn(u64) -> F) -> Vec<T>
 where
     T: Send + 'static,

@@ -33,7 +33,7 @@ const UNKNOWN: [&str; 14] = [
     "numcodecs.zstd",
 ];
 
-/// What it has in v3 only.
+/// Features that it has in v3 only.
 const UNKNOWN_IN_V2: [&str; 3] = ["numpy.datetime64", "numpy.timedelta64", "numcodecs.bitround"];
 
 /// Whether it has the type and the codecs of an array.
@@ -76,7 +76,7 @@ fn why_different(encoded: &Encoded) -> Option<&'static str> {
 fn is_written_otherwise(encoded: &Encoded) -> bool {
     // A chunk of texts counts as one of fill values where all of them, joined, equal it: some may be empty.
     let of_texts = encoded.metadata.data_type.is_variable();
-    // `bitround`: what is no number is rounded as if it were one, and may be one then; here it stays as it is.
+    // `bitround`: zarrs rounds NaN as if it were a number, which may make it one; here it stays unchanged.
     of_texts || encoded.name.contains("bitround")
 }
 
@@ -114,7 +114,7 @@ fn unpacked(encoded: &Encoded, elements: &[Vec<u8>]) -> ArrayBytes<'static> {
     ArrayBytes::new_vlen(elements.concat(), ArrayBytesOffsets::new(offsets).unwrap()).unwrap()
 }
 
-/// Whether it reads what is encoded here as it was.
+/// Whether it round-trips arrays encoded here.
 fn reads(encoded: &Encoded) -> bool {
     let store = Arc::new(MemoryStore::new());
     let array = array(encoded, &store).unwrap_or_else(|error| panic!("{}: {error}", encoded.name));

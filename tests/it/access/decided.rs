@@ -48,7 +48,7 @@ fn written_below(route: &str, key: &str, choices: &[u8]) -> String {
     url
 }
 
-/// What is asked for: segments that the grants are about, and nearly; and ways to write each key.
+/// The requested keys: segments equal and similar to those of the grants; and spellings of each key.
 fn keys_and_ways() -> impl Strategy<Value = (String, Vec<Vec<u8>>)> {
     let key = prop::collection::vec("[abg;.=@ ]{1,3}", 1..4)
         .prop_filter("these are no segments", |segments| {
@@ -98,7 +98,7 @@ fn every_spelling_of_a_node_gets_the_same_decision() {
         let is_granted =
             ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));
         for route in ["/v1/data/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
-            // What is asked of a chunk is about the node before its coordinates.
+            // A request for a chunk concerns the node before its coordinates.
             let path = if route.contains("chunk") { format!("{path}/c/0") } else { path.clone() };
             for way in &ways {
                 let url = written_below(route, &path, way);
@@ -323,7 +323,7 @@ async fn a_copy_needs_the_right_to_write_its_destination() {
         ("COPY", "/store/m/zarr.json", "/store/m/g/copy", "T", 403),
         ("COPY", "/store/m/arr/c/0", "/store/m/g%2F..%2Farr", "T", 400),
         ("COPY", "/store/m/arr/c/0", "/store/m//g///copy2", "T", 201),
-        // Where a prefix may be replaced, that is to erase it.
+        // Replacing a prefix erases it.
         ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "T", 403),
         ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "F", 201),
         ("COPY", "/store/m/arr/", "/store/m/w/y/", "F", 201),
@@ -366,7 +366,7 @@ async fn a_copy_that_erases_needs_the_right_to_delete() {
         // A value in place of a value is a write, as PUT is.
         ("writes", "COPY", "/store/w/zarr.json", "/store/w/key", "T", 204),
         ("writes", "COPY", "/store/w/g/", "/store/w/new/", "T", 201),
-        // What is moved is erased where it was.
+        // A move erases its source.
         ("writes", "MOVE", "/store/w/zarr.json", "/store/w/new", "T", 403),
         ("another", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
     ] {
@@ -439,7 +439,7 @@ async fn anonymous_callers_may_do_what_a_mount_grants_to_everyone() {
     };
     // Nothing is configured.
     assert_eq!(statuses(&server).await, [200, 200, 201, 204, 200]);
-    // One mount says what anybody may.
+    // One mount grants rights to everyone.
     server.set_access(access(json!({}), &[("m", &[Scope::Read])], &web));
     assert_eq!(statuses(&server).await, [200, 401, 401, 401, 200]);
     // There is a token, for something else.
@@ -448,7 +448,7 @@ async fn anonymous_callers_may_do_what_a_mount_grants_to_everyone() {
     assert_eq!(statuses(&server).await, [401, 401, 401, 401, 401]);
     server.set_access(access(tokens, &[("m", &[Scope::Read, Scope::List])], &web));
     assert_eq!(statuses(&server).await, [200, 200, 401, 401, 401]);
-    // Its holder may do what anybody may, besides.
+    // Its holder also has the rights of everyone.
     assert_eq!(get_as(&server, &token("a"), "/store/m/zarr.json").await.status, 200);
     assert_eq!(get_as(&server, &token("a"), "/store/other/zarr.json").await.status, 403);
 }

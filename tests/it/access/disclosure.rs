@@ -134,7 +134,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_not_leaked() {
         assert_eq!((slice.status.as_u16(), slice.json()), (200, json!([1, 2])));
         assert_eq!(get("/v1/data/m/arr?slice=0:2&format=json", &[]).await.status, 401);
     }
-    // What leads to the same place keeps it.
+    // Links to the same place keep the token.
     let moved = get(&format!("/store/m/arr?token={token}&format=json"), &[]).await;
     assert_eq!(
         (moved.status.as_u16(), moved.header("location")),
@@ -150,7 +150,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_not_leaked() {
         assert!(!String::from_utf8_lossy(&answer.body).contains("zs_"), "{url}: {:?}", answer.body);
         assert_eq!(answer.header("referrer-policy"), "no-referrer", "{url}");
     }
-    // What is for everybody stays so.
+    // Public responses stay public.
     let public = get_as(&server, &token, "/store/other/arr/c/0").await;
     assert_eq!(
         (public.status.as_u16(), public.header("cache-control"), public.header("vary")),

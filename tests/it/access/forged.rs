@@ -25,7 +25,7 @@ pub fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
     sign(&options, name, mount, text, expires).unwrap()
 }
 
-/// Whether an answer has anything of what is stored.
+/// Whether a response contains any stored content.
 fn is_taken(answer: &Answer) -> bool {
     !matches!(answer.status.as_u16(), 400 | 401 | 403 | 429) || !answer.header("etag").is_empty()
 }
@@ -86,7 +86,7 @@ async fn rejects_every_forged_token() {
         token("carol"),
         format!("zs_alice_{}", "s".repeat(10_000)),
     ];
-    // What ends early, and what differs in one bit.
+    // Truncated tokens, and tokens with one flipped bit.
     forged.extend((1..good.len()).map(|length| good[..length].to_owned()));
     for (place, bit) in (0..good.len()).flat_map(|place| (0..7).map(move |bit| (place, bit))) {
         let mut bytes = good.clone().into_bytes();

@@ -80,7 +80,7 @@ impl Keys {
         ] })
     }
 
-    /// A token with this header and these claims, signed as the header's `alg` says.
+    /// A token with this header and these claims, signed by the algorithm of the header's `alg`.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
         let message = format!("{}.{}", text(header.to_string()), text(claims.to_string()));
         let signature = self.signature(header["alg"].as_str().unwrap_or("RS256"), message.as_bytes());
@@ -304,7 +304,7 @@ async fn rejects_every_forged_token_of_an_issuer() {
     for (algorithm, kid, bytes) in [("ES256", "p256", 64), ("EdDSA", "ed", 64), ("RS256", "rsa", 256)] {
         forged.push(format!("{}.{second}.{}", text(header(algorithm, kid).to_string()), zeros(bytes)));
     }
-    // One bit of a letter each, those too that a last letter has too many of.
+    // One bit of each letter, including the unused bits of the last letter.
     let by_ed = keys.sign(&header("EdDSA", "ed"), &body);
     for (place, letter) in by_ed.bytes().enumerate().filter(|(_, letter)| *letter != b'.') {
         let at = LETTERS.iter().position(|other| *other == letter).unwrap();
@@ -397,9 +397,9 @@ async fn keys_stay_valid_for_a_day_while_the_issuer_is_down() {
     }
     tokio::time::advance(Duration::from_hours(2)).await;
     assert_eq!(get_as(&server, &good, "/s3/").await.status, 503);
-    // What has no key at all is not waited for.
+    // A token without a key ID is not waited for.
     assert_eq!(ask(&server, "GET", "/healthz", &[], "").await.status, 200);
-    // Another set: who signed with a key of the old one is no longer known.
+    // Another key set: signatures by keys of the old one are no longer valid.
     let new = Keys::new();
     web.set(Some(&new.set()));
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -420,7 +420,7 @@ async fn keys_stay_valid_for_a_day_across_a_configuration_reload() {
         again(options());
         assert_eq!(status(&server, &good).await, 200, "{hours} hours later");
     }
-    // Rights are those of the new configuration.
+    // Rights follow the new configuration.
     let mut fewer = options();
     fewer["issuers"]["corp"]["grants"] = json!([grant("m", "g", &["read"])]);
     again(fewer);

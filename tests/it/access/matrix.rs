@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ask, grant, known, server, token};
 
-/// A route of the list, with what stands for its parts: the URL, and what may be sent to it.
+/// A route of the list with values for its parameters: the URL, and the methods it accepts.
 fn sample(path: &str) -> (String, &'static str) {
     let node = if path.contains("chunk") { "arr/c/0" } else { "arr" };
     let url = path
@@ -24,7 +24,7 @@ fn sample(path: &str) -> (String, &'static str) {
     (url, body)
 }
 
-/// The scopes that a caller needs for a method of a route; `None` for those that anybody may.
+/// The scopes that a caller needs for a method of a route; `None` if the method is public.
 fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
     if !path.contains("{mount}") {
         return None;
@@ -109,7 +109,7 @@ async fn every_method_of_every_route_is_limited_to_callers_with_the_right() {
                 (None, "late") if method != "OPTIONS" && !is_for_anybody(path) => Some(401),
                 (Some(_), "" | "late") => Some(401),
                 (None, _) => None,
-                // Of keys in bodies, the handler asks for each.
+                // Keys in bodies are checked one by one by the handler.
                 (Some(needed), _) if needed.iter().all(has) => None,
                 (Some(_), _) => Some(403),
             };

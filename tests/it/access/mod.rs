@@ -37,7 +37,7 @@ pub fn clock() -> u64 {
     NOW
 }
 
-/// What is on the web: keys of issuers, if they can be had, and how often they were asked for.
+/// Key sets of issuers on the web, if available, and how often they were fetched.
 #[derive(Debug, Default)]
 pub struct TestWeb {
     document: Mutex<Option<Bytes>>,
@@ -92,12 +92,12 @@ pub fn known(name: &str, grants: impl Into<Value>) -> Value {
     json!({ "sha256": sha256, "grants": grants })
 }
 
-/// What is granted of one mount.
+/// The grants of one mount.
 pub fn grant(mount: &str, prefix: &str, scopes: &[&str]) -> Value {
     json!({ "mount": mount, "prefix": prefix, "scopes": scopes })
 }
 
-/// Who may do what.
+/// The authorization rules.
 pub fn access(options: Value, anonymous: &[(&str, &[Scope])], web: &Arc<TestWeb>) -> Access {
     let options: AccessOptions = serde_json::from_value(options).unwrap();
     options.check(|_| true).unwrap();
@@ -128,7 +128,7 @@ pub async fn filled() -> SharedStore {
     store
 }
 
-/// A server with two writable mounts, `m` and `other`, where this says who may do what.
+/// A server with two writable mounts, `m` and `other`, and these authorization rules.
 pub async fn server(options: Value, anonymous: &[(&str, &[Scope])]) -> (Server, Arc<TestWeb>) {
     let writable = async |name: &str| Mount {
         writable: true,

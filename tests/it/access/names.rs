@@ -7,7 +7,7 @@ use super::forged::{options, signed};
 use super::{NOW, access, ask, filled, get_as, grant, known, token};
 use crate::support::server::{Answer, Server};
 
-/// A server with two mounts: of `made`, documents are consolidated unasked.
+/// A server with two mounts; `made` consolidates documents without a request for it.
 async fn served(options: serde_json::Value, anonymous: &[(&str, &[Scope])]) -> Server {
     let made = Mount { consolidated: true, ..Mount::read_only("made", filled().await) };
     let server = Server::build(Mount::read_only("m", filled().await)).beside(made).finish();
@@ -41,7 +41,7 @@ async fn consolidated_metadata_needs_the_right_to_list() {
         ("lists-one", "/store/m/g/zarr.json?consolidated", 200, true),
         ("lists-one", "/store/made/g/zarr.json", 200, true),
         ("reads-one", "/store/m/g/zarr.json?consolidated", 200, true),
-        // Who asks for it and may not is refused.
+        // An explicit request without the right is refused.
         ("reads", "/store/m/g/zarr.json?consolidated", 403, false),
         ("reads", "/store/m/g/zarr.json?consolidated=1", 403, false),
         ("reads", "/store/m/g/zarr.json?x=1&consolidated=true", 403, false),
@@ -53,7 +53,7 @@ async fn consolidated_metadata_needs_the_right_to_list() {
         ("reads", "/rechunk/m/auto/raw/zarr.json?consolidated", 403, false),
         ("reads", "/s3/m/zarr.json?consolidated", 403, false),
         ("lists-one", "/store/m/zarr.json?consolidated", 403, false),
-        // Who does not ask for it gets what is stored.
+        // Without the parameter, the stored document is returned.
         ("reads", "/store/m/g/zarr.json", 200, false),
         ("reads", "/store/m/g/zarr.json?consolidated=false", 200, false),
         ("reads", "/store/m/g/zarr.json?x=1", 200, false),
@@ -104,7 +104,7 @@ async fn responses_that_need_the_right_to_list_are_private() {
         let vary = answer.headers.get_all("vary").iter().any(|vary| vary == "Authorization");
         assert!(vary, "{url}: {:?}", answer.headers);
     }
-    // What is the same for all may be kept by all.
+    // Responses equal for all callers may be cached by all.
     let answer = get_as(&server, &token("lists"), "/store/m/zarr.json").await;
     assert!(!answer.header("cache-control").contains("private"), "{:?}", answer.headers);
 }

@@ -8,7 +8,7 @@ use zarrd::http::{CorsOptions, HttpOptions, Mount, Scope};
 use super::{access, ask, filled, grant, known, server, token};
 use crate::support::server::Server;
 
-/// Requests that write: method, URL, headers, body, and what is answered where it may.
+/// Requests that write: method, URL, headers, body, and the status where they are allowed.
 type Write = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str, u16);
 
 const WRITES: [Write; 9] = [
@@ -71,7 +71,7 @@ async fn a_page_that_uses_dns_rebinding_writes_nothing() {
         for detail in all(&server, &[("host", host), ("origin", &origin)], refused).await {
             assert!(detail.contains("`http.hosts`"), "{detail}");
         }
-        // It may read what everybody may.
+        // It may read public content.
         let answer =
             ask(&server, "GET", "/store/m/zarr.json", &[("host", host), ("origin", &origin)], "").await;
         assert_eq!(answer.status, 200, "{host}");
@@ -193,7 +193,7 @@ async fn clients_other_than_browsers_may_write_under_any_host_name() {
         all(&server, &[("host", host)], None).await;
     }
     all(&open(HttpOptions::default()).await, &[], None).await;
-    // A browser that sends no `Origin` says all the same that it is one.
+    // A browser without an `Origin` header still identifies itself.
     let server = open(HttpOptions::default()).await;
     let headers = [("host", "evil.example"), ("sec-fetch-site", "same-origin")];
     all(&server, &headers, Some((421, "unknown-host"))).await;

@@ -54,7 +54,7 @@ async fn valid_credentials_are_accepted_beside_a_flood_of_bad_ones_from_their_ad
             let answer = get(&server, url, bearer.as_deref(), from).await;
             assert_eq!(answer.status, 200, "round {round}, {url}: {:?}", answer.body);
         }
-        // One that is known, and may not.
+        // A known caller without the right.
         assert_eq!(get(&server, URL, Some(&token("bob")), from).await.status, 403, "round {round}");
     }
 }
@@ -88,7 +88,7 @@ async fn a_verified_signed_token_is_accepted_during_a_flood_until_it_expires() {
         let flipped = if signature.starts_with('A') { "B" } else { "A" };
         let forged = format!("{message}.{flipped}{}", &signature[1..]);
         assert_eq!(get(&server, URL, Some(&forged), stranger()).await.status, 401, "{algorithm}");
-        // What it says is not taken for more than it was.
+        // Its claims grant no more than before.
         assert_eq!(get(&server, "/store/m/zarr.json", Some(&seen), from).await.status, 403, "{algorithm}");
     }
 }

@@ -70,7 +70,7 @@ fn listed() -> CorsOptions {
 async fn asked(server: &Server, origin: Option<&str>, (method, url, headers, status): Asked) -> Answer {
     let mut sent = headers.to_vec();
     sent.extend(origin.map(|origin| ("origin", origin)));
-    // What would write is refused to other pages before it is said whether that is offered.
+    // Writes of other origins are refused before the method is checked.
     let status = if method == "PUT" && origin.is_some() { 403 } else { status };
     let answer = server.request(method, url, &sent, axum::body::Body::empty()).await;
     assert_eq!(answer.status.as_u16(), status, "{method} {url}");

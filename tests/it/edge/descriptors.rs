@@ -31,7 +31,7 @@ async fn a_flood_of_connections_is_survived_with_few_descriptors() {
     let mut held = Vec::new();
     for _ in 0..1000 {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        // One that was refused may be gone already.
+        // A refused connection may be closed already.
         let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHo").await;
         held.push(stream);
     }

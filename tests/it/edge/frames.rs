@@ -45,7 +45,7 @@ impl Frame {
         bytes
     }
 
-    /// The number at the end of `RST_STREAM` and `GOAWAY` that says why.
+    /// The error code of `RST_STREAM` and `GOAWAY`.
     pub fn reason(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
@@ -90,7 +90,7 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// Says that it speaks HTTP/2, with these settings, and waits until the server does.
+    /// Sends the HTTP/2 preface with these settings, and waits for the server's settings.
     pub async fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut payload = Vec::new();
         for (name, value) in settings {

@@ -19,7 +19,7 @@ async fn server() -> Served {
     Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..LONG_LIMITS }).await
 }
 
-/// What comes after each, which must not be taken for a request of its own.
+/// The bytes after each, which must not be read as a request.
 const NEXT: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[tokio::test]

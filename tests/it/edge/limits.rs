@@ -19,7 +19,7 @@ use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
-/// The whole surface over a mount `m` that may be written.
+/// The complete API over a writable mount `m`.
 async fn surface(options: impl FnOnce(&mut HttpOptions)) -> Served {
     let store = memory();
     put(&store, "key", "value").await;
@@ -135,7 +135,7 @@ async fn buffers_no_more_of_a_head_than_its_limit() {
         let value = "x".repeat(bytes - begin.len() - end.len());
         assert_eq!(code(&served.ask(format!("{begin}{value}{end}")).await), expected, "{bytes}");
     }
-    // A head without end: what is taken of it is bounded, by the buffers of the two kernels and ours.
+    // An endless head: the bytes read of it are bounded by the buffers of both kernels and ours.
     let mut stream = served.send("GET /healthz HTTP/1.1\r\nA: ").await;
     let flood = async {
         let mut taken = 0_usize;
@@ -199,7 +199,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
         made.load(Ordering::SeqCst),
         usize::try_from(ProtocolLimits::DEFAULT.http2_send_buffer_bytes).unwrap(),
     );
-    // Of each, the buffer, and what was on its way into it.
+    // For each, the buffer, and the bytes in transit to it.
     let most = usize::try_from(streams).unwrap() * (limit + 2 * PART);
     assert!(made > 0 && made <= most, "{made} bytes were produced for {streams} unread responses");
     served.serves_others().await;
@@ -270,7 +270,7 @@ async fn a_body_over_the_limit_is_refused_before_100_continue() {
     assert!(until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 100 "));
     stream.write_all(&[b'x'; 1000]).await.unwrap();
     assert!(until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 201 "));
-    // And what is refused for another reason is not asked for either.
+    // A body refused for another reason gets no 100 Continue either.
     let missing = expecting(10).replace("/store/m/", "/store/none/");
     let refused = served.ask(missing).await;
     assert!(refused.starts_with("HTTP/1.1 404 ") && !refused.contains(" 100 "), "{refused}");

@@ -37,13 +37,13 @@ async fn head_matches_get_on_every_route() {
     let document: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let mut urls = vec!["/docs/".to_owned(), "/docs".to_owned(), "/nowhere".to_owned()];
     for (path, item) in document["paths"].as_object().unwrap() {
-        // Of a bucket, HEAD asks in S3 whether it is there, and GET lists it.
+        // In S3, HEAD of a bucket checks its existence, and GET lists it.
         if item.get("get").is_none() || path == "/s3/{mount}" {
             continue;
         }
         assert!(item.get("head").is_some(), "{path} has GET and no HEAD");
         let filled = path.replace("{mount}", "m").replace("{chunks}", "4x4").replace("{codec}", "zstd");
-        // The rest of the path: a value, an array, a chunk, and what is not there.
+        // The rest of the path: a value, an array, a chunk, and a missing key.
         let rests = ["text", "a", "a/", "a/zarr.json", "a/c/0/1", "none", "%ff"];
         let names = ["{key}", "{path}", "{level}", "{chunk}", "{id}", "{index}"];
         for rest in rests {

@@ -31,7 +31,7 @@ use zarrd::http::Peer;
 const SHORT: Duration = Duration::from_millis(300);
 /// A limit that no test waits for.
 const LONG: Duration = Duration::from_hours(1);
-/// By when what must happen has happened, on the slowest machine.
+/// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_mins(1);
 
 const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
@@ -92,7 +92,7 @@ impl Served {
         stream
     }
 
-    /// What is answered up to the end of the connection.
+    /// The response up to the end of the connection.
     async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         until_closed(self.send(bytes).await).await
     }

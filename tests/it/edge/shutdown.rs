@@ -25,7 +25,7 @@ async fn admitted_requests_are_answered_completely_at_shutdown() {
     let served = Served::start(Plain(routes), ConnectionLimits { drain: BOUND, ..LONG_LIMITS }).await;
     let address = served.address;
 
-    // Readers in the middle of a long answer, who take their time.
+    // Slow readers in the middle of a long response.
     let mut readers = Vec::new();
     for _ in 0..10 {
         let mut stream = served.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await;

@@ -127,7 +127,7 @@ async fn a_client_that_reads_steadily_is_not_disconnected() {
     assert!(!dropped.load(Ordering::SeqCst));
 }
 
-/// The whole surface with short times for bodies.
+/// The complete API with short timeouts of bodies.
 async fn surface() -> Served {
     let options =
         HttpOptions { body_stall_ms: 300, body_bytes_per_second: 1 << 30, ..HttpOptions::default() };

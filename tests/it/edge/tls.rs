@@ -283,7 +283,7 @@ async fn a_process_serves_tls_is_healthy_and_reloads_certificate_files() {
     assert_eq!(shown_by(address).await, certificate("two"));
     assert_eq!(health(), Some(0));
 
-    // A file that is bad in whatever way changes nothing.
+    // An invalid file changes nothing.
     let one_key = std::fs::read(data("one.key")).unwrap();
     let key = server.path().join("server.key");
     for bad in
@@ -305,7 +305,7 @@ async fn a_process_serves_tls_is_healthy_and_reloads_certificate_files() {
     assert!(said.contains("zarrd.toml:2: unknown key `http.url_byte`"), "{said}");
     assert_eq!(shown_by(address).await, certificate("two"));
 
-    // What cannot change at run time is named, and the rest changes.
+    // Settings that need a restart are named, and the others change.
     std::fs::write(&file, config(server.path(), "[http]\nurl_bytes = 100\n[server]\nidle_seconds = 31\n"))
         .unwrap();
     let said = server.reload().concat();

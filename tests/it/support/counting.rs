@@ -19,7 +19,7 @@ use zarrd::store::{
     ValueStream, Version, WriteCondition,
 };
 
-/// What is read of a store, and what a test does to its reads of chunks; metadata passes freely.
+/// Counts of a store's reads, and faults that a test injects into reads of chunks; metadata passes freely.
 #[derive(Debug)]
 pub struct Counting {
     inner: SharedStore,
@@ -28,7 +28,7 @@ pub struct Counting {
     gate: Semaphore,
     failing: AtomicBool,
     given_up: Arc<AtomicUsize>,
-    /// What an answer about a chunk takes to arrive; what it says is from before.
+    /// The latency of a response about a chunk; its content is from before the wait.
     latency: Duration,
     in_flight: Arc<AtomicUsize>,
     most: AtomicUsize,
@@ -119,7 +119,7 @@ impl Counting {
         self.in_flight.load(SeqCst)
     }
 
-    /// Waits for what an answer takes to arrive.
+    /// Waits for the latency of a response.
     async fn arrive(&self) {
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
@@ -275,7 +275,7 @@ impl Store for Counting {
 /// How often each part of a value was decoded.
 pub type Decodes = Arc<Mutex<HashMap<(String, u64), usize>>>;
 
-/// A source that counts what it is asked to decode.
+/// A source that counts the chunks it decodes.
 #[derive(Debug)]
 pub struct CountingSource {
     pub inner: Arc<dyn ChunkSource>,

@@ -64,7 +64,7 @@ impl Shards {
 }
 
 impl Codec {
-    /// What makes bytes of elements of a type.
+    /// The array-to-bytes codec of a type.
     pub fn serializer(data_type: &TypeCase, big: bool) -> Self {
         if data_type.is_variable() { Self::Variable(data_type.v2) } else { Self::Bytes { big } }
     }

@@ -72,8 +72,8 @@ impl Answer {
         self.json()["code"].as_str().unwrap().to_owned()
     }
 
-    /// Fails unless this is a whole problem document of this status and code, which a page of another origin can read
-    /// and whose request can be found in the log. Gives what the document says to do about it.
+    /// Fails unless this is a complete problem document of this status and code, which a page of another origin can read
+    /// and whose request can be found in the log. Returns its `detail`.
     pub fn refuses(&self, status: u16, code: &str, what: &str) -> String {
         assert_eq!(self.header("access-control-allow-origin"), "*", "{what}");
         self.is_problem(status, code, what)
@@ -94,7 +94,7 @@ impl Answer {
 #[derive(Clone)]
 pub struct Server(Endpoint, Option<AppState>);
 
-/// What a server is built of.
+/// The parts of a server.
 pub struct ServerBuilder {
     mounts: Vec<Mount>,
     pub cache: CacheOptions,
@@ -134,7 +134,7 @@ impl Server {
         self.0.clone()
     }
 
-    /// What is served at a site.
+    /// A server of an endpoint.
     pub fn at(site: Endpoint) -> Self {
         Self(site, None)
     }
@@ -176,7 +176,7 @@ impl Server {
         self.1.as_ref().expect("it was built here").load().under_way_bytes
     }
 
-    /// From now on, this says who may do what.
+    /// Replaces the authorization of requests.
     pub fn set_access(&self, access: Access) {
         self.1.as_ref().expect("it was built here").set_access(access);
     }
@@ -233,7 +233,7 @@ impl ServerBuilder {
         self.finish_with_admin().0
     }
 
-    /// The server, and what is at its admin listener.
+    /// The server, and the one at its admin listener.
     pub fn finish_with_admin(self) -> (Server, Server) {
         let cpu = cpu();
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));

@@ -40,7 +40,7 @@ pub fn value(key: &str, number: u64, bytes: usize) -> Bytes {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut dice = Dice::of(seed);
-    // A block once made is repeated, each time under its own place, so that long values are quick to make.
+    // One block is repeated with its own offset each time, so that long values are quick to build.
     let block: Vec<u8> = (0..512).flat_map(|_| dice.roll().to_le_bytes()).collect();
     while value.len() < bytes {
         value.extend_from_slice(&value.len().to_le_bytes());
@@ -50,7 +50,7 @@ pub fn value(key: &str, number: u64, bytes: usize) -> Bytes {
     value.into()
 }
 
-/// The number of a value that is long enough to contain it; fails unless it is that value whole.
+/// The number of a value that is long enough to contain it; fails unless the value is complete.
 pub fn number_of(key: &str, bytes: &[u8]) -> u64 {
     let end = bytes.iter().position(|byte| *byte == b'\n').expect("a torn value: it does not say what it is");
     let stamp = std::str::from_utf8(&bytes[..end]).unwrap();

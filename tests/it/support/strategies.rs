@@ -8,7 +8,7 @@ use super::encode::{Codec, Shards};
 use super::hierarchy::{Array, Edges, Format};
 use super::model::Dim;
 
-/// How a chunk, or a level of a shard, is encoded. What does not fit the rank is made to.
+/// The encoding of a chunk or of a level of a shard, adjusted to the rank.
 #[derive(Clone, Debug)]
 struct Level {
     transposes: Vec<Vec<Index>>,

@@ -24,7 +24,7 @@ impl Unlistable {
         Arc::new(Self { inner, chunk_requests: AtomicUsize::new(0) })
     }
 
-    /// How often the version of something with a number for a name was asked for.
+    /// How often the version of a key with a numeric name was requested.
     pub fn chunk_requests(&self) -> usize {
         self.chunk_requests.load(SeqCst)
     }

@@ -86,7 +86,7 @@ async fn a_long_stream_reports_its_counts_at_its_end() {
     let server = Server::of(cloud().await);
     let answer = ask(&server, "s/vertices?format=arrow").await;
     assert_eq!((answer.status, answer.header("x-zvf-chunks")), (StatusCode::OK, "1000"));
-    // It is longer than what is put together before the head.
+    // It is longer than the part that is buffered before the head.
     assert_eq!((answer.header("x-zvf-rows"), answer.header("content-length")), ("", ""));
     assert!(answer.header("trailer").contains("X-ZVF-Rows"));
     assert_eq!(&answer.body[answer.body.len() - 8..], [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);

@@ -38,12 +38,12 @@ pub fn server(folder: &str) -> Server {
     Server::of(stored(folder))
 }
 
-/// What is expected of the fixtures.
+/// The expectations for the fixtures.
 pub fn expected(file: &str) -> Value {
     serde_json::from_slice(&std::fs::read(Path::new(FOLDER).join(file)).unwrap()).unwrap()
 }
 
-/// What a store answers.
+/// The response of a store.
 pub async fn ask(server: &Server, question: &str) -> Answer {
     server.get(&format!("/v1/vectors/m/{question}")).await
 }

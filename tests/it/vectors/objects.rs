@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ask, expected, get_json, joined, server, sorted};
 
-/// Links as sorted text, whatever their order.
+/// Links as sorted text, independent of their order.
 fn texts(links: &Value) -> Vec<String> {
     let mut texts: Vec<String> = links.as_array().unwrap().iter().map(Value::to_string).collect();
     texts.sort();

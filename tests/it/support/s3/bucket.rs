@@ -144,7 +144,7 @@ impl Bucket {
         response.header("content-range", &content_range).body(object.bytes.slice(start..end))
     }
 
-    /// What stands against a write.
+    /// The reason why a write is refused.
     fn refusal(&self, request: &Request) -> Option<Response> {
         if !self.heeds_conditions {
             return None;
@@ -170,7 +170,7 @@ impl Bucket {
         Response::new(200).header("etag", &tag)
     }
 
-    /// What is wrong with an uploaded body.
+    /// The fault of an uploaded body.
     fn check_body(&mut self, request: &Request) -> Option<Response> {
         let sent = request.header("x-amz-checksum-sha256")?;
         self.checksums += 1;

@@ -25,7 +25,7 @@ use self::fault::Script;
 use self::wire::Request;
 use super::server::cpu;
 
-/// What stands before every key in the bucket.
+/// The prefix of every key in the bucket.
 const PREFIX: &str = "some/prefix/";
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl TestS3 {
         self.shared.counts.lock().unwrap().get(&kind).copied().unwrap_or_default()
     }
 
-    /// The traces and spans that requests were said to belong to.
+    /// The `traceparent` headers of requests.
     pub fn traceparents(&self) -> Vec<String> {
         self.shared.traceparents.lock().unwrap().clone()
     }
@@ -130,7 +130,7 @@ impl TestS3 {
         self.shared.bucket.lock().unwrap().objects.keys().cloned().collect()
     }
 
-    /// What is there now, to be put back later.
+    /// The current content, to be restored later.
     pub fn objects(&self) -> Objects {
         self.shared.bucket.lock().unwrap().objects.clone()
     }
