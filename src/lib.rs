@@ -1,7 +1,7 @@
 //! zarrd: an HTTP array server for Zarr.
 //!
 //! The rooms stand from ground to roof: the ground is the format, the roof is HTTP. A room may look down, never
-//! up; `tests/it/tidy.rs` keeps the order below.
+//! up; `tests/it/tidy` keeps the order below.
 
 // Tests may be blunt: a cast or a panic there fails the test and nothing else.
 #![cfg_attr(

@@ -77,7 +77,7 @@ const ASKS: [Ask; 16] = [
 
 /// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum Outcome {
     /// Exactly the requested bytes.
     Right,
     /// A failure that says so, before or within the answer.
@@ -258,11 +258,11 @@ impl Scene {
     }
 
     /// The outcome of a response, or its fault.
-    fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Came, String> {
+    fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Outcome, String> {
         let status = answer.status.as_u16();
         let body = match &answer.body {
             Ok(body) => body,
-            Err(_) if matches!(status, 200 | 206 | 207) => return Ok(Came::Failed),
+            Err(_) if matches!(status, 200 | 206 | 207) => return Ok(Outcome::Failed),
             Err(error) => return Err(format!("{status} that breaks off: {error}")),
         };
         let stored = self.s3.value("value");
@@ -282,16 +282,16 @@ impl Scene {
                 Ask::Delete | Ask::DeleteIf => is(stored.as_ref(), &[Some(&old), None])?,
                 _ => {}
             }
-            return Ok(Came::Failed);
+            return Ok(Outcome::Failed);
         }
         if status == 500 && ask == Ask::Shard && fault == Fault::Replaced {
             // The shard is another now, and no shard.
-            return Ok(Came::Failed);
+            return Ok(Outcome::Failed);
         }
         let flipped = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect::<Vec<u8>>();
         let exact = |wanted: &[u8]| {
             let is_other = fault == Fault::Replaced && **body == *flipped(wanted);
-            if **body == *wanted || is_other { Ok(Came::Right) } else { Err("other bytes".to_owned()) }
+            if **body == *wanted || is_other { Ok(Outcome::Right) } else { Err("other bytes".to_owned()) }
         };
         let corner = |elements: &[u8], edge: usize| -> Vec<u8> {
             (0..edge).flat_map(|row| elements[row * 16..][..edge * 2].to_vec()).collect()
@@ -302,16 +302,16 @@ impl Scene {
             Ask::Head => {
                 let length = answer.headers.get("content-length").and_then(|length| length.to_str().ok());
                 let right = length == Some("3000");
-                (200, right.then_some(Came::Right).ok_or_else(|| format!("length {length:?}")))
+                (200, right.then_some(Outcome::Right).ok_or_else(|| format!("length {length:?}")))
             }
             Ask::Slice | Ask::Open => (200, exact(&corner(&self.plain, 4))),
             Ask::Shard => (200, exact(&corner(&self.shards, 2))),
             Ask::Put | Ask::PutIf | Ask::Patch => {
                 let has_new_tag = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
-                let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Came::Right);
+                let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Outcome::Right);
                 (204, if has_new_tag { stored } else { Err("another tag than the value's".to_owned()) })
             }
-            Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Came::Right)),
+            Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Outcome::Right)),
             Ask::List | Ask::ListAll => (200, self.lists(ask == Ask::ListAll, body)),
             Ask::Propfind => {
                 (207, self.names_every_key(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>"))
@@ -322,17 +322,23 @@ impl Scene {
     }
 
     /// Whether a listing in XML, of which each line with `mark` is about a key, names every key.
-    fn names_every_key(&self, body: &Bytes, mark: &str, before: &str, after: &str) -> Result<Came, String> {
+    fn names_every_key(
+        &self,
+        body: &Bytes,
+        mark: &str,
+        before: &str,
+        after: &str,
+    ) -> Result<Outcome, String> {
         let text = String::from_utf8_lossy(body).replace("<Contents>", "\n<Contents>");
         let keys = text.lines().filter(|line| line.contains(mark));
         let keys: Vec<&str> = keys
             .filter_map(|line| line.split_once(before)?.1.split_once(after))
             .map(|(key, _)| key)
             .collect();
-        if keys == self.keys { Ok(Came::Right) } else { Err(format!("other keys: {text}")) }
+        if keys == self.keys { Ok(Outcome::Right) } else { Err(format!("other keys: {text}")) }
     }
 
-    fn lists(&self, all: bool, body: &Bytes) -> Result<Came, String> {
+    fn lists(&self, all: bool, body: &Bytes) -> Result<Outcome, String> {
         let page: serde_json::Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let names = |member: &str| -> Vec<String> {
             let entries = page[member].as_array().cloned().unwrap_or_default();
@@ -343,7 +349,7 @@ impl Scene {
         };
         let (keys, prefixes) = (names("keys"), names("prefixes"));
         let right = if all { keys == self.keys } else { keys == ["first", "value"] && prefixes.len() == 2 };
-        if right { Ok(Came::Right) } else { Err(format!("other keys: {body:?}")) }
+        if right { Ok(Outcome::Right) } else { Err(format!("other keys: {body:?}")) }
     }
 }
 
@@ -375,7 +381,7 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
         Err(what) => return complaint(what),
     };
     let once = matches!(when, When::Nth(_));
-    if once && ask.outlives(fault) && came == Came::Failed {
+    if once && ask.outlives(fault) && came == Outcome::Failed {
         return complaint(format!("{} where asking again would have done", answer.status));
     }
     // The fault is over: nothing of it is cached.
@@ -383,8 +389,8 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
     let again = scene.ask(reads_again).await;
     if reads_again == ask {
         match scene.judge(ask, fault, &again) {
-            Ok(Came::Right) => {}
-            Ok(Came::Failed) if fault == Fault::Replaced => {}
+            Ok(Outcome::Right) => {}
+            Ok(Outcome::Failed) if fault == Fault::Replaced => {}
             other => return complaint(format!("afterwards {other:?}: {again:?}")),
         }
     }

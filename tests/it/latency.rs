@@ -36,7 +36,7 @@ struct Scene {
 
 /// The cost of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct Took {
+struct Cost {
     heads: usize,
     reads: usize,
     bytes: u64,
@@ -66,7 +66,7 @@ impl Scene {
         server
     }
 
-    async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Took) {
+    async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Cost) {
         self.counting.reset();
         let start = Instant::now();
         let url = format!("/v1/data/m/a?slice={}", spell(dims));
@@ -76,7 +76,7 @@ impl Scene {
         let most = self.counting.max_in_flight();
         assert!(most <= CONCURRENCY, "{most}");
         assert_eq!(self.counting.lists(), 0);
-        let took = Took {
+        let took = Cost {
             heads: self.counting.heads(),
             reads: self.counting.ranges().len(),
             bytes: self.counting.bytes(),
@@ -86,7 +86,7 @@ impl Scene {
     }
 
     /// Asks for elements, which must be right.
-    async fn read(&self, dims: &[Dim]) -> Took {
+    async fn read(&self, dims: &[Dim]) -> Cost {
         let (answer, took) = self.ask(dims, &[]).await;
         assert_eq!((answer.status, &*answer.body), (StatusCode::OK, &*self.model.select(dims).elements));
         took
@@ -118,9 +118,9 @@ const INNER: u64 = 4 * 8 * 8 * 2;
 async fn one_pixel_through_365_chunks_is_365_concurrent_reads_and_no_head() {
     let scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
-    let cold = Took { heads: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
+    let cold = Cost { heads: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, cold);
-    let warm = Took { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) };
+    let warm = Cost { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, warm);
 }
 
@@ -132,7 +132,7 @@ async fn missing_chunks_are_requested_once_each() {
     }
     let (answer, took) = scene.ask(&[ALL, Dim::Index(1), Dim::Index(2)], &[]).await;
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 365 * 2));
-    assert_eq!(took, Took { heads: 0, reads: 365, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Cost { heads: 0, reads: 365, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,12 +141,12 @@ async fn one_plane_of_a_sharded_volume_reads_an_index_and_a_range_of_each_shard(
         let scene = Scene::new(&volume(at_start)).await;
         let plane = [Dim::Index(5), ALL, ALL];
         // The 16 inner chunks of each of the 16 shards are neighbours.
-        let cold = Took { heads: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
+        let cold = Cost { heads: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
         assert_eq!(scene.read(&plane).await, cold);
-        let warm = Took { heads: 16, reads: 0, bytes: 0, rounds: 1 };
+        let warm = Cost { heads: 16, reads: 0, bytes: 0, rounds: 1 };
         assert_eq!(scene.read(&plane).await, warm);
         // Other inner chunks of the same shards: the indexes are cached.
-        let other = Took { heads: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
+        let other = Cost { heads: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
         assert_eq!(scene.read(&[Dim::Index(9), ALL, ALL]).await, other);
     }
 }
@@ -156,7 +156,7 @@ async fn a_plane_across_inner_chunks_reads_only_those() {
     let scene = Scene::new(&volume(false)).await;
     let plane = [ALL, ALL, Dim::Index(5)];
     // In each of 4 shards there are 16 inner chunks, none of them neighbours.
-    let cold = Took { heads: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
+    let cold = Cost { heads: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
     assert_eq!(scene.read(&plane).await, cold);
 }
 
@@ -235,7 +235,7 @@ async fn requests_that_may_need_no_element_revalidate_and_read_nothing() {
     scene.server = Scene::serve(&scene.counting).await;
     let (unchanged, took) = scene.ask(&pixel, &[("if-none-match", answer.header("etag"))]).await;
     assert_eq!(unchanged.status, StatusCode::NOT_MODIFIED);
-    assert_eq!(took, Took { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Cost { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]

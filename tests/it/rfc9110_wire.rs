@@ -20,12 +20,12 @@ fn client(http2: bool) -> reqwest::Client {
 }
 
 /// A request: method, path, headers, body.
-type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
+type TestRequest<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 async fn exchange(
     client: &reqwest::Client,
     address: SocketAddr,
-    (method, path, headers, body): Asked<'_>,
+    (method, path, headers, body): TestRequest<'_>,
 ) -> (u16, HeaderMap, Bytes) {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     // With an id of its own, a problem document is the same each time.
@@ -50,7 +50,7 @@ async fn both_versions_of_http_give_equal_responses_with_a_date() {
     let tag = server.get("/store/m/text").await.header("etag").to_owned();
     let address = server.listen().await;
     let (one, two) = (client(false), client(true));
-    let asked: &[Asked<'_>] = &[
+    let asked: &[TestRequest<'_>] = &[
         ("GET", "/", &[], ""),
         ("GET", "/v1/mounts", &[], ""),
         ("GET", "/openapi.json", &[], ""),

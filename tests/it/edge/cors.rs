@@ -28,10 +28,10 @@ const OTHERS: [&str; 14] = [
 ];
 
 /// A request, and how it is answered: method, path, headers, status.
-type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
+type ExpectedRequest = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
 
 /// Requests of all kinds.
-const ASKED: [Asked; 17] = [
+const REQUESTS: [ExpectedRequest; 17] = [
     ("GET", "/store/m/text", &[], 200),
     ("HEAD", "/store/m/text", &[], 200),
     ("GET", "/store/m/text", &[("range", "bytes=0-1")], 206),
@@ -67,7 +67,11 @@ fn listed() -> CorsOptions {
     }
 }
 
-async fn asked(server: &Server, origin: Option<&str>, (method, url, headers, status): Asked) -> Answer {
+async fn asked(
+    server: &Server,
+    origin: Option<&str>,
+    (method, url, headers, status): ExpectedRequest,
+) -> Answer {
     let mut sent = headers.to_vec();
     sent.extend(origin.map(|origin| ("origin", origin)));
     // Writes of other origins are refused before the method is checked.
@@ -87,7 +91,7 @@ fn varies(answer: &Answer) -> bool {
 #[tokio::test]
 async fn listed_origins_are_echoed_and_every_response_varies() {
     let server = server(listed()).await;
-    for request in ASKED {
+    for request in REQUESTS {
         for origin in [LISTED, "http://localhost:8080"] {
             let answer = asked(&server, Some(origin), request).await;
             assert_eq!(answer.header("access-control-allow-origin"), origin, "{request:?}");
@@ -111,7 +115,7 @@ async fn listed_origins_are_echoed_and_every_response_varies() {
 async fn a_wildcard_origin_does_not_vary_and_cors_can_be_off() {
     let any = server(CorsOptions::default()).await;
     let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
-    for request in ASKED {
+    for request in REQUESTS {
         for origin in [Some(LISTED), Some("null"), None] {
             let answer = asked(&any, origin, request).await;
             assert_eq!(answer.header("access-control-allow-origin"), "*", "{request:?}");
