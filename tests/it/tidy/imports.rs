@@ -95,7 +95,7 @@ impl Modules {
             return module.file.iter().cloned().collect();
         }
         if name == "*" {
-            return module.file.iter().cloned().filter(|_| !module.items.is_empty()).collect();
+            return module.file.iter().filter(|_| !module.items.is_empty()).cloned().collect();
         }
         let bound = module.bindings.get(name).into_iter().flatten();
         let by_name = bound.map(|target| [target.as_slice(), rest].concat());

@@ -163,10 +163,10 @@ static BY_FIRST: LazyLock<HashMap<&str, Vec<Retired>>> = LazyLock::new(|| {
 fn retired_in(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let words = words(text);
     let mut found = Vec::new();
-    for at in 0..words.len() {
-        for &(form, instead) in BY_FIRST.get(words[at].text.as_str()).into_iter().flatten() {
+    for (at, word) in words.iter().enumerate() {
+        for &(form, instead) in BY_FIRST.get(word.text.as_str()).into_iter().flatten() {
             if starts_with(&words[at..], form) {
-                found.push((words[at].line, form, instead));
+                found.push((word.line, form, instead));
             }
         }
     }
