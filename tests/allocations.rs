@@ -24,7 +24,7 @@ use zarrd::web::Endpoint;
 
 use counting::Allocated;
 
-/// A request and what it takes: its name, what is remembered, its method, path and header; allocations, and bytes of them.
+/// A request and its cost: its name, what is cached, its method, path and header; allocations, and bytes of them.
 type Row = (&'static str, Caches, &'static str, &'static str, Option<(&'static str, &'static str)>, u64, u64);
 
 /// What each takes. Three of each are for who asks, which travels with the request; one of each question to a backend is for
@@ -38,11 +38,11 @@ const TAKES: [Row; 11] = [
     ("its head", Caches::Default, "HEAD", "/store/m/16", None, 24, 6_149),
     ("not modified", Caches::Default, "GET", "/store/m/16", Some(("if-none-match", "*")), 16, 3_481),
     ("64 KiB of 1 MiB", Caches::Default, "GET", "/store/m/1024", Some(("range", "bytes=65536-131071")), 22, 3_963),
-    // Streamed: a buffer for each piece of 512 KiB, and the last is under way until it is sent.
+    // Streamed: a buffer for each piece of 512 KiB, and the last is in flight until it is sent.
     ("4 MiB", Caches::Default, "GET", "/store/m/4096", None, 47, 4_334_885),
     // Kept whole: the head is copied, the body shared.
     ("warm patch of 4 chunks", Caches::Default, "GET", "/v1/data/m/plane?slice=128:384,128:384", None, 20, 6_699),
-    // Kept as well: however many chunks there are, each is only looked at.
+    // Cached as well: however many chunks there are, each is only revalidated.
     ("warm pixel of 64 chunks", Caches::Default, "GET", "/v1/data/m/series?slice=:64,3,3", None, 18, 6_652),
     ("warm pixel of 128 chunks", Caches::Default, "GET", "/v1/data/m/series?slice=:128,3,3", None, 18, 6_652),
     // The node's document read and bound, the index, and 4 inner chunks in one range.
@@ -52,21 +52,21 @@ const TAKES: [Row; 11] = [
 ];
 /// Allocations for one chunk more in a warm pixel.
 const TAKES_PER_CHUNK: u64 = 0;
-/// One part in so many more than that is no regression: what waits for what is a matter of chance.
+/// One part in this many more than that is no regression: what waits for what is a matter of chance.
 const SLACK: u64 = 50;
 
-/// Rounds of which the least counts: tables grow now and then, the system may drop a page, and what is looked at often is
-/// watched over only after some looks.
+/// Rounds of which the least counts: tables grow now and then, the system may drop a page, and what is revalidated often is
+/// watched only after some checks.
 const ROUNDS: usize = 64;
 
-/// What is remembered.
+/// What is cached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Caches {
     Default,
     None,
 }
 
-/// Writes what is asked for below a directory.
+/// Writes the requested keys below a directory.
 fn fill(root: &Path) {
     let write = |path: &str, bytes: &[u8]| {
         let file = root.join(path);
@@ -104,7 +104,7 @@ fn fill(root: &Path) {
     write("shards/c/0/0", &shard);
 }
 
-/// What is served of a directory.
+/// A server of a directory.
 async fn site(root: &Path, caches: Caches) -> Endpoint {
     let mut config = Config::default();
     let mount = json!({ "url": root });
@@ -181,7 +181,7 @@ mod counting {
         bytes: AtomicU64,
     }
 
-    /// What was allocated.
+    /// Counts of allocations.
     #[derive(Clone, Copy)]
     pub(super) struct Allocated {
         pub(super) times: u64,

@@ -21,7 +21,7 @@ const SHAPE: [u64; 3] = [16, 16, 16];
 const ELEMENTS: usize = 16 * 16 * 16;
 /// Chunks of each family in `cargo test`.
 const FEW: u64 = 600;
-/// What a decoder may have beside what it decodes: bzip2's tables take 3.6 MiB, if a chunk says so.
+/// Memory that a decoder may use beside its output: bzip2's tables take 3.6 MiB, if a chunk says so.
 const TABLES_BYTES: u64 = 4 << 20;
 /// A buffer that grows is there twice.
 const TIMES: u64 = 2;
@@ -206,7 +206,7 @@ fn damage(dice: &mut Dice, value: &mut Vec<u8>, decoded: u64, others: &[Bytes]) 
             2 => value.truncate(dice.index(length)),
             3 => extreme(dice, value, decoded),
             4 => {
-                // A valid beginning, and what another value has at some place.
+                // A valid beginning, and a part of another value.
                 let other = &others[dice.index(others.len())];
                 let (keep, from) = (dice.place(length), dice.index(other.len()));
                 value.truncate(keep);
@@ -232,7 +232,7 @@ fn damage(dice: &mut Dice, value: &mut Vec<u8>, decoded: u64, others: &[Bytes]) 
     }
 }
 
-/// Sets a number of one to eight bytes, in either order, to something that nobody means.
+/// Sets a number of one to eight bytes, in either order, to an arbitrary value.
 fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
     let length = value.len() as u64;
     let numbers = [
@@ -272,16 +272,16 @@ fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
     value.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = byte);
 }
 
-/// What became of the chunks of a family.
+/// The outcomes for the chunks of a family.
 #[derive(Default)]
-struct Told {
+struct Tally {
     decoded: u64,
     corrupt: u64,
     most_bytes: u64,
     most_seconds: f64,
 }
 
-impl Told {
+impl Tally {
     fn decode(&mut self, chain: &CodecChain, value: &Bytes, timed: bool) {
         let begun = if timed { seconds() } else { 0.0 };
         let before = counting::begin();
@@ -333,16 +333,16 @@ fn a_damaged_chunk_decodes_to_its_size_or_is_corrupt_and_takes_no_more_than_it_i
         std::env::var_os("ZARRD_DAMAGED").map(|text| text.to_str().unwrap().parse().unwrap());
     for (name, chains) in families() {
         let good: Vec<Good> = chains.iter().map(|(list, data_type)| good(list, data_type)).collect();
-        let (mut told, mut dice, resident) = (Told::default(), Dice(1), most_resident());
+        let (mut tally, mut dice, resident) = (Tally::default(), Dice(1), most_resident());
         for number in 0..by_hand.unwrap_or(FEW) {
             let Good { chain, part, chunks } = &good[dice.index(good.len())];
             let mut value = chunks[dice.index(chunks.len())].to_vec();
             damage(&mut dice, &mut value, chain.decoded_bytes(), chunks);
             let value = Bytes::from(value);
             let chain = part.as_ref().filter(|_| number % 4 == 0).unwrap_or(chain);
-            told.decode(chain, &value, by_hand.is_some());
+            tally.decode(chain, &value, by_hand.is_some());
         }
-        let Told { decoded, corrupt, most_bytes, most_seconds } = told;
+        let Tally { decoded, corrupt, most_bytes, most_seconds } = tally;
         let grown = most_resident() - resident;
         println!(
             "{name}: {decoded} decoded, {corrupt} corrupt; at most {} KiB and {:.1} ms a chunk; {} MiB more in memory",
@@ -356,7 +356,7 @@ fn a_damaged_chunk_decodes_to_its_size_or_is_corrupt_and_takes_no_more_than_it_i
     }
 }
 
-/// The system's allocator, which counts what is allocated.
+/// The system's allocator, with a count of allocated bytes.
 #[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it passes on what it is given")]
 mod counting {
     use std::alloc::{GlobalAlloc, Layout, System};
@@ -370,7 +370,7 @@ mod counting {
         most: AtomicU64,
     }
 
-    /// Begins to count anew; bytes that are allocated now.
+    /// Restarts the count; bytes that are allocated now.
     pub(super) fn begin() -> u64 {
         let live = ALLOCATOR.live.load(Relaxed);
         ALLOCATOR.most.store(live, Relaxed);

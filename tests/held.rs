@@ -47,7 +47,7 @@ type Row =
 enum Sent {
     Nothing,
     Json(&'static str),
-    /// So many bytes are declared, of which the last never comes.
+    /// The number of bytes declared; the last of them never arrives.
     Stalled(u64),
     /// The same, without a word about its length.
     StalledChunked(u64),
@@ -170,7 +170,7 @@ fn fill(root: &Path) {
     for name in 0..8 {
         write(&format!("m/groups/{name}/zarr.json"), &group(1 << 18));
     }
-    // Shards of one inner chunk, which is one byte. Another array is declared, so that every view has to look at them.
+    // Shards of one inner chunk, which is one byte. Another array is declared, so that every view has to read them.
     let bytes = json!([{ "name": "bytes" }]);
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let sharding = json!({ "chunk_shape": [1], "codecs": bytes, "index_codecs": index });
@@ -233,14 +233,14 @@ fn zip(entries: &[(&str, u16, usize)]) -> Vec<u8> {
         .concat()
 }
 
-/// What is served, to everybody and to whoever runs it.
+/// What is served to the public and to the administrator.
 struct Server {
     state: AppState,
     site: Endpoint,
     admin: Endpoint,
 }
 
-/// A server of every kind of store, which remembers nothing.
+/// A server of every kind of store, without caches.
 async fn served(root: &Path) -> Server {
     let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
     let bucket = json!({ "endpoint": "http://127.0.0.1:1", "allow_http": true });
@@ -289,7 +289,7 @@ async fn served(root: &Path) -> Server {
     Server { state, site, admin }
 }
 
-/// A request in flight that nobody does anything for: its answer, of which the first bytes were taken, or its upload.
+/// A request in flight whose client does nothing: its answer, of which the first bytes were taken, or its upload.
 struct InFlight {
     _answer: Option<(BodyDataStream, Option<Bytes>)>,
     upload: Option<tokio::task::JoinHandle<()>>,
@@ -303,7 +303,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Begins a request. What stalls counts itself.
+/// Begins a request. Stalled parts count themselves.
 async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlight {
     let (name, method, _, url, header, sent) = row;
     let site = if url.starts_with("/v1/cache/") { &server.admin } else { &server.site };
@@ -348,13 +348,13 @@ async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlig
     InFlight { _answer: Some((body, first)), upload: None }
 }
 
-/// What is held for some of these requests, and what their permits say.
+/// The bytes held for some of these requests, and the bytes charged by their permits.
 async fn measure(server: &Server, row: &Row) -> (u64, u64) {
     let state = &server.state;
     let stalled = Arc::new(AtomicUsize::new(0));
     let is_upload = matches!(row.5, Stalled(_) | StalledChunked(_));
     if !is_upload {
-        // What is there after the first of its kind is there once.
+        // Allocations of the first request of a kind happen once.
         drop(begin(server, row, &stalled).await);
     }
     settled(|| state.load().under_way_bytes == 0).await;
@@ -372,7 +372,7 @@ async fn measure(server: &Server, row: &Row) -> (u64, u64) {
         );
     }
     let held = || counting::live().saturating_sub(before);
-    // What works on other threads may still be about to free something.
+    // Work on other threads may still free memory.
     settled(|| held() <= state.load().under_way_bytes + TOGETHER * LITTLE_BYTES).await;
     let measured = (held(), state.load().under_way_bytes);
     drop(in_flight);
@@ -407,16 +407,16 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
     let mut over = Vec::new();
     for row in ROWS {
         let (held, charged) = measure(&server, row).await;
-        let told = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
-        println!("{told}");
+        let line = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
+        println!("{line}");
         if held > charged + TOGETHER * LITTLE_BYTES {
-            over.push(told);
+            over.push(line);
         }
     }
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");
 }
 
-/// The system's allocator, which counts what is not freed.
+/// The system's allocator, with a count of bytes that are not freed.
 #[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it passes on what it is given")]
 mod counting {
     use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! Forgetting and loading what is remembered: that what is forgotten is asked for anew, once, and never comes back.
+//! Purging and filling caches: purged entries are requested again, once, and never come back.
 
 use std::sync::Arc;
 
@@ -47,24 +47,24 @@ async fn purge(admin: &Server, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_read_once_more_and_only_that() {
+async fn a_purge_causes_one_more_read_of_the_purged_entries_alone() {
     let (server, admin, counting) = served(Counting::new).await;
     let expected = [server.elements("m/g/a", ":,:").await, server.elements("m/g/b", ":,:").await];
     let all = counting.ranges().len();
-    counting.forget();
+    counting.reset();
     server.elements("m/g/a", ":,:").await;
     assert!(counting.ranges().is_empty());
 
     let purged = purge(&admin, "m/g/a").await.json();
     assert!(purged["forgotten"].as_u64().unwrap() > 16 + 4, "{purged}");
     assert_eq!(server.elements("m/g/b", ":,:").await, expected[1]);
-    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "what is beside it is remembered");
+    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "entries beside it stay cached");
     assert_eq!(server.elements("m/g/a", ":,:").await, expected[0]);
     assert_eq!(counting.ranges().len() * 2, all, "each range once");
     assert_eq!(counting.documents(), 1);
-    counting.forget();
+    counting.reset();
     server.elements("m/g/a", ":,:").await;
-    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "and then it is remembered again");
+    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "and then it is cached again");
 
     purge(&admin, "m").await;
     server.elements("m/g/a", ":,:").await;
@@ -73,7 +73,7 @@ async fn what_is_forgotten_is_read_once_more_and_only_that() {
 }
 
 #[tokio::test]
-async fn what_was_being_loaded_is_not_remembered() {
+async fn a_purge_during_a_load_discards_its_result() {
     let (server, admin, counting) = served(Counting::gated).await;
     let ask = || {
         let server = server.clone();
@@ -82,21 +82,21 @@ async fn what_was_being_loaded_is_not_remembered() {
     let before = ask();
     counting.waiting(1).await;
     purge(&admin, "m/g").await;
-    // Whoever comes after the purge does not share what was begun before it.
+    // A request after the purge does not share a load that began before it.
     let after = ask();
     counting.waiting(2).await;
     counting.open();
     assert_eq!(before.await.unwrap(), after.await.unwrap());
     let indexes = |counting: &Counting| counting.ranges().iter().filter(|range| range.start > 0).count();
     assert!(indexes(&counting) >= 2, "{:?}", counting.ranges());
-    counting.forget();
+    counting.reset();
     purge(&admin, "m/g").await;
     server.elements("m/g/a", ":4,:4").await;
     assert_eq!(counting.ranges().len(), 2, "index and inner chunk");
 }
 
 #[tokio::test]
-async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
+async fn a_purge_also_drops_values_that_are_immutable() {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };
     let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
@@ -109,8 +109,8 @@ async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
     let (server, admin) = builder.finish_with_admin();
     server.get("/store/m/a/c/0/0").await;
     server.elements("m/a", ":,:").await;
-    counting.forget();
-    // Another program writes, which nobody would ever notice.
+    counting.reset();
+    // Another program writes, which the server would never notice.
     let file = directory.path().join("a/c/0/0");
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[0] ^= 0xff;
@@ -123,32 +123,32 @@ async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
     purge(&admin, "m/a/c/0").await;
     assert_eq!(server.get("/store/m/a/c/0/0").await.body, bytes);
     assert_ne!(server.elements("m/a", ":1,:1").await, stale);
-    counting.forget();
+    counting.reset();
     server.get("/store/m/a/c/0/0").await;
     server.elements("m/a", ":1,:1").await;
     assert_eq!((counting.heads(), counting.ranges().len()), (0, 0), "and then not again");
 }
 
 #[tokio::test]
-async fn what_is_loaded_beforehand_is_not_read_when_it_is_asked_for() {
+async fn prefetched_chunks_are_not_read_again() {
     let (server, admin, counting) = served(Counting::new).await;
     let warm = async |query: &str| {
-        let answer = admin.tell("POST", &format!("/v1/cache/m/{query}"), &[], "").await;
+        let answer = admin.request("POST", &format!("/v1/cache/m/{query}"), &[], "").await;
         assert_eq!(answer.status, StatusCode::OK, "{query}: {:?}", answer.body);
         answer.json()
     };
-    let told = warm("?level=metadata").await;
-    assert_eq!(told["nodes"], 2, "a prefix without a document is looked below: {told}");
-    says(&told, &json!({ "arrays": 2, "complete": true }));
+    let report = warm("?level=metadata").await;
+    assert_eq!(report["nodes"], 2, "the search goes on below a prefix without a document: {report}");
+    says(&report, &json!({ "arrays": 2, "complete": true }));
     assert!(counting.ranges().is_empty());
 
-    let told = warm("g/a").await;
-    says(&told, &json!({ "indexes": 4, "chunks": 0, "arrays": 1 }));
+    let report = warm("g/a").await;
+    says(&report, &json!({ "indexes": 4, "chunks": 0, "arrays": 1 }));
     assert_eq!(counting.ranges().len(), 4, "indexes: {:?}", counting.ranges());
 
-    let told = warm("g?level=chunks").await;
-    says(&told, &json!({ "chunks": 8, "failed": 0, "complete": true, "decoded_bytes": 2 * 16 * 16 * 2 }));
-    counting.forget();
+    let report = warm("g?level=chunks").await;
+    says(&report, &json!({ "chunks": 8, "failed": 0, "complete": true, "decoded_bytes": 2 * 16 * 16 * 2 }));
+    counting.reset();
     for array in ["g/a", "g/b"] {
         let answer = server.get(&format!("/v1/data/m/{array}")).await;
         assert_eq!(answer.header("zarrd-cache"), "hit");
@@ -157,42 +157,46 @@ async fn what_is_loaded_beforehand_is_not_read_when_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn loading_beforehand_ends_at_its_bounds() {
+async fn a_prefetch_ends_at_its_limits() {
     let (_, admin, counting) = served(Counting::new).await;
-    // Room for one shard of 8 × 8 elements of 2 bytes.
-    let answer = admin.tell("POST", "/v1/cache/m/g/a?level=chunks&bytes=200", &[], "").await.json();
+    // Capacity for one shard of 8 × 8 elements of 2 bytes.
+    let answer = admin.request("POST", "/v1/cache/m/g/a?level=chunks&bytes=200", &[], "").await.json();
     says(&answer, &json!({ "chunks": 1, "complete": false }));
-    counting.forget();
-    let answer = admin.tell("POST", "/v1/cache/m/g/b?level=chunks&seconds=0", &[], "").await.json();
+    counting.reset();
+    let answer = admin.request("POST", "/v1/cache/m/g/b?level=chunks&seconds=0", &[], "").await.json();
     assert_eq!(answer["complete"], false, "{answer}");
     counting.fail(true);
     purge(&admin, "m").await;
-    let answer = admin.tell("POST", "/v1/cache/m/g?level=chunks", &[], "").await.json();
+    let answer = admin.request("POST", "/v1/cache/m/g?level=chunks", &[], "").await.json();
     says(&answer, &json!({ "chunks": 0, "complete": false }));
     assert!(answer["failed"].as_u64().unwrap() > 0, "{answer}");
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
+async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
     let (server, admin, _) = served(Counting::new).await;
     for (method, path) in
         [("DELETE", "m"), ("DELETE", "m/g"), ("POST", "m"), ("POST", "m/g"), ("DELETE", "none")]
     {
-        let answer = server.tell(method, &format!("/v1/cache/{path}"), &[], "").await;
+        let answer = server.request(method, &format!("/v1/cache/{path}"), &[], "").await;
         answer.refuses(403, "forbidden", &format!("{method} {path}"));
     }
-    admin.tell("DELETE", "/v1/cache/none/a", &[], "").await.is_problem(404, "unknown-mount", "no such mount");
-    admin.tell("POST", "/v1/cache/m/g?level=all", &[], "").await.is_problem(
+    admin.request("DELETE", "/v1/cache/none/a", &[], "").await.is_problem(
+        404,
+        "unknown-mount",
+        "no such mount",
+    );
+    admin.request("POST", "/v1/cache/m/g?level=all", &[], "").await.is_problem(
         400,
         "invalid-request",
         "no such level",
     );
-    admin.tell("POST", "/v1/cache/m/g?much=1", &[], "").await.is_problem(
+    admin.request("POST", "/v1/cache/m/g?much=1", &[], "").await.is_problem(
         400,
         "invalid-request",
         "no such parameter",
     );
-    admin.tell("DELETE", "/v1/cache/m/a%2fb", &[], "").await.is_problem(
+    admin.request("DELETE", "/v1/cache/m/a%2fb", &[], "").await.is_problem(
         400,
         "invalid-request",
         "an escaped slash",
@@ -200,7 +204,7 @@ async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
 }
 
 #[tokio::test]
-async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
+async fn the_admin_listener_refuses_every_web_page() {
     let (_, admin, _) = served(Counting::new).await;
     let asked = [
         ("GET", "/metrics"),
@@ -211,7 +215,7 @@ async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
         ("POST", "/v1/cache/m/g"),
         ("DELETE", "/v1/cache/m/g"),
     ];
-    let told =
+    let has_cors_headers =
         |answer: &Answer| answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
     for (method, url) in asked {
         for (host, origin, status, code) in [
@@ -220,22 +224,22 @@ async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
             ("127.0.0.1:8002", "null", 403, "cross-origin"),
             ("evil.example:8002", "http://evil.example:8002", 421, "unknown-host"),
         ] {
-            let answer = admin.tell(method, url, &[("host", host), ("origin", origin)], "").await;
+            let answer = admin.request(method, url, &[("host", host), ("origin", origin)], "").await;
             assert_eq!((answer.status.as_u16(), &*answer.code()), (status, code), "{method} {url} {origin}");
-            assert!(!told(&answer), "{method} {url} {origin}: {:?}", answer.headers);
+            assert!(!has_cors_headers(&answer), "{method} {url} {origin}: {:?}", answer.headers);
         }
-        // Whoever runs it asks by programs, or by a page of the listener itself.
+        // The administrator uses programs, or a page of the listener itself.
         let own = ("origin", "http://localhost:8002");
         for headers in [vec![], vec![("host", "127.0.0.1:8002")], vec![("host", "localhost:8002"), own]] {
-            let answer = admin.tell(method, url, &headers, "").await;
+            let answer = admin.request(method, url, &headers, "").await;
             assert!(![403, 421].contains(&answer.status.as_u16()), "{method} {url}: {:?}", answer.body);
-            assert!(!told(&answer), "{method} {url}: {:?}", answer.headers);
+            assert!(!has_cors_headers(&answer), "{method} {url}: {:?}", answer.headers);
         }
     }
 }
 
 #[tokio::test]
-async fn whoever_runs_the_server_is_asked_only_by_names_that_nobody_else_can_let_lead_there() {
+async fn the_admin_listener_answers_only_to_names_safe_from_dns_rebinding() {
     let mut builder =
         Server::build(Mount { hosts: vec!["data.example".to_owned()], ..Mount::read_only("m", memory()) });
     builder.http.hosts = vec!["zarrd.internal".to_owned()];
@@ -272,7 +276,7 @@ async fn whoever_runs_the_server_is_asked_only_by_names_that_nobody_else_can_let
 }
 
 #[tokio::test]
-async fn how_often_callers_may_ask_does_not_bind_whoever_runs_the_server() {
+async fn rate_limits_do_not_apply_to_the_admin_listener() {
     let mut builder = Server::build(Mount::read_only("m", memory()));
     builder.http.rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
     let (server, admin) = builder.finish_with_admin();

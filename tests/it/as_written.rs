@@ -1,5 +1,5 @@
-//! Documents are read as known writers wrote them, where there is one thing that they can mean; what views and `/v1/nodes`
-//! write back is spelt as readers know it.
+//! Spellings of documents by known writers: unambiguous ones are read; what views and `/v1/nodes`
+//! emit is spelled as readers expect it.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn document(server: &Server, url: &str) -> Value {
     answer.json()
 }
 
-/// What a fill value reads as in either version: the last element of an array without chunks.
+/// The fill value as read in either version: the last element of an array without chunks.
 async fn fill_value(data_type: &str, dtype: &str, written: &Value) -> [Result<Value, u16>; 2] {
     let store = memory();
     put(&store, "two/.zarray", v2(&json!({ "dtype": dtype, "fill_value": written }))).await;
@@ -61,7 +61,7 @@ async fn fill_value(data_type: &str, dtype: &str, written: &Value) -> [Result<Va
 }
 
 #[tokio::test]
-async fn a_fill_value_of_a_number_reads_alike_in_both_versions_as_zarr_python_reads_it() {
+async fn numeric_fill_values_read_as_zarr_python_reads_them_in_both_versions() {
     for (data_type, dtype, written, read) in [
         ("bool", "|b1", json!(0), json!(false)),
         ("bool", "|b1", json!(1), json!(true)),
@@ -83,7 +83,7 @@ async fn a_fill_value_of_a_number_reads_alike_in_both_versions_as_zarr_python_re
 }
 
 #[tokio::test]
-async fn a_fill_value_that_is_no_element_is_refused_in_both_versions() {
+async fn a_fill_value_outside_the_data_type_is_refused_in_both_versions() {
     for (data_type, dtype, written) in [
         ("bool", "|b1", json!(2)),
         ("int32", "<i4", json!(0.5)),
@@ -104,7 +104,7 @@ async fn a_fill_value_that_is_no_element_is_refused_in_both_versions() {
 }
 
 #[tokio::test]
-async fn bytes_without_a_byte_order_are_little_endian_and_written_back_with_it() {
+async fn a_bytes_codec_without_endian_is_little_endian_and_is_emitted_with_it() {
     let store = memory();
     let shard = json!({
         "name": "sharding_indexed",
@@ -151,7 +151,7 @@ const SPELLINGS: [(&str, usize); 13] = [
 ];
 
 #[tokio::test]
-async fn the_types_of_filters_are_read_in_every_spelling_that_numpy_takes() {
+async fn data_types_of_filters_are_read_in_every_numpy_spelling() {
     for (spelling, bytes) in SPELLINGS {
         let store = memory();
         // Differences of the elements 1, 3; 6.
@@ -177,7 +177,7 @@ async fn the_types_of_filters_are_read_in_every_spelling_that_numpy_takes() {
 }
 
 #[tokio::test]
-async fn every_filter_reads_types_without_a_byte_order_in_both_versions() {
+async fn every_filter_accepts_data_types_without_a_byte_order_in_both_versions() {
     for (id, members, stored) in [
         (
             "fixedscaleoffset",
@@ -213,7 +213,7 @@ async fn every_filter_reads_types_without_a_byte_order_in_both_versions() {
 }
 
 #[tokio::test]
-async fn a_type_of_a_filter_that_is_no_number_is_refused_by_its_name() {
+async fn a_filter_with_a_non_numeric_type_is_refused_with_the_name_of_the_type() {
     for spelling in ["S3", "M8[s]", "O", "g", "i3", "<float32", "4i", "quaternion"] {
         let store = memory();
         let filter = json!({ "id": "delta", "dtype": spelling });
@@ -226,7 +226,7 @@ async fn a_type_of_a_filter_that_is_no_number_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_transposition_by_a_name_is_written_back_as_a_permutation() {
+async fn a_transposition_by_name_is_emitted_as_a_permutation() {
     let store = memory();
     let members = |codecs: &Value| {
         json!({
@@ -273,7 +273,7 @@ async fn of_a_struct_and_raw_bytes(store: &SharedStore) {
 }
 
 #[tokio::test]
-async fn views_spell_structs_and_raw_bytes_as_clients_know_them_and_nodes_as_the_specification_does() {
+async fn views_spell_structs_and_raw_bytes_for_clients_and_nodes_as_specified() {
     let store = memory();
     of_a_struct_and_raw_bytes(&store).await;
     let server = Server::of(store);
@@ -300,14 +300,14 @@ async fn views_spell_structs_and_raw_bytes_as_clients_know_them_and_nodes_as_the
 }
 
 #[tokio::test]
-async fn views_write_fill_values_that_clients_refuse_as_the_specification_has_them() {
+async fn views_emit_fill_values_that_clients_refuse_as_specified() {
     for (members, shown) in [
         (json!({ "data_type": "bool", "fill_value": 1, "codecs": ["bytes"] }), json!(true)),
         (json!({ "fill_value": 2.0 }), json!(2)),
         (json!({ "fill_value": null }), json!(0)),
         (json!({ "data_type": "bytes", "fill_value": [97], "codecs": ["vlen-bytes"] }), json!("YQ==")),
         (json!({ "data_type": "float32", "fill_value": "nan" }), json!("NaN")),
-        // What they take stays as it is.
+        // Spellings that clients accept stay unchanged.
         (json!({ "data_type": "float32", "fill_value": 2.5 }), json!(2.5)),
     ] {
         let store = memory();
@@ -324,7 +324,7 @@ async fn views_write_fill_values_that_clients_refuse_as_the_specification_has_th
 }
 
 #[tokio::test]
-async fn a_number_in_attributes_that_json_has_not_is_the_string_of_its_name() {
+async fn non_finite_numbers_in_attributes_are_emitted_as_strings() {
     let store = memory();
     put(&store, ".zarray", v2(&json!({}))).await;
     put(&store, ".zattrs", r#"{"a": NaN, "b": [-Infinity, 2.5]}"#).await;
@@ -332,14 +332,14 @@ async fn a_number_in_attributes_that_json_has_not_is_the_string_of_its_name() {
     let expected = json!({ "a": "NaN", "b": ["-Infinity", 2.5] });
     assert_eq!(document(&server, "/v1/nodes/m").await["metadata"]["attributes"], expected);
     assert_eq!(document(&server, "/rechunk/m/auto/raw/zarr.json").await["attributes"], expected);
-    // What is stored is given as it is stored.
+    // Stored documents are returned unchanged.
     for url in ["/store/m/.zattrs", "/plain/m/.zattrs"] {
         assert_eq!(server.get(url).await.body, r#"{"a": NaN, "b": [-Infinity, 2.5]}"#, "{url}");
     }
 }
 
 #[tokio::test]
-async fn text_of_bytes_has_one_form_whatever_the_bytes_are() {
+async fn strings_of_arbitrary_bytes_have_one_rendering() {
     let store = memory();
     put(&store, ".zarray", v2(&json!({ "dtype": "|S3", "fill_value": null }))).await;
     put(&store, "0", &b"c0\0\xc0t\0"[..]).await;
@@ -351,7 +351,7 @@ async fn text_of_bytes_has_one_form_whatever_the_bytes_are() {
 }
 
 #[tokio::test]
-async fn json_values_are_their_json_text_in_bytes_too() {
+async fn json_elements_are_their_json_text_in_raw_bytes_too() {
     let store = memory();
     let members = json!({ "dtype": "|O", "fill_value": null, "filters": [{ "id": "json2" }] });
     put(&store, ".zarray", v2(&members)).await;
@@ -368,7 +368,7 @@ async fn json_values_are_their_json_text_in_bytes_too() {
 }
 
 #[tokio::test]
-async fn what_stands_behind_the_end_of_a_compressed_chunk_is_refused_and_the_error_says_so() {
+async fn trailing_bytes_of_a_compressed_chunk_are_refused_by_name() {
     // An empty chunk of each compressor with one byte behind it, as Python's modules make them.
     let gzip = [31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let zlib = [120, 156, 3, 0, 0, 0, 0, 1, 1];

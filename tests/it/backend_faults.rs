@@ -1,5 +1,5 @@
-//! Every fault of a backend, met by every kind of request: a client gets the exact bytes, or is told that the backend
-//! failed. Never other bytes, fewer bytes, an absence that is none, a wait without end.
+//! Every fault of a backend, met by every kind of request: a client gets the exact bytes, or an error that says that the backend
+//! failed. It never gets other bytes, fewer bytes, a false absence or an endless wait.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::support::server::{Attempt, Server};
 /// met once, in turn, are shared out evenly.
 const LANES: usize = 25;
 /// No request may take longer, whatever the backend does.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn serve(store: SharedStore) -> Server {
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
@@ -29,16 +29,16 @@ fn serve(store: SharedStore) -> Server {
     builder.finish()
 }
 
-/// What PATCH writes into the value.
+/// The bytes that PATCH writes into the value.
 const PART: &[u8] = b"0123456789";
 
-/// What is asked of the server.
+/// The requests to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Get,
     Range,
     Head,
-    /// Elements of a chunk; of a shard; of an array whose document is what fails.
+    /// Elements of a chunk; of a shard; of an array whose document fails.
     Slice,
     Shard,
     Open,
@@ -75,10 +75,10 @@ const ASKS: [Ask; 16] = [
     Ask::S3List,
 ];
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
-    /// What was asked for, exactly.
+enum Outcome {
+    /// Exactly the requested bytes.
     Right,
     /// A failure that says so, before or within the answer.
     Failed,
@@ -109,7 +109,7 @@ impl Ask {
             Fault::WrongRange | Fault::WholeForRange => matches!(self, Self::Range | Self::Shard),
             Fault::Replaced => self.at().0 == Kind::Get && self != Self::Open,
             Fault::Gzip => self.reads() || self.at().0 == Kind::List,
-            // What a server calls a value, is one.
+            // Every value that the server lists exists.
             Fault::Garbage | Fault::ErrorBody => self.at().0 == Kind::List,
             Fault::DoneThenReset | Fault::DoneThen(_) => !self.reads() && self.at().0 != Kind::List,
             Fault::Conflict => matches!(self, Self::PutIf | Self::Patch | Self::DeleteIf),
@@ -217,13 +217,13 @@ impl Scene {
         Self { s3, store, server, objects, value, plain: plain.elements, shards: shards.elements, keys }
     }
 
-    /// As it was at first, with a server that remembers nothing.
+    /// The initial state, with a server without caches.
     fn reset(&mut self) {
         self.s3.put_back(&self.objects);
         self.server = serve(self.store.clone());
     }
 
-    /// What a write makes of the value.
+    /// The value after a write.
     fn new_value(&self, ask: Ask) -> Bytes {
         match ask {
             Ask::Patch => [&self.value[..10], PART, &self.value[20..]].concat().into(),
@@ -254,15 +254,15 @@ impl Scene {
             Ask::S3Get => request(Method::GET, "/s3/m/value", &[], ""),
             Ask::S3List => request(Method::GET, "/s3/m?list-type=2", &[], ""),
         };
-        timeout(PATIENCE, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
+        timeout(TIMEOUT, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
     }
 
-    /// What the answer is worth, or what is wrong with it.
-    fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Came, String> {
+    /// The outcome of a response, or its fault.
+    fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Outcome, String> {
         let status = answer.status.as_u16();
         let body = match &answer.body {
             Ok(body) => body,
-            Err(_) if matches!(status, 200 | 206 | 207) => return Ok(Came::Failed),
+            Err(_) if matches!(status, 200 | 206 | 207) => return Ok(Outcome::Failed),
             Err(error) => return Err(format!("{status} that breaks off: {error}")),
         };
         let stored = self.s3.value("value");
@@ -274,7 +274,7 @@ impl Scene {
         if matches!(status, 502..=504) {
             for canary in ["canary", "127.0.0.1", "bucket", "prefix"] {
                 if String::from_utf8_lossy(body).contains(canary) {
-                    return Err(format!("the answer tells of {canary}"));
+                    return Err(format!("the response reveals {canary}"));
                 }
             }
             match ask {
@@ -282,16 +282,16 @@ impl Scene {
                 Ask::Delete | Ask::DeleteIf => is(stored.as_ref(), &[Some(&old), None])?,
                 _ => {}
             }
-            return Ok(Came::Failed);
+            return Ok(Outcome::Failed);
         }
         if status == 500 && ask == Ask::Shard && fault == Fault::Replaced {
             // The shard is another now, and no shard.
-            return Ok(Came::Failed);
+            return Ok(Outcome::Failed);
         }
         let flipped = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect::<Vec<u8>>();
         let exact = |wanted: &[u8]| {
             let is_other = fault == Fault::Replaced && **body == *flipped(wanted);
-            if **body == *wanted || is_other { Ok(Came::Right) } else { Err("other bytes".to_owned()) }
+            if **body == *wanted || is_other { Ok(Outcome::Right) } else { Err("other bytes".to_owned()) }
         };
         let corner = |elements: &[u8], edge: usize| -> Vec<u8> {
             (0..edge).flat_map(|row| elements[row * 16..][..edge * 2].to_vec()).collect()
@@ -302,35 +302,43 @@ impl Scene {
             Ask::Head => {
                 let length = answer.headers.get("content-length").and_then(|length| length.to_str().ok());
                 let right = length == Some("3000");
-                (200, right.then_some(Came::Right).ok_or_else(|| format!("length {length:?}")))
+                (200, right.then_some(Outcome::Right).ok_or_else(|| format!("length {length:?}")))
             }
             Ask::Slice | Ask::Open => (200, exact(&corner(&self.plain, 4))),
             Ask::Shard => (200, exact(&corner(&self.shards, 2))),
             Ask::Put | Ask::PutIf | Ask::Patch => {
-                let tells = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
-                let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Came::Right);
-                (204, if tells { stored } else { Err("another tag than the value's".to_owned()) })
+                let has_new_tag = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
+                let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Outcome::Right);
+                (204, if has_new_tag { stored } else { Err("another tag than the value's".to_owned()) })
             }
-            Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Came::Right)),
+            Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Outcome::Right)),
             Ask::List | Ask::ListAll => (200, self.lists(ask == Ask::ListAll, body)),
-            Ask::Propfind => (207, self.tells(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>")),
-            Ask::S3List => (200, self.tells(body, "<Key>", "<Key>", "</Key>")),
+            Ask::Propfind => {
+                (207, self.names_every_key(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>"))
+            }
+            Ask::S3List => (200, self.names_every_key(body, "<Key>", "<Key>", "</Key>")),
         };
         if status == right.0 { right.1 } else { Err(format!("{status}: {body:?}")) }
     }
 
-    /// Whether a listing in XML, of which each line with `mark` is about a key, tells of every key.
-    fn tells(&self, body: &Bytes, mark: &str, before: &str, after: &str) -> Result<Came, String> {
+    /// Whether a listing in XML, of which each line with `mark` is about a key, names every key.
+    fn names_every_key(
+        &self,
+        body: &Bytes,
+        mark: &str,
+        before: &str,
+        after: &str,
+    ) -> Result<Outcome, String> {
         let text = String::from_utf8_lossy(body).replace("<Contents>", "\n<Contents>");
         let keys = text.lines().filter(|line| line.contains(mark));
         let keys: Vec<&str> = keys
             .filter_map(|line| line.split_once(before)?.1.split_once(after))
             .map(|(key, _)| key)
             .collect();
-        if keys == self.keys { Ok(Came::Right) } else { Err(format!("other keys: {text}")) }
+        if keys == self.keys { Ok(Outcome::Right) } else { Err(format!("other keys: {text}")) }
     }
 
-    fn lists(&self, all: bool, body: &Bytes) -> Result<Came, String> {
+    fn lists(&self, all: bool, body: &Bytes) -> Result<Outcome, String> {
         let page: serde_json::Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let names = |member: &str| -> Vec<String> {
             let entries = page[member].as_array().cloned().unwrap_or_default();
@@ -341,7 +349,7 @@ impl Scene {
         };
         let (keys, prefixes) = (names("keys"), names("prefixes"));
         let right = if all { keys == self.keys } else { keys == ["first", "value"] && prefixes.len() == 2 };
-        if right { Ok(Came::Right) } else { Err(format!("other keys: {body:?}")) }
+        if right { Ok(Outcome::Right) } else { Err(format!("other keys: {body:?}")) }
     }
 }
 
@@ -373,16 +381,16 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
         Err(what) => return complaint(what),
     };
     let once = matches!(when, When::Nth(_));
-    if once && ask.outlives(fault) && came == Came::Failed {
+    if once && ask.outlives(fault) && came == Outcome::Failed {
         return complaint(format!("{} where asking again would have done", answer.status));
     }
-    // What was wrong is over: nothing of it is remembered.
+    // The fault is over: nothing of it is cached.
     let reads_again = if ask.reads() { ask } else { Ask::List };
     let again = scene.ask(reads_again).await;
     if reads_again == ask {
         match scene.judge(ask, fault, &again) {
-            Ok(Came::Right) => {}
-            Ok(Came::Failed) if fault == Fault::Replaced => {}
+            Ok(Outcome::Right) => {}
+            Ok(Outcome::Failed) if fault == Fault::Replaced => {}
             other => return complaint(format!("afterwards {other:?}: {again:?}")),
         }
     }
@@ -390,7 +398,7 @@ async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_of_the_backend_is_outlived_or_told_and_never_wrong_bytes_or_an_absence() {
+async fn a_backend_fault_is_retried_or_reported_and_never_becomes_wrong_bytes_or_an_absence() {
     let mut cells = Vec::new();
     for ask in ASKS {
         for fault in FAULTS.into_iter().filter(|fault| ask.meets(*fault)) {
@@ -427,14 +435,14 @@ impl Draws {
 
 /// Rounds of the random run at each rate: few, or as many as `ZARRD_ROUNDS` says.
 fn rounds() -> usize {
-    let told = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
-    told.unwrap_or(40)
+    let rounds_set = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
+    rounds_set.unwrap_or(40)
 }
 
-/// What a key may hold: one value, or several where a write was not acknowledged; `None` is no value.
+/// The possible contents of a key: one value, or several after an unacknowledged write; `None` is no value.
 type May = Vec<Option<Bytes>>;
 
-/// All is well again: each key has what it may have. A backend that failed may be left alone for a moment.
+/// After the faults, each key has a possible value. The circuit of a failed backend may stay open for a moment.
 async fn afterwards(server: &Server, keys: &[&str], may: &[May]) -> Result<(), String> {
     for (key, may) in keys.iter().zip(may) {
         let url = format!("/store/m/{key}");
@@ -498,15 +506,15 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
             _ => request(Method::GET, &url, &[], ""),
         };
         let answer =
-            timeout(PATIENCE, server.attempt(ask)).await.map_err(|late| format!("{fault:?}: {late}"))?;
+            timeout(TIMEOUT, server.attempt(ask)).await.map_err(|late| format!("{fault:?}: {late}"))?;
         injected += s3.heal();
         let status = answer.status.as_u16();
-        let told =
+        let report =
             |text: &str| Err(format!("seed {seed}, round {round}, {fault:?}, {what}: {text}: {answer:?}"));
         let body = match &answer.body {
             _ if matches!(status, 502..=504) => None,
             Err(_) if what >= 4 => None,
-            Err(_) => return told("broke off"),
+            Err(_) => return report("broke off"),
             Ok(body) => Some(body.clone()),
         };
         let written = Some(new.clone());
@@ -526,14 +534,14 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
                     let is_listed = keys.contains(key);
                     may.retain(|value| value.is_some() == is_listed);
                     if may.is_empty() {
-                        return told("another listing");
+                        return report("another listing");
                     }
                 }
             }
             (4 | 5, 404, _) => {
                 may[at].retain(Option::is_none);
                 if may[at].is_empty() {
-                    return told("an absence");
+                    return report("an absence");
                 }
             }
             (4, 200 | 206, Some(body)) | (5, 200, Some(body)) => {
@@ -546,10 +554,10 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
                 };
                 may[at].retain(|value| value.as_ref().is_some_and(is));
                 if may[at].is_empty() {
-                    return told("other bytes");
+                    return report("other bytes");
                 }
             }
-            _ => return told("another status"),
+            _ => return report("another status"),
         }
     }
     afterwards(&server, &KEYS, &may).await.map_err(|text| format!("seed {seed}: {text}"))?;
@@ -557,7 +565,7 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_fails_at_random_what_is_read_is_what_was_written() {
+async fn random_backend_faults_never_change_the_bytes_read() {
     // Most of the time of a run is waiting: many go side by side.
     const RUNS: u64 = 16;
     let (mut injected, mut asked) = (0, 0);
@@ -574,7 +582,7 @@ async fn whatever_fails_at_random_what_is_read_is_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_backend_that_is_down_is_not_asked_more_than_it_can_help() {
+async fn a_backend_that_is_down_gets_a_bounded_number_of_requests() {
     let scene = Scene::set().await;
     let before = scene.s3.requests(Kind::Get);
     scene.s3.inject(
@@ -588,7 +596,7 @@ async fn a_backend_that_is_down_is_not_asked_more_than_it_can_help() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
+async fn a_slow_reader_gets_the_complete_value() {
     let s3 = TestS3::start().await;
     let value = Bytes::from(noise(5).take(3 << 20).collect::<Vec<u8>>().repeat(16));
     s3.insert("long", value.clone());
@@ -612,7 +620,7 @@ async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
 }
 
 #[tokio::test]
-async fn a_backend_that_cannot_be_reached_is_a_failure_and_no_absence() {
+async fn an_unreachable_backend_is_a_failure_and_not_an_absence() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let s3 = TestS3::start().await;
     let plain = s3.options().bucket.endpoint.unwrap();
@@ -643,7 +651,7 @@ async fn a_backend_that_cannot_be_reached_is_a_failure_and_no_absence() {
             let what = format!("{} {} at {endpoint}", ask.method(), ask.uri());
             let server = &server;
             async move {
-                let answer = timeout(PATIENCE, server.attempt(ask)).await.expect(&what);
+                let answer = timeout(TIMEOUT, server.attempt(ask)).await.expect(&what);
                 assert!(matches!(answer.status.as_u16(), 502..=504), "{what}: {answer:?}");
             }
         });

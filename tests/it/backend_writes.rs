@@ -1,5 +1,5 @@
-//! Conditional writes on every backend: of many racers exactly one wins, and no lost answer is told as a condition that
-//! did not hold. Uploads arrive whole or not at all, and leave nothing behind.
+//! Conditional writes on every backend: exactly one of many rivals wins, and no lost response is reported as a condition that
+//! did not hold. Uploads are complete or absent, and leave no parts behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ const RACERS: usize = 32;
 
 /// Rounds of each race: few, or as many as `ZARRD_ROUNDS` says.
 fn rounds() -> usize {
-    let told = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
-    told.unwrap_or(4)
+    let rounds_set = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
+    rounds_set.unwrap_or(4)
 }
 
 fn serve(store: SharedStore) -> Server {
@@ -64,7 +64,7 @@ fn is_unknown(answer: &Answer) -> bool {
     answer.status == 503 && answer.json()["written"] == "unknown"
 }
 
-/// One of each kind of backend, and what must outlive it.
+/// One backend of each kind, and the guards that must outlive it.
 async fn backends() -> (Vec<(&'static str, SharedStore)>, TestS3, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };
@@ -81,7 +81,7 @@ async fn backends() -> (Vec<(&'static str, SharedStore)>, TestS3, tempfile::Temp
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_create_or_replace_at_once_exactly_one_wins_on_every_backend() {
+async fn exactly_one_of_many_concurrent_conditional_writes_wins_on_every_backend() {
     let (stores, _s3, _directory) = backends().await;
     for (name, store) in stores {
         let server = serve(store);
@@ -109,7 +109,7 @@ async fn of_many_who_create_or_replace_at_once_exactly_one_wins_on_every_backend
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_those_who_erase_and_replace_one_version_exactly_one_wins() {
+async fn exactly_one_of_concurrent_erases_and_replacements_of_a_version_wins() {
     let (stores, _s3, _directory) = backends().await;
     for (name, store) in stores {
         let server = serve(store);
@@ -137,7 +137,7 @@ async fn of_those_who_erase_and_replace_one_version_exactly_one_wins() {
     }
 }
 
-/// What happens to the answers of a backend on a bad day.
+/// The faults of responses of a failing backend.
 fn bad_day(kinds: &[Kind]) -> Vec<Rule> {
     let rule =
         |per_mille, fault| Rule { kinds: kinds.to_vec(), key: "", when: When::PerMille(per_mille), fault };
@@ -150,7 +150,7 @@ fn bad_day(kinds: &[Kind]) -> Vec<Rule> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there() {
+async fn a_lost_response_never_yields_two_winners_or_a_stored_loser() {
     let s3 = TestS3::start().await;
     // Two servers before one bucket.
     let servers = [serve(s3.store()), serve(s3.store())];
@@ -165,7 +165,7 @@ async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there()
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
         let won: Vec<usize> = (0..RACERS).filter(|&n| statuses[n] == 201).collect();
         let there: usize = read(&servers[0], &key).await.unwrap().0.parse().unwrap();
-        assert!(won.iter().all(|winner| *winner == there), "{there} is there, {won:?} were told so");
+        assert!(won.iter().all(|winner| *winner == there), "{there} is there, {won:?} got that answer");
         assert!(statuses[there] == 201 || is_unknown(&answers[there]), "{:?}", answers[there]);
         for answer in &answers {
             assert!(matches!(answer.status.as_u16(), 201 | 412 | 503), "{answer:?}");
@@ -175,7 +175,7 @@ async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refused_is_not() {
+async fn acknowledged_writes_are_stored_once_and_refused_ones_are_not_stored() {
     let s3 = TestS3::start().await;
     let servers = [serve(s3.store()), serve(s3.store())];
     assert_eq!(create(&servers[0], "log", "").await.status, 201);
@@ -186,9 +186,9 @@ async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refuse
     let writers = (0..8).map(|writer| {
         let (servers, acknowledged) = (&servers, &acknowledged);
         async move {
-            let (mut told, mut seen) = (Vec::new(), Vec::new());
+            let (mut outcomes, mut seen) = (Vec::new(), Vec::new());
             for n in 0..4 * rounds() {
-                // What one of them acknowledges the other shows.
+                // A write acknowledged by one server is visible through the other.
                 let server = &servers[(writer + n) % 2];
                 let least = acknowledged.load(Ordering::SeqCst);
                 let (log, tag) = read(server, "log").await.unwrap();
@@ -202,34 +202,34 @@ async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refuse
                 if answer.status == 204 {
                     acknowledged.fetch_max(longer.len(), Ordering::SeqCst);
                 }
-                told.push((word, answer.status.as_u16(), is_unknown(&answer)));
+                outcomes.push((word, answer.status.as_u16(), is_unknown(&answer)));
                 seen.push(log);
             }
-            (told, seen)
+            (outcomes, seen)
         }
     });
-    let (told, seen): (Vec<_>, Vec<_>) = join_all(writers).await.into_iter().unzip();
-    let (told, seen) = (told.concat(), seen.concat());
+    let (outcomes, seen): (Vec<_>, Vec<_>) = join_all(writers).await.into_iter().unzip();
+    let (outcomes, seen) = (outcomes.concat(), seen.concat());
     assert!(s3.heal() > 0, "nothing was injected");
     let (log, _) = read(&servers[0], "log").await.unwrap();
     assert!(seen.iter().all(|seen| log.starts_with(seen.as_str())), "all saw one history: {log} {seen:?}");
-    for (word, status, is_unknown) in &told {
+    for (word, status, is_unknown) in &outcomes {
         let times = log.split_inclusive(';').filter(|found| found == word).count();
         match status {
             204 => assert_eq!(times, 1, "{word} was acknowledged: {log}"),
             412 => assert_eq!(times, 0, "{word} was refused: {log}"),
             503 if *is_unknown => assert!(times <= 1, "{word}: {log}"),
-            // The condition could not even be looked at, or nothing was written.
+            // The condition could not even be checked, or nothing was written.
             502..=504 => assert_eq!(times, 0, "{word}: {log}"),
             status => panic!("{word}: {status}"),
         }
     }
-    assert!(told.iter().any(|(_, status, _)| *status == 204), "{told:?}");
-    println!("{} writes by two servers, {} reads", told.len(), seen.len());
+    assert!(outcomes.iter().any(|(_, status, _)| *status == 204), "{outcomes:?}");
+    println!("{} writes by two servers, {} reads", outcomes.len(), seen.len());
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_read_back_by_the_name_of_the_write() {
+async fn the_outcome_of_a_write_with_a_lost_response_is_found_by_its_id() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
@@ -250,22 +250,22 @@ async fn a_lost_answer_is_read_back_by_the_name_of_the_write() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_cannot_be_known_is_said_to_be_unknown_and_never_a_failed_condition() {
+async fn an_unknown_outcome_is_reported_as_unknown_and_never_as_a_failed_condition() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
     let lost =
         |kinds: &[Kind], fault| Rule { kinds: kinds.to_vec(), key: "value", when: When::Always, fault };
     for fault in [Fault::DoneThenReset, Fault::DoneThen(500), Fault::Status(412)] {
-        // The look fails, too.
+        // The HEAD request fails, too.
         s3.inject(vec![lost(&[Kind::Put], fault), lost(&[Kind::Head], Fault::Status(500))], 1);
         let answer = create(&server, &format!("value-{}", s3.keys().len()), "one").await;
         assert!(is_unknown(&answer), "{fault:?}: {answer:?}");
         assert!(!answer.header("retry-after").is_empty());
         assert!(s3.heal() >= 2);
     }
-    // What the backend keeps does not tell who wrote it.
-    s3.forget_metadata();
+    // What the backend keeps does not say who wrote it.
+    s3.drop_metadata();
     s3.inject(vec![lost(&[Kind::Put], Fault::DoneThenReset)], 1);
     let answer = create(&server, "value-x", "one").await;
     assert!(is_unknown(&answer), "{answer:?}");
@@ -274,7 +274,7 @@ async fn an_outcome_that_cannot_be_known_is_said_to_be_unknown_and_never_a_faile
 }
 
 #[tokio::test]
-async fn a_write_that_is_refused_for_its_rivals_every_time_has_written_nothing() {
+async fn a_write_that_loses_every_conflict_has_written_nothing() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     assert_eq!(create(&server, "first", "x").await.status, 201);
@@ -287,7 +287,7 @@ async fn a_write_that_is_refused_for_its_rivals_every_time_has_written_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_is_asked_once_whether_it_heeds_conditions() {
+async fn a_backend_is_probed_once_for_conditional_writes() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     let keys: Vec<String> = (0..RACERS).map(|n| format!("key/{n}")).collect();
@@ -328,7 +328,7 @@ async fn a_backend_that_ignores_conditions_gets_no_conditional_writes() {
 }
 
 #[tokio::test]
-async fn a_web_server_without_metadata_is_never_misread() {
+async fn a_web_server_without_version_headers_is_never_misread() {
     let s3 = TestS3::start().await;
     let options = s3.options();
     let server = serve(zarrd::store::open(&s3.url(), &options, &cpu()).unwrap());
@@ -356,7 +356,7 @@ async fn a_web_server_without_metadata_is_never_misread() {
 }
 
 #[tokio::test]
-async fn the_stores_own_names_are_no_keys() {
+async fn reserved_names_of_the_store_are_not_keys() {
     let s3 = TestS3::start().await;
     s3.insert(".zarr-server/left", "behind");
     s3.insert("a/.zarr-server/left", "behind");
@@ -373,7 +373,7 @@ async fn the_stores_own_names_are_no_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_in_parts_is_whole_or_leaves_nothing() {
+async fn a_multipart_upload_is_complete_or_leaves_nothing() {
     let s3 = TestS3::start().await;
     let store = s3.store();
     let server = serve(store);
@@ -406,7 +406,7 @@ async fn an_upload_in_parts_is_whole_or_leaves_nothing() {
         (Kind::Complete, Fault::Garbage),
         (Kind::Complete, Fault::Status(500)),
     ] {
-        // What says 200 and is no result has been carried out by this backend: that is its lie to tell.
+        // A 200 without a result was carried out by this backend, so its response is wrong.
         let done = matches!(fault, Fault::ErrorBody | Fault::Garbage) && kind == Kind::Complete;
         s3.inject(vec![Rule { kinds: vec![kind], key: "", when: When::Always, fault }], 1);
         let answer = put(Body::from(bytes.slice(..9 << 20))).await;
@@ -427,7 +427,7 @@ async fn an_upload_in_parts_is_whole_or_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_damaged_on_their_way_are_not_stored() {
+async fn bytes_damaged_in_transfer_are_not_stored() {
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     for n in 0..20 {

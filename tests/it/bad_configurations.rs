@@ -1,5 +1,5 @@
-//! Configurations that cannot be served: each is refused before anything is bound, in one line that says where and what, and
-//! not what was written there.
+//! Invalid configurations: each is refused before a socket is bound, in one line that names place and fault, and
+//! does not repeat the value.
 
 use crate::support::process::{text, zarrd};
 
@@ -132,9 +132,9 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// What a command says of a file.
+/// The output of a command for a file.
 fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
-    // Where it is served after all, it must not be for ever.
+    // If it is served after all, it must end.
     std::process::Command::new("timeout")
         .args(["20", env!("CARGO_BIN_EXE_zarrd"), command, "--config"])
         .arg(file)
@@ -145,7 +145,7 @@ fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
 }
 
 #[test]
-fn serve_and_check_refuse_each_in_the_same_line_with_its_place_and_its_key() {
+fn serve_and_check_refuse_each_with_one_line_that_names_place_and_key() {
     assert!(FILES.len() >= 60);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
@@ -175,7 +175,7 @@ fn serve_and_check_refuse_each_in_the_same_line_with_its_place_and_its_key() {
 }
 
 #[test]
-fn no_message_has_words_of_the_language_that_the_program_is_written_in() {
+fn no_message_contains_terms_of_rust() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for content in [
@@ -196,7 +196,7 @@ fn no_message_has_words_of_the_language_that_the_program_is_written_in() {
 }
 
 #[test]
-fn a_bad_variable_is_refused_by_its_name() {
+fn a_bad_environment_variable_is_refused_by_name() {
     for (name, value, part) in [
         ("ZARRD__SERVER__ADMIN_LISTEN", "here", "`server.admin_listen`"),
         ("ZARRD__TELEMETRY__SAMPLE", "often", "`telemetry.sample`"),

@@ -26,7 +26,7 @@ fn check_prints_the_effective_configuration_without_secrets() {
 }
 
 #[test]
-fn a_proxy_whose_clients_are_not_told_apart_is_warned_of_by_one_line() {
+fn warns_in_one_line_of_a_proxy_whose_clients_are_indistinguishable() {
     let (check, serve) = (&["check"], &["serve", "--demo"]);
     for (proxies, lines) in [(None, 1), (Some("10.0.0.0/8"), 0)] {
         let command = |arguments: &[&str]| {
@@ -42,10 +42,10 @@ fn a_proxy_whose_clients_are_not_told_apart_is_warned_of_by_one_line() {
         let mut log = String::new();
         running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         assert_eq!(output.status.code(), Some(0));
-        for told in [text(&output.stderr), log] {
-            let told: Vec<&str> =
-                told.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
-            assert_eq!(told.len(), lines, "{proxies:?}: {told:?}");
+        for log in [text(&output.stderr), log] {
+            let warnings: Vec<&str> =
+                log.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
+            assert_eq!(warnings.len(), lines, "{proxies:?}: {warnings:?}");
         }
     }
 }
@@ -93,7 +93,7 @@ fn the_examples_and_the_defaults_are_valid_configurations() {
 }
 
 #[test]
-fn check_asks_the_backends_on_request_and_says_which_do_not_answer() {
+fn check_contacts_the_backends_on_request_and_names_unreachable_ones() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     let bucket = "[mounts.b]\nurl = 's3://bucket'\n[mounts.b.options]\nendpoint = 'http://127.0.0.1:1'\nallow_http = true\n\
@@ -111,7 +111,7 @@ fn check_asks_the_backends_on_request_and_says_which_do_not_answer() {
 }
 
 #[test]
-fn check_passes_for_a_directory_that_a_server_writes_to_now() {
+fn check_passes_for_a_directory_in_use_by_a_running_server() {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("w={}", folder.path().display());
     let _server = Running::start(&["serve", &mount, "--writable"]);
@@ -122,14 +122,14 @@ fn check_passes_for_a_directory_that_a_server_writes_to_now() {
 }
 
 #[test]
-fn a_backend_that_is_down_is_told_of_once_and_shortly() {
+fn a_backend_that_is_down_is_reported_in_one_short_line() {
     let mut command = zarrd(&["serve", "b=s3://bucket"]);
     command
         .env("ZARRD__MOUNTS__B__OPTIONS__ENDPOINT", "http://127.0.0.1:1")
         .env("ZARRD__MOUNTS__B__OPTIONS__ALLOW_HTTP", "true")
         .env("ZARRD__MOUNTS__B__OPTIONS__RETRY_MS", "0");
     let mut server = Running::of(command);
-    // Each looks again, and none finds anything new.
+    // Each checks again, and none finds anything new.
     for _ in 0..3 {
         assert_eq!(server.get("/v1/mounts")["mounts"][0]["state"], "unavailable");
     }
@@ -169,7 +169,7 @@ fn openapi_prints_a_json_document() {
 }
 
 #[test]
-fn a_server_is_healthy_until_it_is_told_to_stop_and_exits_with_0() {
+fn a_server_is_healthy_until_it_is_stopped_and_exits_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut server = Running::start(&["serve"]);
         assert_eq!(server.health(), Some(0));
@@ -180,7 +180,7 @@ fn a_server_is_healthy_until_it_is_told_to_stop_and_exits_with_0() {
 }
 
 #[test]
-fn what_is_served_is_printed_at_the_start() {
+fn the_startup_banner_lists_what_is_served() {
     let mut server = Running::start(&["serve"]);
     server.signal(Signal::TERM);
     let mut rest = String::new();

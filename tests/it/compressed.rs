@@ -1,4 +1,4 @@
-//! Content codings: what is encoded, what never is, and that every variant has a name and a length of its own.
+//! Content codings: which responses are compressed and which never are; every variant has its own entity tag and length.
 
 use std::io::Read;
 
@@ -60,7 +60,7 @@ fn varies_by_coding(answer: &Answer) -> bool {
     answer.headers.get_all("vary").iter().any(|value| value == "accept-encoding")
 }
 
-/// What is encoded if the client accepts it.
+/// Responses that are compressed if the client accepts it.
 const TEXTS: [&str; 14] = [
     "/store/m/zarr.json",
     "/store/m/v2/.zgroup",
@@ -79,14 +79,14 @@ const TEXTS: [&str; 14] = [
 ];
 
 #[tokio::test]
-async fn texts_are_encoded_for_those_who_accept_it_with_names_and_lengths_of_their_own() {
+async fn textual_responses_are_compressed_on_request_with_an_etag_and_length_of_their_own() {
     let server = server().await;
     for url in TEXTS {
         let plain = server.get(url).await;
         assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""), "{url}");
         assert!(varies_by_coding(&plain), "{url}");
         if url.contains("recursive") {
-            // What is streamed has no length, and is sent as it is.
+            // Streamed responses have no length, and are sent uncompressed.
             continue;
         }
         for coding in ["gzip", "zstd"] {
@@ -110,7 +110,7 @@ async fn texts_are_encoded_for_those_who_accept_it_with_names_and_lengths_of_the
 }
 
 #[tokio::test]
-async fn the_client_says_which_coding_by_its_weights() {
+async fn the_weights_of_accept_encoding_choose_the_content_coding() {
     let server = server().await;
     for (accepted, coding) in [
         ("gzip, deflate, br", "gzip"),
@@ -130,7 +130,7 @@ async fn the_client_says_which_coding_by_its_weights() {
 }
 
 #[tokio::test]
-async fn chunks_and_ranges_and_other_values_are_never_encoded() {
+async fn chunks_ranges_and_stored_values_are_never_compressed() {
     let server = server().await;
     for url in [
         "/store/m/a/c/0/0",
@@ -171,7 +171,7 @@ async fn chunks_and_ranges_and_other_values_are_never_encoded() {
 }
 
 #[tokio::test]
-async fn what_was_read_in_a_coding_is_revalidated_by_its_own_tag() {
+async fn a_compressed_response_is_revalidated_by_its_own_etag() {
     let server = server().await;
     for url in ["/store/m/zarr.json", "/v1/nodes/m", "/v1/data/m/a?format=json", "/openapi.json"] {
         let (plain, gzip) = (server.get(url).await, asked(&server, Method::GET, url, "gzip", &[]).await);
@@ -182,7 +182,7 @@ async fn what_was_read_in_a_coding_is_revalidated_by_its_own_tag() {
             ("gzip", plain, 304, plain),
             ("gzip", &*format!("{plain}, {gzip}"), 304, gzip),
             ("identity", &*format!("{plain}, {gzip}"), 304, plain),
-            // The client cannot use what it holds.
+            // The client cannot use its cached copy.
             ("identity", gzip, 200, plain),
             ("zstd", "\"other;zstd\"", 200, ""),
         ] {
@@ -199,7 +199,7 @@ async fn what_was_read_in_a_coding_is_revalidated_by_its_own_tag() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_coding_is_never_completed_with_bytes_of_the_text() {
+async fn a_range_of_a_compressed_response_is_never_combined_with_the_uncompressed_one() {
     let server = server().await;
     let url = "/store/m/zarr.json";
     let tag = asked(&server, Method::GET, url, "gzip", &[]).await.header("etag").to_owned();
@@ -211,25 +211,25 @@ async fn a_part_of_a_coding_is_never_completed_with_bytes_of_the_text() {
 }
 
 #[tokio::test]
-async fn a_write_may_name_what_was_read_in_a_coding() {
+async fn a_conditional_write_accepts_the_etag_of_a_compressed_response() {
     let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store().await) }).finish();
     let url = "/store/m/zarr.json";
     let read = async || asked(&server, Method::GET, url, "gzip", &[]).await.header("etag").to_owned();
     let write =
-        async |tag: &str| server.tell("PUT", url, &[("if-match", tag)], document() + " ").await.status;
+        async |tag: &str| server.request("PUT", url, &[("if-match", tag)], document() + " ").await.status;
     let tag = read().await;
     assert_eq!(write(&tag).await, 204);
     assert_eq!(write(&tag).await, 412, "it was written in between");
     assert_eq!(write(&read().await).await, 204);
     let again = read().await;
-    let refused = server.tell("PUT", url, &[("if-none-match", &again)], "x").await;
+    let refused = server.request("PUT", url, &[("if-none-match", &again)], "x").await;
     assert_eq!(refused.status, 412);
-    assert_eq!(server.tell("DELETE", url, &[("if-match", &tag)], "").await.status, 412);
-    assert_eq!(server.tell("DELETE", url, &[("if-match", &again)], "").await.status, 204);
+    assert_eq!(server.request("DELETE", url, &[("if-match", &tag)], "").await.status, 412);
+    assert_eq!(server.request("DELETE", url, &[("if-match", &again)], "").await.status, 204);
 }
 
 #[tokio::test]
-async fn an_error_is_encoded_where_it_is_long() {
+async fn long_errors_are_compressed() {
     let store = memory();
     for child in 0..80 {
         put(&store, &format!("folder-number-{child}/key"), "x").await;
@@ -243,7 +243,7 @@ async fn an_error_is_encoded_where_it_is_long() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_for_a_second_copy_the_text_is_sent_as_it_is() {
+async fn a_response_is_sent_uncompressed_when_memory_for_a_second_copy_is_short() {
     let mut server = Server::build(Mount::read_only("m", store().await));
     server.http.inflight_bytes = 1 << 20;
     server.http.inflight_requests = 1;

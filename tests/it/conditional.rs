@@ -1,4 +1,4 @@
-//! Conditions, ranges and HEAD of decoded elements: an entity tag names one answer, and changes exactly when it does.
+//! Conditions, ranges and HEAD of decoded elements: an entity tag changes exactly when the representation does.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ async fn tag(server: &Server, query: &str) -> String {
 }
 
 #[tokio::test]
-async fn different_answers_have_different_tags_and_the_same_answer_has_one() {
+async fn different_responses_have_different_etags_and_equal_ones_the_same() {
     let (server, _) = serve(&array()).await;
     let queries = [
         "",
@@ -59,7 +59,7 @@ async fn different_answers_have_different_tags_and_the_same_answer_has_one() {
 }
 
 #[tokio::test]
-async fn a_tag_changes_when_a_touched_chunk_does_and_not_when_another_does() {
+async fn an_etag_changes_only_with_the_chunks_of_its_selection() {
     for array in [array(), array().codecs([Shards::of(&[2, 2], &[Codec::Bytes { big: false }]).codec()])] {
         let (server, store) = serve(&array).await;
         let slice = "slice=:4,2:6";
@@ -84,7 +84,7 @@ async fn a_tag_changes_when_a_touched_chunk_does_and_not_when_another_does() {
 }
 
 #[tokio::test]
-async fn conditions_of_reads_are_kept() {
+async fn conditional_reads_are_honoured() {
     let (server, store) = serve(&array()).await;
     for url in ["/v1/data/m/a?slice=0", "/v1/data/m/a?slice=0&format=json", "/v1/chunk/m/a/c/0/0?f=npy"] {
         let whole = server.get(url).await;
@@ -129,7 +129,7 @@ async fn conditions_of_reads_are_kept() {
 }
 
 #[tokio::test]
-async fn ranges_are_parts_of_the_one_answer_that_the_tag_names() {
+async fn byte_ranges_are_parts_of_the_representation_with_the_same_etag() {
     let (server, _) = serve(&array()).await;
     for url in [
         "/v1/data/m/a",
@@ -184,7 +184,7 @@ async fn ranges_are_parts_of_the_one_answer_that_the_tag_names() {
     assert_eq!(json.status, StatusCode::OK, "JSON has no ranges");
 }
 
-/// What differs from answer to answer.
+/// Headers that differ between responses.
 fn without_chance(answer: &Answer) -> Vec<(String, String)> {
     let chance = ["x-request-id", "server-timing", "zarrd-cache", "date"];
     let headers = answer.headers.iter().filter(|(name, _)| !chance.contains(&name.as_str()));
@@ -195,7 +195,7 @@ fn without_chance(answer: &Answer) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn head_says_what_get_says_without_the_body() {
+async fn head_returns_the_headers_of_get_without_a_body() {
     let v2 = Format::V2 { compressor: Some(Codec::Zlib), fortran: true, big: true, separator: '.' };
     for array in [array(), array().format(v2)] {
         let (server, store) = serve(&array).await;
@@ -221,7 +221,7 @@ async fn head_says_what_get_says_without_the_body() {
 }
 
 #[tokio::test]
-async fn what_the_elements_are_stands_in_the_headers() {
+async fn headers_give_the_shape_and_type_of_the_elements() {
     let names = serde_json::json!({ "dimension_names": ["y", "\u{e9}\u{1f600}"] });
     let (server, _) = serve(&array().members(names)).await;
     let answer = server.get("/v1/data/m/a?slice=2:5").await;
@@ -243,7 +243,7 @@ async fn what_the_elements_are_stands_in_the_headers() {
 }
 
 #[tokio::test]
-async fn a_header_tells_what_came_from_memory() {
+async fn a_header_reports_cache_hits_and_misses() {
     let (server, _) = serve(&array()).await;
     for (slice, cache) in
         [("4:,4:", "miss"), ("4:,4:", "hit"), (":,7", "partial"), (":,7", "hit"), ("0:0", "")]

@@ -1,4 +1,4 @@
-//! Consolidated metadata: what is stored names the children of groups and never more; what is made says what the
+//! Consolidated metadata: a stored copy names the children of groups and nothing else; a built one says what the
 //! documents say now.
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use zarrd::metadata::MetadataLimits;
 use zarrd::services::Mount;
 use zarrd::store::{BudgetExceeded, MemoryBudget, SharedStore};
 
-use crate::support::blind::Blind;
 use crate::support::counting::Counting;
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, erase, put};
+use crate::support::unlistable::Unlistable;
 
 const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
 const ZGROUP: &str = r#"{"zarr_format": 2}"#;
@@ -39,7 +39,7 @@ async fn node(server: &Server, path: &str) -> Value {
     answer.json()
 }
 
-/// The names of a group's children and what they are.
+/// The names and kinds of a group's children.
 async fn children(server: &Server, path: &str) -> Vec<(String, String)> {
     let found = node(server, path).await;
     let text = |value: &Value| value.as_str().unwrap_or("broken").to_owned();
@@ -56,7 +56,7 @@ fn v2_array(shape: &[usize]) -> Array {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_names() {
+async fn a_store_that_cannot_list_has_the_children_in_consolidated_metadata() {
     let store = memory();
     let copies = json!({
         "g/b": { "node_type": "array" }, "a": { "node_type": "array", "consolidated_metadata": null },
@@ -72,7 +72,7 @@ async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_na
     put(&store, "v2/g/.zgroup", ZGROUP).await;
     put(&store, "plain/.zgroup", ZGROUP).await;
     v2_array(&[2]).store(&store, "v2/a").await;
-    let server = Server::of(Blind::new(store));
+    let server = Server::of(Unlistable::new(store));
     for root in ["m/v3", "m/v2"] {
         let expected = named(&[("a", "array"), ("g", "group"), ("gone", "group")]);
         assert_eq!(children(&server, root).await, expected, "{root}");
@@ -84,12 +84,12 @@ async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_na
         server.get(&format!("/v1/nodes/{root}/gone")).await.refuses(404, "not-found", "stale");
         server.get(&format!("/v1/data/{root}/g/b")).await.refuses(404, "not-found", "stale");
     }
-    assert_eq!(node(&server, "m/plain").await["children"], Value::Null, "nobody knows");
+    assert_eq!(node(&server, "m/plain").await["children"], Value::Null, "unknown");
     assert_eq!(node(&server, "m/plain").await["consolidated"], false);
 }
 
 #[tokio::test]
-async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2() {
+async fn names_with_two_underscores_are_reserved_in_v3_and_ordinary_in_v2() {
     let store = memory();
     put(&store, "v2/.zgroup", ZGROUP).await;
     put(&store, "v2/__categories/.zgroup", ZGROUP).await;
@@ -100,7 +100,7 @@ async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2(
     put(&store, "v2/__reserved/zarr.json", GROUP).await;
     let copies = json!({ ".zgroup": {}, "__categories/.zgroup": {}, "__categories/__a/.zarray": {} });
     for (server, is_stored) in
-        [(Server::of(store.clone()), false), (Server::of(Blind::new(store.clone())), true)]
+        [(Server::of(store.clone()), false), (Server::of(Unlistable::new(store.clone())), true)]
     {
         if is_stored {
             put(&store, "v2/.zmetadata", zmetadata(&copies)).await;
@@ -125,7 +125,7 @@ async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2(
 }
 
 #[tokio::test]
-async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
+async fn stale_consolidated_metadata_does_not_make_a_listing_wrong() {
     for format in [2, 3] {
         let store = memory();
         let (marker, document) = if format == 2 { (".zgroup", ZGROUP) } else { ("zarr.json", GROUP) };
@@ -151,19 +151,19 @@ async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
 }
 
 #[tokio::test]
-async fn the_documents_of_a_node_win_over_copies_of_them() {
+async fn stored_documents_take_precedence_over_consolidated_copies() {
     let store = memory();
     let copy =
         json!({ "shape": [99], "zarr_format": 3, "node_type": "array", "attributes": { "stale": true } });
     put(&store, "zarr.json", group_with(&json!({ "a": copy }))).await;
     Array::of(&[2]).store(&store, "a").await;
-    let server = Server::of(Blind::new(store));
+    let server = Server::of(Unlistable::new(store));
     let found = node(&server, "m/a").await;
     assert_eq!((&found["metadata"]["shape"], &found["metadata"]["attributes"]), (&json!([2]), &json!({})));
 }
 
 #[tokio::test]
-async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
+async fn invalid_names_in_consolidated_metadata_are_ignored() {
     let names = ["../up", "..", "/etc/passwd", "a/../../b", "a//b", "nul\0", "", "a/", "./a", "__zarr", "ok"];
     let inline: Value =
         names.map(|name| (name.to_owned(), json!({ "node_type": "group" }))).into_iter().collect();
@@ -176,7 +176,7 @@ async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
         let store = memory();
         put(&store, marker, if marker == ".zgroup" { ZGROUP } else { GROUP }).await;
         put(&store, key, document.clone()).await;
-        let blind = Server::of(Blind::new(store.clone()));
+        let blind = Server::of(Unlistable::new(store.clone()));
         assert_eq!(children(&blind, "m").await, named(found), "{key}");
         assert_eq!(children(&Server::of(store.clone()), "m").await, named(&[]), "{key}");
         assert_eq!(blind.get(&format!("/store/m/{key}")).await.body, document);
@@ -184,7 +184,7 @@ async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_that_cannot_be_read_is_as_if_it_were_not_there() {
+async fn unreadable_consolidated_metadata_is_treated_as_absent() {
     let long = format!("{}{}", zmetadata(&json!({ "x/.zarray": {} })), " ".repeat(3000));
     let deep = format!(r#"{{"zarr_consolidated_format": 1, "metadata": {}"#, "[".repeat(1500));
     for broken in [
@@ -222,7 +222,7 @@ async fn consolidated_metadata_that_cannot_be_read_is_as_if_it_were_not_there() 
 }
 
 #[tokio::test]
-async fn children_are_served_where_the_root_has_no_document_of_its_own() {
+async fn children_are_served_below_a_root_without_a_document() {
     let store = memory();
     v2_array(&[2]).store(&store, "a").await;
     put(&store, ".zmetadata", zmetadata(&json!({ "a/.zarray": {} }))).await;
@@ -233,7 +233,7 @@ async fn children_are_served_where_the_root_has_no_document_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_group_may_hold_more_copies_than_a_document_may_have_bytes() {
+async fn consolidated_metadata_may_exceed_the_length_limit_of_documents() {
     let store = memory();
     let copies: Value = (0..200)
         .map(|number| {
@@ -248,7 +248,7 @@ async fn a_group_may_hold_more_copies_than_a_document_may_have_bytes() {
         Array::of(&[2]).members(json!({ "attributes": { "x": "y".repeat(3000) } })).document().1.to_string(),
     )
     .await;
-    let mut server = Server::build(Mount::read_only("m", Blind::new(store)));
+    let mut server = Server::build(Mount::read_only("m", Unlistable::new(store)));
     server.metadata.document_bytes = 2000;
     let server = server.finish();
     assert!(document.len() > 20_000);
@@ -282,7 +282,7 @@ async fn both_formats() -> SharedStore {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_made_of_the_documents_of_all_nodes() {
+async fn consolidated_metadata_is_built_from_the_documents_of_all_nodes() {
     let store = both_formats().await;
     let array = Array::of(&[20]).chunks(&[1]).document().1;
     let zarray = v2_array(&[3]).document().1;
@@ -314,7 +314,7 @@ async fn consolidated_metadata_is_made_of_the_documents_of_all_nodes() {
 }
 
 #[tokio::test]
-async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_is_asked_for() {
+async fn stored_documents_are_served_unchanged_unless_consolidation_is_requested() {
     let store = both_formats().await;
     let stale = zmetadata(&json!({ "gone/.zarray": {} }));
     put(&store, "v2/.zmetadata", stale.clone()).await;
@@ -324,8 +324,11 @@ async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_
         assert_eq!(server.get(&format!("/store/m/v3/g-h/zarr.json{query}")).await.body, GROUP, "{query}");
     }
     let made = server.get("/store/m/v2/.zmetadata?consolidated").await.json();
-    assert!(made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(), "anew");
-    // What is no group has nothing to consolidate.
+    assert!(
+        made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(),
+        "built again"
+    );
+    // Nodes other than groups have nothing to consolidate.
     let array = server.get("/store/m/v3/g/a%20%C3%A9/zarr.json").await;
     assert_eq!(server.get("/store/m/v3/g/a%20%C3%A9/zarr.json?consolidated").await.body, array.body);
     for key in
@@ -338,7 +341,7 @@ async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_
 }
 
 #[tokio::test]
-async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
+async fn a_mount_can_add_consolidated_metadata_to_groups_without_it() {
     let store = both_formats().await;
     let mount = Mount { consolidated: true, ..Mount::read_only("m", store.clone()) };
     let server = Server::build(mount).finish();
@@ -351,7 +354,7 @@ async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
         let raw = server.get(&format!("/store/m/{key}?consolidated=false")).await;
         assert_eq!((raw.status, raw.body.is_empty()), (stored.status, stored.body.is_empty()), "{key}");
     }
-    // What is stored stays what it is.
+    // The stored documents stay unchanged.
     for key in ["v3/g/zarr.json", "v3/g/a%20%C3%A9/zarr.json", "v2/.zgroup", "v2/g/a/.zarray"] {
         let stored = plain.get(&format!("/store/m/{key}")).await;
         assert_eq!(server.get(&format!("/store/m/{key}")).await.body, stored.body, "{key}");
@@ -363,7 +366,7 @@ async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_has_a_tag_that_changes_with_any_document_below() {
+async fn the_etag_of_consolidated_metadata_changes_with_every_document_below() {
     let store = both_formats().await;
     let server = Server::of(store.clone());
     for (url, changed, text) in [
@@ -386,7 +389,7 @@ async fn consolidated_metadata_has_a_tag_that_changes_with_any_document_below() 
 }
 
 #[tokio::test]
-async fn consolidated_metadata_of_too_much_is_413_and_says_what_to_do() {
+async fn consolidated_metadata_over_the_limit_is_413_with_advice() {
     let store = both_formats().await;
     for (limits, says) in [
         (MetadataLimits { consolidated_nodes: 3, ..MetadataLimits::default() }, "more than 3 nodes"),
@@ -398,16 +401,16 @@ async fn consolidated_metadata_of_too_much_is_413_and_says_what_to_do() {
         let server = server.finish();
         let detail = server.get("/store/m/v3/zarr.json?consolidated").await.refuses(413, "too-large", says);
         assert!(detail.contains(says) && detail.contains("a group below it"), "{detail}");
-        // Whoever did not ask for it gets what is stored.
+        // Without the parameter, the stored document is returned.
         assert!(server.get("/store/m/v3/zarr.json").await.json()["consolidated_metadata"].is_null());
         assert!(server.get("/store/m/v3/g-h/zarr.json").await.json()["consolidated_metadata"].is_object());
     }
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_list_makes_no_consolidated_metadata_and_says_so() {
+async fn building_consolidated_metadata_without_listing_is_refused_with_the_reason() {
     let store = both_formats().await;
-    let mount = Mount { consolidated: true, ..Mount::read_only("m", Blind::new(store)) };
+    let mount = Mount { consolidated: true, ..Mount::read_only("m", Unlistable::new(store)) };
     let server = Server::build(mount).finish();
     for key in ["v3/zarr.json", "v2/.zmetadata"] {
         let detail =
@@ -419,7 +422,7 @@ async fn a_store_that_cannot_list_makes_no_consolidated_metadata_and_says_so() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_whole_or_is_not_made() {
+async fn consolidated_metadata_is_complete_or_not_built() {
     for broken in ["{", "[]", r#"{"zarr_format": 3}"#, r#"{"a": 1, "a": 1, "node_type": "group"}"#] {
         let store = both_formats().await;
         put(&store, "v3/g/broken/zarr.json", broken).await;
@@ -433,7 +436,7 @@ async fn consolidated_metadata_is_whole_or_is_not_made() {
 }
 
 #[tokio::test]
-async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
+async fn erased_nodes_disappear_from_built_consolidated_metadata() {
     let store = both_formats().await;
     let server = Server::of(store.clone());
     erase(&store, "v3/g/deep/zarr.json").await;
@@ -441,7 +444,7 @@ async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
     assert_eq!(made["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 1);
 }
 
-/// A group with nodes below it, and attributes that make its consolidated metadata so many bytes long.
+/// A group with nodes below it, and attributes that give its consolidated metadata this length in bytes.
 async fn long_hierarchy(bytes: usize) -> SharedStore {
     let store = memory();
     put(&store, "zarr.json", GROUP).await;
@@ -454,46 +457,46 @@ async fn long_hierarchy(bytes: usize) -> SharedStore {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
+async fn concurrent_requests_build_consolidated_metadata_once() {
     let counting = Counting::new(long_hierarchy(1 << 20).await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let all = (0..20).map(|_| server.get("/store/m/zarr.json?consolidated"));
     let given = futures::future::join_all(all).await;
     assert!(given.iter().all(|answer| answer.status == StatusCode::OK && answer.body == given[0].body));
-    // Once for the first, and once for all who came while that was made.
+    // Once for the first, and once for all that arrived during its build.
     assert_eq!(counting.documents(), 2 * 17);
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_for_all() {
+async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is_done() {
     let long = 4 << 20;
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
     server.http.queue_ms = 1;
     let server = server.finish();
-    let (site, before) = (server.site(), server.under_way_bytes());
+    let (site, before) = (server.site(), server.in_flight_bytes());
     let ask = || {
         let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
         site.handle(request.unwrap(), Peer::LOOPBACK)
     };
     let answers = futures::future::join_all((0..4).map(|_| ask())).await;
     assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
-    // Two makings, of which the second is three answers', and what each stream is taken to hold.
-    let (held, long) = (server.under_way_bytes() - before, long as u64);
+    // Two builds, of which the second serves three responses, and the charge of each stream.
+    let (held, long) = (server.in_flight_bytes() - before, long as u64);
     assert!((2 * long - (4 << 20)..3 * long).contains(&held) && held >= long, "{held}");
     drop(answers);
-    assert_eq!(server.under_way_bytes(), before);
+    assert_eq!(server.in_flight_bytes(), before);
 }
 
 #[tokio::test]
-async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_is_503() {
+async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503() {
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
     let server = server.finish();
     let problem = server.get("/store/m/zarr.json?consolidated").await;
     let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
     assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
-    assert_eq!(server.under_way_bytes(), 0);
-    // What fits alone does not fit beside another whose client reads nothing.
+    assert_eq!(server.in_flight_bytes(), 0);
+    // One that fits alone does not fit beside another whose client reads nothing.
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
     let server = server.finish();
@@ -507,10 +510,10 @@ async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_
     ask().await.refuses(503, "overloaded", "another is held");
     drop(held);
     assert_eq!(ask().await.status, StatusCode::OK);
-    assert_eq!(server.under_way_bytes(), 0);
+    assert_eq!(server.in_flight_bytes(), 0);
 }
 
-/// Room of so many bytes, for each thing that takes of it.
+/// A budget of this many bytes for each consumer.
 #[derive(Debug)]
 struct Each(u64);
 
@@ -527,7 +530,7 @@ impl MemoryBudget for Each {
 }
 
 #[tokio::test]
-async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
+async fn a_build_of_consolidated_metadata_over_its_budget_does_not_block_others() {
     let store = memory();
     // Long enough to be read on another thread, so that all have asked before the first is done.
     let group =
@@ -538,7 +541,7 @@ async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
     let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
     let root = NodePath::parse("").unwrap();
     let ask = |bytes: u64| hierarchy.build_inline(&root, true, false, Arc::new(Each(bytes)));
-    // All others ask while the first makes it: those who have no room are next, and one is behind who makes it for all.
+    // All others ask while the first makes it: those without budget are next, and one follows that builds it for all.
     let made = join_all([u64::MAX, 0, 0, u64::MAX, 0, u64::MAX].map(ask)).await;
     for (caller, made) in made.into_iter().enumerate() {
         match (caller, made) {

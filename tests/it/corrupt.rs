@@ -1,5 +1,5 @@
-//! Stored chunks that are broken are an error, whatever breaks them: never fill values, never other elements, never
-//! the end of the server.
+//! Corrupt stored chunks are an error, whatever corrupts them: never fill values, never other elements, never
+//! a crash of the server.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -36,7 +36,7 @@ async fn assert_corrupt(array: &Array, chunk: &[u8], what: &str) {
 }
 
 #[tokio::test]
-async fn a_broken_chunk_of_any_codec_is_an_error_that_names_it() {
+async fn a_corrupt_chunk_of_any_codec_is_an_error_that_names_the_chunk() {
     /// A frame with a content size of 2^46, and nothing in it.
     const ZSTD_OF_64_TIB: &[u8] = b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\x40\0\0\x01\0\0";
     /// The same behind a window of 2^41 bytes.
@@ -68,7 +68,7 @@ async fn a_broken_chunk_of_any_codec_is_an_error_that_names_it() {
         if !matches!(codecs[..], [Codec::Bytes { .. }]) {
             assert_corrupt(&array, &vec![0xff; good.len()], &what("of ones")).await;
         }
-        // A shard's index at the start leaves room for anything behind the inner chunks.
+        // A shard's index at the start allows anything behind the inner chunks.
         if !matches!(&codecs[0], Codec::Shards(shards) if shards.at_start) {
             assert_corrupt(&array, &cut(&good, 1), &what("a byte short")).await;
             assert_corrupt(&array, &more(&good), &what("with something behind it")).await;
@@ -99,7 +99,7 @@ async fn a_broken_chunk_of_any_codec_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn any_flipped_bit_of_a_checked_chunk_is_seen() {
+async fn every_flipped_bit_of_a_checksummed_chunk_is_detected() {
     let checked = array(&[LITTLE, Codec::Crc32c]);
     let good = checked.chunk(&checked.model(), &[0]);
     let (store, key) = (memory(), "a/c/0");
@@ -134,7 +134,7 @@ async fn with_shard(at_start: bool, shard: &[u8]) -> Server {
 }
 
 #[tokio::test]
-async fn shards_with_an_index_at_either_end_read_as_the_specification_has_them() {
+async fn shards_with_an_index_at_either_end_read_as_specified() {
     for (at_start, hex) in [
         (false, "0102 0000000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff bd13bd56"),
         (true, "2400000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff 2609790d 0102"),
@@ -146,7 +146,7 @@ async fn shards_with_an_index_at_either_end_read_as_the_specification_has_them()
 }
 
 #[tokio::test]
-async fn an_index_that_points_where_it_must_not_is_corrupt() {
+async fn a_shard_index_with_invalid_offsets_is_corrupt() {
     for (what, hex) in [
         ("overflows", "0102 f0ffffffffffffff 2000000000000000 ffffffffffffffff ffffffffffffffff 4cad860c"),
         (
@@ -187,7 +187,7 @@ async fn an_index_that_points_where_it_must_not_is_corrupt() {
 }
 
 #[test]
-fn random_damage_is_an_error_or_other_elements_and_never_a_defect() {
+fn random_damage_never_causes_an_internal_error() {
     let nested = Shards::of(&[16], &[Shards::of(&[8], &[LITTLE, Codec::Gzip]).at_start().codec()]).codec();
     let chains = [
         vec![LITTLE, Codec::Gzip],

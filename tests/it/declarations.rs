@@ -1,4 +1,4 @@
-//! Each way in which a declaration of dependent arrays can be wrong or odd, by the code that is told of it.
+//! Invalid and unusual declarations of dependent arrays, each by the code that is reported.
 
 use serde_json::{Value, json};
 
@@ -38,9 +38,9 @@ async fn assert_refused(dependent: &Value, status: u16, code: &str, field: Optio
     let entries = listed["dependents"].as_array().unwrap();
     let entry = entries.iter().find(|entry| entry["name"] == "d").unwrap();
     assert_eq!(entry["error"]["code"], code, "{listed}");
-    for told in [&problem, &entry["error"]] {
+    for error in [&problem, &entry["error"]] {
         let expected = field.map_or((Value::Null, Value::Null), |(name, own)| (json!(name), json!(own)));
-        assert_eq!((told["field"].clone(), told["inherited"].clone()), expected, "{told}");
+        assert_eq!((error["field"].clone(), error["inherited"].clone()), expected, "{error}");
     }
     assert_eq!(server.elements("m/a", "0:2").await.as_ref(), b"ab");
     assert_eq!(server.elements("m/a/fine", "").await.as_ref(), [7; 4]);
@@ -89,9 +89,9 @@ async fn invalid_json() {
     for text in [document.replace("\"here\"", twice), document.replace("\"here\"", "{,}")] {
         put(&store, "a/zarr.json", text.clone()).await;
         let server = Server::of(store.clone());
-        let told = server.get("/v1/nodes/m/a/d").await.refuses(422, "invalid_json", &text);
-        assert!(told.contains("line 1"), "{told}");
-        server.get("/plain/m/a/d/zarr.json").await.refuses(404, "not-found", "nobody knows what it is");
+        let detail = server.get("/v1/nodes/m/a/d").await.refuses(422, "invalid_json", &text);
+        assert!(detail.contains("line 1"), "{detail}");
+        server.get("/plain/m/a/d/zarr.json").await.refuses(404, "not-found", "its kind is unknown");
     }
 }
 
@@ -377,7 +377,7 @@ async fn too_deep_and_too_many() {
     let server = served(&json!({"dependent-arrays": many}), &json!({})).await;
     let listed = server.get("/v1/nodes/m/a").await.json();
     assert!(codes(&listed["diagnostics"]).contains(&"too_many"));
-    server.get("/v1/nodes/m/a/d999").await.refuses(422, "too_many", "not looked at");
+    server.get("/v1/nodes/m/a/d999").await.refuses(422, "too_many", "not checked");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Dependent arrays in views (`tests/data/dependent`): each is a node of its own, that readers open which know nothing
+//! Dependent arrays in views (`tests/data/dependent`): each is a node of its own, for readers that know nothing
 //! of its declaration, and its chunks are the stored bytes.
 
 use std::collections::BTreeSet;
@@ -17,19 +17,19 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, erase, put};
 
-/// What is expected of each array that has a place of its own.
+/// The expectations for each array with a path of its own.
 fn rebased() -> Vec<(String, String, Value)> {
     expected().into_iter().filter(|(_, _, node)| !node["rebased"].is_null()).collect()
 }
 
 #[tokio::test]
-async fn every_array_of_a_family_is_shown_with_its_rebased_document() {
+async fn every_dependent_array_is_shown_with_its_rebased_document() {
     let server = server();
     let mut shown = 0;
     for (family, path, mut expected) in rebased() {
         let what = at(&family, &path);
         if expected["diagnostics"].to_string().contains("bytes_codec_without_endian") {
-            // Views say the byte order, which some readers want to be told.
+            // Views state the byte order, which some readers require.
             expected["rebased"]["codecs"][0] =
                 json!({"name": "bytes", "configuration": {"endian": "little"}});
         }
@@ -45,7 +45,7 @@ async fn every_array_of_a_family_is_shown_with_its_rebased_document() {
 }
 
 #[tokio::test]
-async fn the_chunks_of_every_array_are_the_stored_bytes_under_keys_of_the_default_encoding() {
+async fn chunks_in_a_view_are_the_stored_bytes_under_keys_of_the_default_encoding() {
     let server = server();
     let mut chunks = 0;
     for (family, path, expected) in rebased() {
@@ -69,7 +69,7 @@ async fn the_chunks_of_every_array_are_the_stored_bytes_under_keys_of_the_defaul
 }
 
 #[tokio::test]
-async fn a_copy_of_a_view_holds_every_array_with_its_elements() {
+async fn a_copy_of_a_view_contains_every_array_with_its_elements() {
     for view in ["plain", "unshard"] {
         let copied = Server::of(copy(&server(), &format!("/{view}/m/")).await);
         let mut arrays = 0;
@@ -94,7 +94,7 @@ async fn a_copy_of_a_view_holds_every_array_with_its_elements() {
 }
 
 #[tokio::test]
-async fn every_level_and_every_page_of_families_is_listed_as_the_whole_is() {
+async fn listings_of_dependents_by_level_and_by_page_equal_the_full_listing() {
     let server = server();
     for view in ["plain", "unshard"] {
         let keys = list_all(&server, &format!("/{view}/m/"), None).await;
@@ -113,9 +113,9 @@ async fn every_level_and_every_page_of_families_is_listed_as_the_whole_is() {
                 .filter(|(key, ..)| key.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/')))
                 .map(|(key, ..)| json!(key))
                 .collect();
-            let told: Vec<Value> =
+            let listed: Vec<Value> =
                 listing["keys"].as_array().unwrap().iter().map(|entry| entry["key"].clone()).collect();
-            assert_eq!(told, direct, "{view} {prefix}");
+            assert_eq!(listed, direct, "{view} {prefix}");
             prefixes.extend(below);
         }
         for family in ["suffix_siblings", "other_encodings", "swapped_prefixes"] {
@@ -127,7 +127,7 @@ async fn every_level_and_every_page_of_families_is_listed_as_the_whole_is() {
 }
 
 #[tokio::test]
-async fn what_is_withheld_is_no_node_and_what_cannot_be_used_hides_nothing() {
+async fn hidden_dependents_are_not_nodes_and_unusable_ones_hide_nothing() {
     let server = server();
     let mut withheld = 0;
     for (family, path, expected) in expected().into_iter().filter(|(_, path, _)| !path.is_empty()) {
@@ -146,7 +146,7 @@ async fn what_is_withheld_is_no_node_and_what_cannot_be_used_hides_nothing() {
     server.get("/plain/m/suffix_siblings.zarr/c/0/0.mask").await.refuses(404, "not-found", "a stored key");
     let document = server.get("/plain/m/suffix_siblings.zarr/zarr.json").await.json();
     assert_eq!(document["attributes"].get("dependent-arrays"), None);
-    // To be read by those who say so elsewhere, the chunks of a collision are in order as such.
+    // Another test reads colliding chunks with `allow_collision`: as chunks they are valid.
     let bad = server.get("/plain/m/key_collision.zarr/bad/c/0/0").await;
     assert_eq!(bad.body, server.get("/store/m/key_collision.zarr/c/0/0").await.body);
 }
@@ -174,7 +174,7 @@ async fn keys(server: &Server, url: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn dependents_of_dependents_are_shown_below_them_and_other_keys_as_they_are() {
+async fn dependents_of_dependents_are_shown_below_them_and_other_keys_unchanged() {
     let server = Server::of(nested().await);
     let expected = [
         "a/c/0",
@@ -193,7 +193,7 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_as_they_ar
     assert_eq!(one["attributes"], json!({"unit": "m"}));
     let page = server.get("/plain/m/a/").await;
     assert!(String::from_utf8_lossy(&page.body).contains("href=\"one/\""), "{:?}", page.body);
-    let found = server.tell("PROPFIND", "/plain/m/a/one/", &[("depth", "1")], "").await;
+    let found = server.request("PROPFIND", "/plain/m/a/one/", &[("depth", "1")], "").await;
     assert!(String::from_utf8_lossy(&found.body).contains("/plain/m/a/one/deep"), "{:?}", found.body);
     let slash = server.get("/plain/m/a/one").await;
     assert_eq!((slash.status, slash.header("location")), (StatusCode::MOVED_PERMANENTLY, "./one/"));
@@ -201,12 +201,12 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_as_they_ar
     {
         server.get(&format!("/plain/m/{missing}")).await.refuses(404, "not-found", missing);
     }
-    // Nothing of it is in the store.
+    // The store has none of its keys.
     assert_eq!(keys(&server, "/store/m/a/one/").await, ["a/one/notes"]);
 }
 
 #[tokio::test]
-async fn a_document_that_is_made_is_of_the_version_of_the_one_that_declares_it() {
+async fn a_derived_document_has_the_zarr_version_of_the_declaring_one() {
     let store = nested().await;
     let server = Server::of(store.clone());
     let before = server.get("/plain/m/a/one/zarr.json").await;
@@ -248,7 +248,7 @@ async fn a_stored_node_is_shown_in_place_of_a_declared_one() {
         "a/zz/zarr.json",
         "zarr.json",
     ];
-    // The chunks of what is declared and not shown are nobody's to see.
+    // The chunks of what is declared and not shown are not visible.
     assert_eq!(keys(&server, "/plain/m/").await, expected);
     assert_eq!(&*server.get("/plain/m/a/one/c/0").await.body, b"gh");
     server.get("/plain/m/a/one/c/1").await.refuses(404, "not-found", "no longer the declared one's");
@@ -266,7 +266,7 @@ async fn a_stored_node_is_shown_in_place_of_a_declared_one() {
 }
 
 #[tokio::test]
-async fn a_dependent_that_is_right_is_shown_though_its_primary_is_wrong() {
+async fn a_valid_dependent_of_an_invalid_primary_is_shown() {
     let store = memory();
     let mut document = primary(&json!({"dependent-arrays": {"one": {"fill_value": 1}, "two": {}}}));
     document["fill_value"] = json!("no number");
@@ -279,13 +279,13 @@ async fn a_dependent_that_is_right_is_shown_though_its_primary_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_dependent_is_remembered_until_a_document_that_it_is_made_of_changes() {
+async fn a_dependent_is_cached_until_a_document_it_derives_from_changes() {
     let store = nested().await;
     let counting = Counting::new(store.clone());
     let server = Server::of(counting.clone());
     for url in ["/plain/m/a/one/c/1", "/v1/data/m/a/one"] {
         assert_eq!(server.get(url).await.status, StatusCode::OK);
-        counting.forget();
+        counting.reset();
         assert_eq!(server.get(url).await.status, StatusCode::OK);
         assert_eq!(counting.documents(), 0, "{url}: no document is read again");
     }
@@ -296,7 +296,7 @@ async fn a_dependent_is_remembered_until_a_document_that_it_is_made_of_changes()
 }
 
 #[tokio::test]
-async fn a_family_of_a_thousand_is_listed_and_read() {
+async fn a_thousand_dependents_are_listed_and_read() {
     let store = memory();
     let dependents: serde_json::Map<String, Value> = (0..1000)
         .map(|number| (format!("d{number}"), json!({"chunk_key_encoding": prefixed(&format!("p{number}/"))})))
@@ -313,7 +313,7 @@ async fn a_family_of_a_thousand_is_listed_and_read() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_names_what_is_declared_to_those_who_ask() {
+async fn consolidated_metadata_includes_declared_arrays_on_request() {
     let server = Server::of(nested().await);
     let names = async |query: &str| {
         let document = server.get(&format!("/plain/m/zarr.json?consolidated{query}")).await.json();
@@ -353,7 +353,7 @@ async fn a_sharded_dependent_is_shown_without_its_shards() {
 }
 
 #[tokio::test]
-async fn the_keys_of_every_encoding_are_rebased_and_those_of_none_left_alone() {
+async fn keys_of_known_encodings_are_rebased_and_others_unchanged() {
     let text = std::fs::read_to_string(format!("{FOLDER}/cke_vectors.json")).unwrap();
     let vectors: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert_eq!(vectors.len(), 52);

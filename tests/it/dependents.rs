@@ -1,5 +1,5 @@
-//! Dependent arrays (`tests/data/dependent`): what their documents become, which chunks are theirs, what their elements
-//! are, and why some cannot be had.
+//! Dependent arrays (`tests/data/dependent`): their completed documents, their chunks, their elements,
+//! and the reasons why some are refused.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub fn at(family: &str, path: &str) -> String {
 }
 
 pub fn codes(diagnostics: &Value) -> Vec<&str> {
-    // Objects in answers, pairs in what is expected.
+    // Objects in responses, pairs in expectations.
     diagnostics
         .as_array()
         .unwrap()
@@ -147,7 +147,7 @@ async fn every_array_has_its_own_elements() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_refused_by_its_code_and_hides_nothing_else() {
+async fn an_unusable_dependent_is_refused_by_its_code_and_hides_nothing_else() {
     let server = server();
     let mut refused = 0;
     for (family, path, expected) in expected().into_iter().filter(|(_, path, _)| !path.is_empty()) {
@@ -175,7 +175,7 @@ async fn what_cannot_be_used_is_refused_by_its_code_and_hides_nothing_else() {
                 Some(code) => {
                     strict.refuses(422, code, &what);
                 }
-                // What only the other spelling declares is not declared.
+                // Members of the other spelling alone are not declared.
                 None if family.starts_with("seed_example") => {
                     strict.refuses(404, "dependent_not_found", &what);
                 }
@@ -198,7 +198,7 @@ async fn what_cannot_be_used_is_refused_by_its_code_and_hides_nothing_else() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_anothers_too_are_read_only_by_those_who_say_so() {
+async fn colliding_chunks_are_read_only_with_allow_collision() {
     let server = server();
     let path = "m/key_collision.zarr";
     let refused = server.get(&format!("/v1/data/{path}/bad?slice=0")).await;
@@ -206,7 +206,7 @@ async fn chunks_that_are_anothers_too_are_read_only_by_those_who_say_so() {
     server.get(&format!("/v1/chunk/{path}/bad/c/0/0")).await.refuses(409, "key_collision", "a chunk of bad");
     let bad = elements(&server, &format!("{path}/bad"), "&allow_collision=1").await;
     assert_eq!(bad, elements(&server, path, "&slice=:64,:64").await);
-    // What is another view of the same chunks is no collision.
+    // Another view of the same chunks is no collision.
     assert_eq!(elements(&server, "m/core_only_0d.zarr/dot", "").await, [7.0]);
 }
 
@@ -224,7 +224,7 @@ pub fn prefixed(prefix: &str) -> Value {
 }
 
 #[tokio::test]
-async fn dependents_of_dependents_are_nodes_whose_chunks_stand_below_the_outermost_array() {
+async fn chunks_of_nested_dependents_are_stored_below_the_outermost_array() {
     let store = memory();
     let nested = json!({"chunk_key_encoding": prefixed("n/"), "fill_value": 18_446_744_073_709_551_615_u64});
     let one = json!({
@@ -297,7 +297,7 @@ async fn only_arrays_of_v3_declare_anything() {
 }
 
 #[tokio::test]
-async fn arrays_with_the_keys_of_extensions_are_opened_as_any_other() {
+async fn arrays_with_extension_keys_are_opened() {
     for (encoding, key) in [
         (prefixed("p/"), "p/c/1"),
         (json!({"name": "suffix", "configuration": {"suffix": ".bin", "base_encoding": "v2"}}), "1.bin"),

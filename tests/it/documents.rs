@@ -1,5 +1,5 @@
-//! What others left in hierarchies: stray files, tokens that are no JSON, texts that look like numbers, documents that
-//! are too much of something. What is meant is read, what is stored is served, and the rest is refused by name.
+//! Content of other programs in hierarchies: stray files, tokens that are no JSON, strings that resemble numbers, documents that
+//! exceed a limit. Unambiguous content is read, stored bytes are served, and the rest is refused by name.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn group(attributes: &str) -> String {
 }
 
 #[tokio::test]
-async fn stray_files_and_names_make_no_nodes_and_fail_no_listing() {
+async fn stray_files_and_names_are_not_nodes_and_do_not_break_listings() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -58,7 +58,7 @@ async fn stray_files_and_names_make_no_nodes_and_fail_no_listing() {
 }
 
 #[tokio::test]
-async fn bare_nan_is_read_everywhere_served_as_it_is_and_never_emitted_bare() {
+async fn bare_nan_is_accepted_served_unchanged_and_never_emitted() {
     let zattrs = r#"{"a": NaN, "b": [Infinity, {"c": -Infinity}]}"#;
     let zarray = r#"{"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "<f4", "fill_value": NaN, "order": "C",
         "filters": null, "compressor": null}"#;
@@ -94,7 +94,7 @@ async fn bare_nan_is_read_everywhere_served_as_it_is_and_never_emitted_bare() {
 }
 
 #[tokio::test]
-async fn texts_that_look_like_numbers_stay_texts_and_numbers_keep_their_spelling() {
+async fn strings_that_resemble_numbers_stay_strings_and_numbers_keep_their_spelling() {
     let attributes = r#"{"a":"NaN","b":"Infinity","c":"1.0","d":1.0,"e":1,"f":1e5,"g":-0.0,"h":"0x7fc00000","i":1.10,"j":null,"k":"true","l":true,"m":1e400}"#;
     let big = format!(r#"{{"digits":{}}}"#, "9".repeat(100_000));
     let store = memory();
@@ -113,7 +113,7 @@ async fn texts_that_look_like_numbers_stay_texts_and_numbers_keep_their_spelling
 }
 
 #[tokio::test]
-async fn a_name_given_twice_is_refused_but_in_attributes_where_the_last_one_counts() {
+async fn duplicate_members_are_refused_except_in_attributes_where_the_last_one_wins() {
     let array = Array::of(&[2]).document().1.to_string();
     let store = memory();
     put(&store, "shape/zarr.json", array.replacen('{', r#"{"shape":[3],"#, 1)).await;
@@ -174,7 +174,7 @@ async fn a_document_longer_than_the_limit_is_refused_before_it_is_parsed() {
 }
 
 #[tokio::test]
-async fn documents_with_too_much_of_something_are_invalid_metadata() {
+async fn documents_over_a_structural_limit_are_invalid_metadata() {
     let with = |members: Value| Array::of(&[4]).members(members).document().1.to_string();
     let mut nested = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     for _ in 0..12 {

@@ -1,4 +1,4 @@
-//! What the library encodes reads as it was: through the server here, and by zarr-python, which is given the same files.
+//! Arrays that the library encodes round-trip: through the server here, and by zarr-python, which reads the same files.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::support::catalogue::encoded;
 use crate::support::encoded::Encoded;
 use crate::support::server::{Server, cpu};
 
-/// The folder that the arrays are written to, if somebody else wants to read them.
+/// The folder that the arrays are written to, for other programs to read.
 const FOLDER: &str = "ZARRD_ENCODED";
 
 /// Each stands below `v3` with the document that the library writes; if it was thought up in v2, below `v2` with that
 /// one. The file `elements` beside it is what it holds.
 #[tokio::test]
-async fn every_array_that_is_encoded_reads_as_it_was() {
+async fn every_encoded_array_round_trips() {
     let own = tempfile::tempdir().unwrap();
     let wanted = std::env::var_os(FOLDER);
     let folder = wanted.as_ref().map_or(own.path(), Path::new);

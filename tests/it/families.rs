@@ -1,5 +1,5 @@
-//! Families of any shape in the plain view: what is listed is what is read, at every level and by pages, and each array
-//! has its own chunks and nobody else's.
+//! Dependent arrays of any shape in the plain view: listings by level and by page match what is readable, and each array
+//! has its own chunks and no others.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn encodings() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// What a dependent says: its keys, and perhaps dependents of its own.
+/// The declaration of a dependent: its keys, and perhaps dependents of its own.
 fn dependents(depth: u32) -> BoxedStrategy<Value> {
     let own = encodings().prop_map(|encoding| json!({"chunk_key_encoding": encoding, "attributes": {}}));
     let one = if depth == 0 {
@@ -57,7 +57,7 @@ struct Case {
     document: Value,
     /// Of which members and chunks something is stored.
     chunks: Vec<(prop::sample::Index, u64, u64)>,
-    /// What else is stored.
+    /// Other stored keys.
     others: Vec<&'static str>,
 }
 
@@ -172,7 +172,7 @@ async fn check(case: &Case) {
 }
 
 #[test]
-fn families_of_any_shape_are_listed_as_they_are_read() {
+fn dependents_of_any_shape_are_listed_as_they_are_read() {
     let config = Config { cases: 48, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = TestRunner::new(config).run(&cases(), |case| {

@@ -1,4 +1,4 @@
-//! Arrays that other implementations wrote read as their readers agree.
+//! Arrays of other implementations: they read as the readers of those agree.
 
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,7 @@ pub async fn check_through(root: &Path, server: &Server) -> (usize, Vec<String>)
                 right += 1;
             }
             "conflict" => assert_ne!(server.get(&url).await.code_or_ok(), "internal", "{path}"),
-            // Nobody to compare with; it opens all the same.
+            // There is no reader to compare with; it must open.
             _ => {
                 let answer = server.get(&url).await;
                 if answer.status != StatusCode::OK {

@@ -1,4 +1,4 @@
-//! Structs, texts, dates and the like are answered in every format as one would write them by hand.
+//! Structs, strings, dates and similar types in every output format, compared with text written by hand.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int16Type, Int32Type, TimestampSecondType, UInt8Type};
@@ -109,7 +109,7 @@ async fn ok(server: &Server, url: &str) -> Answer {
     answer
 }
 
-/// The rows, without the line that says what the columns are.
+/// The rows, without the line of column names.
 async fn csv(server: &Server, path: &str) -> String {
     let answer = ok(server, &format!("{path}?format=csv&header=absent")).await;
     assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=absent");
@@ -134,7 +134,7 @@ async fn arrow(server: &Server, url: &str) -> RecordBatch {
 }
 
 #[tokio::test]
-async fn a_struct_is_answered_in_every_format() {
+async fn structs_are_rendered_in_every_format() {
     let server = server().await;
     let answer = ok(&server, "struct").await;
     assert_eq!(answer.body, items(false));
@@ -170,7 +170,7 @@ async fn a_struct_is_answered_in_every_format() {
 }
 
 #[tokio::test]
-async fn one_field_is_its_own_elements_in_every_format() {
+async fn a_single_field_is_rendered_as_its_own_elements_in_every_format() {
     let server = server().await;
     let answer = ok(&server, "struct?fields=p.x").await;
     assert_eq!(answer.body[..], [0, 1, 0, 2, 0, 3]);
@@ -194,7 +194,7 @@ async fn one_field_is_its_own_elements_in_every_format() {
 }
 
 #[tokio::test]
-async fn the_first_line_of_csv_says_what_the_columns_are() {
+async fn the_first_line_of_csv_names_the_columns() {
     let server = server().await;
     for (url, line) in [
         ("struct?", "a,p.x,p.y,q,s"),
@@ -219,7 +219,7 @@ async fn the_first_line_of_csv_says_what_the_columns_are() {
 }
 
 #[tokio::test]
-async fn what_is_downloaded_has_a_name_and_an_extension() {
+async fn downloads_have_a_file_name_and_an_extension() {
     let server = server().await;
     for (url, name) in [
         ("/v1/data/m/struct", "struct.bin"),
@@ -241,7 +241,7 @@ async fn what_is_downloaded_has_a_name_and_an_extension() {
 }
 
 #[tokio::test]
-async fn several_fields_are_a_struct_in_the_order_asked() {
+async fn several_fields_are_a_struct_in_the_requested_order() {
     let server = server().await;
     let answer = ok(&server, "struct?fields=s,p.y,a&slice=1").await;
     let expected = [b"a,b" as &[u8], &2.5_f32.to_le_bytes(), &(-2000_i32).to_le_bytes()].concat();
@@ -256,7 +256,7 @@ async fn several_fields_are_a_struct_in_the_order_asked() {
 }
 
 #[tokio::test]
-async fn ranges_of_fields_are_parts_of_the_whole_answer() {
+async fn byte_ranges_of_fields_are_parts_of_the_full_response() {
     let server = server().await;
     for query in
         ["fields=p.y", "fields=q,p,a&endian=big", "fields=s&format=npy", "endian=big", "fields=a&slice=::-2"]
@@ -277,7 +277,7 @@ async fn ranges_of_fields_are_parts_of_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn every_rendering_has_an_entity_tag_of_its_own() {
+async fn every_format_has_its_own_etag() {
     let server = server().await;
     let mut tags = Vec::new();
     for query in
@@ -295,7 +295,7 @@ async fn every_rendering_has_an_entity_tag_of_its_own() {
 }
 
 #[tokio::test]
-async fn fields_that_are_not_there_are_refused_with_those_that_are() {
+async fn unknown_fields_are_refused_with_the_list_of_fields() {
     let server = server().await;
     for fields in ["b", "p.z", "", "a,b", "a.b", "q.x"] {
         let answer = server.get(&format!("/v1/data/m/struct?fields={fields}")).await;
@@ -312,7 +312,7 @@ async fn fields_that_are_not_there_are_refused_with_those_that_are() {
 }
 
 #[tokio::test]
-async fn texts_are_answered_in_every_format() {
+async fn strings_are_rendered_in_every_format() {
     let server = server().await;
     let answer = ok(&server, "texts").await;
     assert_eq!(answer.body, vlen(&TEXTS.map(str::as_bytes))[4..]);
@@ -339,7 +339,7 @@ async fn texts_are_answered_in_every_format() {
 }
 
 #[tokio::test]
-async fn bytes_and_arrays_of_any_length_are_answered_in_every_format_that_has_them() {
+async fn variable_length_bytes_and_arrays_are_rendered_in_every_capable_format() {
     let server = server().await;
     assert_eq!(ok(&server, "bytes").await.body, vlen(&[b"\x00\xff", b"", b"ab"])[4..]);
     assert_eq!(ok(&server, "bytes?format=json").await.json(), json!([[0, 255], [], [97, 98]]));
@@ -359,7 +359,7 @@ async fn bytes_and_arrays_of_any_length_are_answered_in_every_format_that_has_th
 }
 
 #[tokio::test]
-async fn dates_and_time_spans_are_answered_in_every_format() {
+async fn dates_and_durations_are_rendered_in_every_format() {
     let server = server().await;
     let steps = times(&[1_709_210_096, i64::MIN]);
     for (path, kind, json, rows) in [
@@ -381,7 +381,7 @@ async fn dates_and_time_spans_are_answered_in_every_format() {
 }
 
 #[tokio::test]
-async fn other_elements_are_csv_and_arrow_too() {
+async fn elements_of_other_types_are_rendered_as_csv_and_arrow() {
     let server = server().await;
     assert_eq!(csv(&server, "complex").await, "1.5-2.0j\r\n");
     assert_eq!(csv(&server, "unicode").await, "\u{e9}\r\n");
@@ -400,7 +400,7 @@ async fn other_elements_are_csv_and_arrow_too() {
 }
 
 #[tokio::test]
-async fn what_a_format_has_no_form_for_is_refused_with_what_to_do() {
+async fn a_type_that_a_format_cannot_express_is_refused_with_advice() {
     let server = server().await;
     for (url, advice) in [
         ("cube?format=csv", "`slice`"),
@@ -441,7 +441,7 @@ async fn head_has_the_headers_of_get() {
 }
 
 #[tokio::test]
-async fn an_answer_that_grows_beyond_the_limit_is_refused() {
+async fn a_response_that_grows_over_the_limit_is_refused() {
     let store = memory();
     let text = "\u{1}".repeat(200);
     v3(&store, "long", json!("string"), &[2], json!("vlen-utf8"), vlen(&[text.as_bytes(), b""])).await;
@@ -458,21 +458,21 @@ async fn an_answer_that_grows_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_may_ask_for_the_formats_by_their_media_types() {
+async fn formats_are_negotiated_by_media_type() {
     let server = server().await;
-    for (media_type, told) in [
+    for (media_type, chosen) in [
         ("text/csv", "text/csv; charset=utf-8; header=present"),
         ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.stream"),
         ("application/json", "application/json"),
         ("application/x-npy", "application/x-npy"),
     ] {
         let answer = server.ask(Method::GET, "/v1/data/m/dates", &[("accept", media_type)]).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, told));
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, chosen));
     }
 }
 
 #[tokio::test]
-async fn the_name_of_a_type_fits_into_a_header_and_the_node_tells_all_of_it() {
+async fn long_type_names_are_shortened_in_headers_and_complete_in_nodes() {
     let store = memory();
     v2(
         &store,
@@ -498,7 +498,7 @@ async fn the_name_of_a_type_fits_into_a_header_and_the_node_tells_all_of_it() {
 }
 
 #[tokio::test]
-async fn rows_are_counted_though_nothing_is_in_them() {
+async fn rows_without_columns_are_counted() {
     let store = memory();
     put(&store, ".zarray", array_v2_document(&[3, 2, 2])).await;
     let server = Server::of(store);

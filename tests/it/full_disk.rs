@@ -1,8 +1,8 @@
-//! A disk without room, met by the real server: 507, the old value intact, nothing left behind, and all is well again
-//! when there is room.
+//! A full disk under the real server: 507, the old value intact, nothing left behind, and writes succeed again
+//! when there is space.
 //!
-//! Room ends here where the system lets no file of the process grow further, which needs no rights to arrange. What
-//! happens when other steps of a write fail is told in the local store's own tests.
+//! Space ends here where the system lets no file of the process grow further, which needs no rights to arrange. What
+//! happens when other steps of a write fail is tested in the local store.
 
 use std::process::Command;
 
@@ -10,13 +10,13 @@ use reqwest::StatusCode;
 
 use crate::support::client;
 use crate::support::process::Running;
-use crate::support::told::{number_of, value};
+use crate::support::stamped::{number_of, value};
 
 /// Longest file, in blocks of 512 bytes.
 const BLOCKS: usize = 4_096;
 
 #[tokio::test]
-async fn a_value_that_the_disk_has_no_room_for_is_507_and_changes_nothing() {
+async fn a_write_to_a_full_disk_is_507_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("w={}", folder.path().display());
     let mut command = Command::new("/bin/sh");

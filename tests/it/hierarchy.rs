@@ -1,4 +1,4 @@
-//! Hierarchies that are not as a new writer makes them: Zarr v1, keys nested without a word of it, drafts.
+//! Hierarchies of old writers: Zarr v1, nested keys without a declared separator, drafts.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use zarrd::metadata::Separator;
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
-use crate::support::blind::Blind;
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, erase, put};
+use crate::support::unlistable::Unlistable;
 
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/v1");
 
@@ -60,7 +60,7 @@ async fn an_array_of_zarr_v1_is_described_as_v3_and_its_bytes_are_served() {
 }
 
 #[tokio::test]
-async fn a_file_called_meta_that_is_no_document_of_zarr_v1_makes_no_node() {
+async fn a_file_named_meta_that_is_not_a_zarr_v1_document_is_not_a_node() {
     for stray in ["some notes", "{}", r#"{"zarr_format": 2}"#, "[1, 2", &"x".repeat(5 << 20)] {
         let store = memory();
         put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
@@ -92,7 +92,7 @@ async fn a_broken_document_of_zarr_v1_is_invalid_metadata() {
 }
 
 #[tokio::test]
-async fn newer_documents_win_over_those_of_zarr_v1() {
+async fn newer_documents_take_precedence_over_those_of_zarr_v1() {
     let store = memory();
     put(&store, "a/meta", "not JSON").await;
     Array::of(&[3]).store(&store, "a").await;
@@ -102,7 +102,7 @@ async fn newer_documents_win_over_those_of_zarr_v1() {
 }
 
 #[tokio::test]
-async fn a_draft_of_zarr_v3_is_told_to_be_one_and_its_bytes_are_served() {
+async fn a_draft_of_zarr_v3_is_refused_by_name_and_its_bytes_are_served() {
     let entry = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json",
         "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}"#;
     let array = r#"{"shape": [4], "data_type": "<f8", "chunk_grid": {"type": "regular", "chunk_shape": [2],
@@ -149,7 +149,7 @@ fn unsaid(shape: &[usize], separator: char) -> Array {
 }
 
 #[tokio::test]
-async fn nested_keys_of_a_v2_array_are_found_where_its_document_does_not_say_so() {
+async fn nested_keys_of_a_v2_array_are_detected_without_a_declared_separator() {
     for shape in [&[7_usize, 5][..], &[4, 3, 5], &[9], &[]] {
         for separator in ['/', '.'] {
             for first_is_missing in [false, true] {
@@ -178,19 +178,19 @@ async fn nested_keys_of_a_v2_array_are_found_where_its_document_does_not_say_so(
 }
 
 #[tokio::test]
-async fn an_array_without_chunks_is_all_fill_values_whatever_its_keys_would_be() {
+async fn an_array_without_chunks_is_all_fill_values_with_either_separator() {
     let store = memory();
     let (name, document) =
         unsaid(&[6, 6], '/').members(json!({ "dimension_separator": null, "fill_value": 5 })).document();
     put(&store, &format!("a/{name}"), document.to_string()).await;
     let server = Server::of(store.clone());
     assert_eq!(server.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
-    let unlistable = Server::of(Blind::new(store));
+    let unlistable = Server::of(Unlistable::new(store));
     assert_eq!(unlistable.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
 }
 
 #[tokio::test]
-async fn the_first_chunk_of_an_array_is_seen_however_its_key_is_written() {
+async fn the_first_chunk_is_found_under_either_separator() {
     for separator in ['/', '.'] {
         let store = memory();
         let array = unsaid(&[4, 4], separator);
@@ -206,7 +206,7 @@ async fn the_first_chunk_of_an_array_is_seen_however_its_key_is_written() {
 }
 
 #[tokio::test]
-async fn a_mount_can_say_what_stands_in_keys_that_documents_leave_open() {
+async fn a_mount_can_set_the_separator_that_documents_omit() {
     let store = memory();
     let nested = unsaid(&[7, 5], '/');
     let model = nested.store(&store, "a").await;
@@ -227,7 +227,7 @@ async fn a_mount_can_say_what_stands_in_keys_that_documents_leave_open() {
 }
 
 #[tokio::test]
-async fn a_document_that_says_its_separator_costs_no_look_at_a_chunk() {
+async fn a_declared_separator_needs_no_request_for_a_chunk() {
     let store = memory();
     for (path, separator) in [("dots", '.'), ("slashes", '/')] {
         let format = Format::V2 { compressor: None, fortran: false, big: false, separator };
@@ -235,14 +235,14 @@ async fn a_document_that_says_its_separator_costs_no_look_at_a_chunk() {
     }
     unsaid(&[4, 4], '/').store(&store, "open").await;
     put(&store, ".zgroup", r#"{"zarr_format": 2}"#).await;
-    let blind = Blind::new(store);
+    let blind = Unlistable::new(store);
     let server = Server::of(blind.clone());
     for path in ["dots", "slashes"] {
         assert_eq!(server.get(&format!("/v1/nodes/m/{path}")).await.status, StatusCode::OK);
     }
-    assert_eq!(blind.looks(), 0);
+    assert_eq!(blind.chunk_requests(), 0);
     for _ in 0..3 {
         assert_eq!(server.get("/v1/nodes/m/open").await.status, StatusCode::OK);
     }
-    assert_eq!(blind.looks(), 2, "once for each name, and remembered");
+    assert_eq!(blind.chunk_requests(), 2, "once for each name, and cached");
 }

@@ -1,4 +1,4 @@
-//! Documents, chunks and requests made to do harm: each is refused by what it is, at no cost, and the server goes on.
+//! Hostile documents, chunks and requests: each is refused for its own reason, cheaply, and the server keeps running.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn assert_refused(
 }
 
 #[tokio::test]
-async fn filters_that_cannot_be_are_refused_before_a_chunk_is_read() {
+async fn impossible_filters_are_refused_before_a_chunk_is_read() {
     for (dtype, filter, code) in [
         (
             "<f4",
@@ -85,7 +85,7 @@ async fn filters_that_cannot_be_are_refused_before_a_chunk_is_read() {
         let document = zarray(json!({ "dtype": dtype, "filters": [filter] })).to_string();
         assert_refused("a/.zarray", document, ("a/0", vec![0; 12]), 500, code, &filter.to_string()).await;
     }
-    // Whoever writes elements of no size means one of two things.
+    // Elements without a size have two readings.
     let filter = json!({ "id": "shuffle", "elementsize": 0 });
     let document = zarray(json!({ "dtype": "<i4", "filters": [filter] })).to_string();
     assert_refused("a/.zarray", document, ("a/0", vec![0; 48]), 501, "unsupported", "elements of no size")
@@ -100,7 +100,7 @@ async fn filters_that_cannot_be_are_refused_before_a_chunk_is_read() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_not_what_their_filter_makes_are_corrupt() {
+async fn chunks_that_do_not_match_their_filter_are_corrupt() {
     let packed = |pad: u8| vec![pad, 0xff, 0xf0];
     for (dtype, filter, chunks) in [
         (
@@ -134,7 +134,7 @@ async fn chunks_that_are_not_what_their_filter_makes_are_corrupt() {
 }
 
 #[tokio::test]
-async fn structs_and_texts_beyond_all_measure_are_refused_by_their_size() {
+async fn oversized_structs_and_strings_are_refused_by_their_size() {
     let many: Vec<Value> = (0..100_000).map(|n| json!([format!("f{n}"), "|u1"])).collect();
     let mut deep = json!([["x", "|u1"]]);
     for _ in 0..20 {
@@ -182,7 +182,7 @@ async fn structs_and_texts_beyond_all_measure_are_refused_by_their_size() {
 }
 
 #[tokio::test]
-async fn structs_and_texts_of_v3_are_measured_alike() {
+async fn structs_and_strings_of_v3_have_the_same_limits() {
     let configured =
         |name: &str, configuration: Value| json!({ "name": name, "configuration": configuration });
     let fields = |list: Vec<(String, Value)>| {
@@ -236,7 +236,7 @@ async fn limited(document: &Value, limit: impl FnOnce(&mut ServerBuilder)) -> (u
 }
 
 #[tokio::test]
-async fn what_documents_may_claim_is_limited_by_configuration() {
+async fn configuration_limits_what_documents_may_declare() {
     let nested =
         Shards::of(&[4], &[Shards::of(&[2], &[Shards::of(&[1], &[LITTLE]).codec()]).codec()]).codec();
     let nested = Array::of(&[4]).codecs([nested]).document().1;
@@ -268,7 +268,7 @@ async fn what_documents_may_claim_is_limited_by_configuration() {
 }
 
 #[tokio::test]
-async fn an_index_of_more_bytes_than_the_shard_has_is_corrupt_and_not_asked_for() {
+async fn an_index_longer_than_its_shard_is_corrupt_and_not_requested() {
     // 2^24 inner chunks: an index of 256 MiB, of which nothing is there.
     let shards = Shards::of(&[1, 1], &[LITTLE]);
     for shards in [shards.clone(), shards.at_start()] {
@@ -290,7 +290,7 @@ fn index(entries: &[u64]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_shard_in_a_shard_reaches_no_further_than_itself_however_it_is_read() {
+async fn a_nested_shard_never_reads_beyond_itself() {
     // Four elements; the outer shard holds two shards of two inner chunks of one element each. No index has a checksum.
     let unchecked = |shards: Shards| Shards { index_codecs: vec![LITTLE], ..shards };
     let inner = unchecked(Shards::of(&[1], &[LITTLE])).codec();
@@ -338,7 +338,7 @@ async fn a_shard_in_a_shard_reaches_no_further_than_itself_however_it_is_read() 
 }
 
 #[tokio::test]
-async fn ranges_without_number_are_one_whole_value() {
+async fn a_flood_of_ranges_returns_the_complete_value() {
     let server = serve([("a/c/0", b"0123456789".to_vec())]).await;
     let many = format!("bytes={}", vec!["0-9"; 2000].join(","));
     for range in [
@@ -357,7 +357,7 @@ async fn ranges_without_number_are_one_whole_value() {
 }
 
 #[tokio::test]
-async fn no_problem_repeats_what_a_document_says_at_length() {
+async fn error_details_do_not_repeat_long_texts_of_documents() {
     let long = "x".repeat(1 << 20);
     let little = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     let codecs = |codec: Value| json!({ "codecs": [&little, codec] });
@@ -387,7 +387,7 @@ async fn no_problem_repeats_what_a_document_says_at_length() {
 }
 
 #[tokio::test]
-async fn names_go_into_headers_escaped_or_not_at_all() {
+async fn names_are_escaped_in_headers_or_omitted() {
     let field = |name: &str| json!([[name, "<u2"]]);
     let headers = async |dtype: Value, dimension: &str| {
         let document = zarray(json!({ "dtype": dtype, "fill_value": null })).to_string().into_bytes();

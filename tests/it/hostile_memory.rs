@@ -1,5 +1,5 @@
-//! What little bytes claim to hold is not allocated: a server's peak memory stays where it was, whatever bombs it is
-//! made to open.
+//! Decompression bombs: declared sizes are not allocated, and the server's peak memory stays where it was, whatever it is
+//! made to read.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::process::{Running, peak, zarrd};
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// How much the peak may grow.
 const MOST_BYTES: u64 = 64 << 20;
-/// What each bomb would decode to.
+/// The decoded length of each bomb.
 const BOMB_BYTES: usize = 1 << 30;
 /// Requests for one bomb at a time.
 const AT_ONCE: usize = 4;
@@ -42,7 +42,7 @@ fn zstd_bomb() -> Vec<u8> {
     zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), 1).unwrap()
 }
 
-/// What Python's bz2 and lzma make of 1 MiB of zeros.
+/// 1 MiB of zeros as compressed by Python's bz2 and lzma.
 const BZ2_OF_1_MIB: &str =
     "425a683931415926535938571ce50008084000c0040008200030cc0529a60806c4201e2ee48a70a12070ae39ca";
 const XZ_OF_1_MIB: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3efffff00d95d00006ffdffffa3b7ff473e481572396151b89228e6a38607f9eee41e82d32fc53a3c014bb17ec98a8a4d2fa30dd97fa6e38c231153e05918c5758ae277f8b6947f0c6ac0de744964e2e95c53b204d8f7440cab5f0d6d46e9e5c37688b79657acb64de1691d6ffb4b88106c42cb883f5c008fd04eaf262894711f3d8f24e1709ea7235fec28cb85d195988a7e2a91f22775f719c006984d98fdd8afd5900fc42553f8f591363105a5b0ee6fc1704d470cd19111aaad601dbaceb127185c5986e9665258bee976ac59e4e55b0508f9c7daadfcfb522af7e495250000000000c2f6ba3ea2706b600001f5018080400079977f47b1c467fb020000000004595a";
@@ -69,7 +69,7 @@ fn shard_of(bomb: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bombs_do_not_grow_the_servers_memory() {
+async fn decompression_bombs_do_not_grow_the_servers_memory() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let (gzip_bomb, zstd_bomb) = (gzip_bomb(), zstd_bomb());
@@ -119,7 +119,7 @@ async fn bombs_do_not_grow_the_servers_memory() {
     write(root, "good/c/0", &good.chunk(&good.model(), &[0]));
 
     let mut command = zarrd(&["serve", &format!("bombs={}", root.display())]);
-    // What is remembered grows as it should; here it would only hide what should not.
+    // Caches grow as they should; here they would hide other growth.
     command.env("ZARRD__CACHE__DECODED_BYTES", "0");
     let server = Running::of(command);
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! What a server leaves behind that is killed in the middle of writes: whole values, none older than the last one it
+//! The store after a server was killed within writes: complete values, none older than the last one it
 //! acknowledged, and nothing else.
 //!
 //! Longer by hand: `ZARRD_KILLS=1000 ZARRD_KILL_BYTES=67108864 cargo test --test it killed -- --nocapture`.
@@ -13,22 +13,22 @@ use tokio::task::JoinSet;
 
 use crate::support::client;
 use crate::support::process::{Running, zarrd};
-use crate::support::told::{Dice, by_hand, value};
+use crate::support::stamped::{Dice, by_hand, value};
 
 const WRITERS: u64 = 6;
 const KEYS_EACH: u64 = 6;
 
-/// What a key holds after a write: the value of a number and a length, or nothing.
+/// The content of a key after a write: the value of a number and a length, or nothing.
 type Content = Option<(u64, usize)>;
 
-/// A key, whose only writer knows what it may hold.
+/// A key, whose only writer knows its possible contents.
 #[derive(Clone, Debug)]
 struct Key {
     name: String,
-    /// What the server said it holds.
+    /// The content acknowledged by the server.
     acknowledged: Content,
-    /// What it was asked to hold when the connection broke.
-    under_way: Option<Content>,
+    /// The content of the write in flight when the connection broke.
+    in_flight: Option<Content>,
     tag: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Writer {
                 1 => format!("own-{n}/{k}/deep/er"),
                 _ => format!("shared/c/{}/{n}/{k}", k % 2),
             };
-            Key { name, acknowledged: None, under_way: None, tag: None }
+            Key { name, acknowledged: None, in_flight: None, tag: None }
         };
         Self {
             client: client::client(),
@@ -102,20 +102,20 @@ impl Writer {
             (true, None) => request.header("if-none-match", "*"),
             (false, _) => request,
         };
-        key.under_way = Some(after);
+        key.in_flight = Some(after);
         let answer = request.send().await?;
         let created = before.is_none() && after.is_some();
         let expected = if created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         assert_eq!(answer.status(), expected, "{} {before:?} → {after:?}", key.name);
         key.tag = after.and_then(|_| Some(answer.headers().get("etag")?.to_str().unwrap().to_owned()));
-        (key.acknowledged, key.under_way) = (after, None);
+        (key.acknowledged, key.in_flight) = (after, None);
         self.acknowledged += 1;
         Ok(())
     }
 
-    /// Looks at every key of a server that was started again. Returns how many writes had been under way.
+    /// Checks every key of a restarted server. Returns how many writes had been in flight.
     async fn check(&mut self) -> u64 {
-        let mut under_way = 0;
+        let mut in_flight = 0;
         for key in &mut self.keys {
             let answer = self.client.get(format!("{}/{}", self.base, key.name)).send().await.unwrap();
             let (status, headers) = (answer.status(), answer.headers().clone());
@@ -125,17 +125,17 @@ impl Writer {
                 StatusCode::NOT_FOUND => None,
                 other => panic!("{}: {other}", key.name),
             };
-            let mut allowed = key.under_way.into_iter().chain([key.acknowledged]);
+            let mut allowed = key.in_flight.into_iter().chain([key.acknowledged]);
             let content = allowed.find(|content| key.bytes(*content) == found);
             let Some(content) = content else {
                 let head: Vec<u8> = found.iter().flatten().take(60).copied().collect();
                 panic!("lost or torn: {key:?} holds {:?}", String::from_utf8_lossy(&head));
             };
-            under_way += u64::from(key.under_way.take().is_some());
+            in_flight += u64::from(key.in_flight.take().is_some());
             key.acknowledged = content;
             key.tag = headers.get("etag").map(|tag| tag.to_str().unwrap().to_owned());
         }
-        under_way
+        in_flight
     }
 
     /// The keys that hold something.
@@ -175,7 +175,7 @@ fn start(root: &Path) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_loses_and_tears_nothing_and_leaves_nothing_behind() {
+async fn a_killed_server_loses_no_write_tears_no_value_and_leaves_no_staged_files() {
     let kills = by_hand("ZARRD_KILLS", 20);
     let most_bytes = usize::try_from(by_hand("ZARRD_KILL_BYTES", 4 << 20)).unwrap();
     let folder = tempfile::tempdir().unwrap();

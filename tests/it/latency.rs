@@ -1,6 +1,6 @@
-//! A store that takes its time: how often it is asked, for how many bytes, and how much of that goes side by side.
+//! A slow store: the number of requests, their bytes, and how many of them are concurrent.
 //!
-//! Time is the runtime's own and stands still while anything runs, so that what is measured is waiting alone.
+//! The clock is that of the runtime and stands still while anything runs, so that only waiting is measured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::support::process::Running;
 use crate::support::s3::{Kind, TestS3};
 use crate::support::server::{Answer, Server, erase, put};
 
-/// Questions of one request under way at a time.
+/// Store requests of one request in flight at a time.
 const CONCURRENCY: usize = 16;
 const LATENCY: Duration = Duration::from_millis(20);
 const LITTLE: Codec = Codec::Bytes { big: false };
@@ -34,10 +34,10 @@ struct Scene {
     model: Model,
 }
 
-/// What a request took.
+/// The cost of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct Took {
-    looks: usize,
+struct Cost {
+    heads: usize,
     reads: usize,
     bytes: u64,
     /// How often as long as one question takes.
@@ -56,7 +56,7 @@ impl Scene {
         Self::serve_with(counting, 0).await
     }
 
-    /// A server that fetches what is at most so far apart as one.
+    /// A server that coalesces ranges within this gap.
     async fn serve_with(counting: &Arc<Counting>, coalesce_gap_bytes: u64) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
         server.fetch.coalesce_gap_bytes = coalesce_gap_bytes;
@@ -66,18 +66,18 @@ impl Scene {
         server
     }
 
-    async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Took) {
-        self.counting.forget();
+    async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Cost) {
+        self.counting.reset();
         let start = Instant::now();
         let url = format!("/v1/data/m/a?slice={}", spell(dims));
         let answer = self.server.ask(Method::GET, &url, headers).await;
         // The clock of the runtime counts milliseconds.
         let rounds = start.elapsed().as_micros().div_ceil(LATENCY.as_micros());
-        let most = self.counting.most_under_way();
+        let most = self.counting.max_in_flight();
         assert!(most <= CONCURRENCY, "{most}");
         assert_eq!(self.counting.lists(), 0);
-        let took = Took {
-            looks: self.counting.heads(),
+        let took = Cost {
+            heads: self.counting.heads(),
             reads: self.counting.ranges().len(),
             bytes: self.counting.bytes(),
             rounds: u32::try_from(rounds).unwrap(),
@@ -86,14 +86,14 @@ impl Scene {
     }
 
     /// Asks for elements, which must be right.
-    async fn read(&self, dims: &[Dim]) -> Took {
+    async fn read(&self, dims: &[Dim]) -> Cost {
         let (answer, took) = self.ask(dims, &[]).await;
         assert_eq!((answer.status, &*answer.body), (StatusCode::OK, &*self.model.select(dims).elements));
         took
     }
 }
 
-/// How many rounds so many questions take at best.
+/// How many rounds this many store requests take at best.
 fn rounds(questions: usize) -> u32 {
     u32::try_from(questions.div_ceil(CONCURRENCY)).unwrap()
 }
@@ -115,54 +115,54 @@ const INDEX: u64 = 64 * 16 + 4;
 const INNER: u64 = 4 * 8 * 8 * 2;
 
 #[tokio::test(start_paused = true)]
-async fn one_pixel_through_365_chunks_is_365_reads_side_by_side_and_no_look() {
+async fn one_pixel_through_365_chunks_is_365_concurrent_reads_and_no_head() {
     let scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
-    let cold = Took { looks: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
+    let cold = Cost { heads: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, cold);
-    let warm = Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) };
+    let warm = Cost { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) };
     assert_eq!(scene.read(&pixel).await, warm);
 }
 
 #[tokio::test(start_paused = true)]
-async fn chunks_that_are_not_there_are_asked_for_once_each() {
+async fn missing_chunks_are_requested_once_each() {
     let scene = Scene::new(&days()).await;
     for day in 0..365 {
         erase(&scene.store, &format!("a/c/{day}/0/0")).await;
     }
     let (answer, took) = scene.ask(&[ALL, Dim::Index(1), Dim::Index(2)], &[]).await;
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 365 * 2));
-    assert_eq!(took, Took { looks: 0, reads: 365, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Cost { heads: 0, reads: 365, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_plane_of_a_sharded_volume_is_an_index_and_a_range_of_each_shard() {
+async fn one_plane_of_a_sharded_volume_reads_an_index_and_a_range_of_each_shard() {
     for at_start in [false, true] {
         let scene = Scene::new(&volume(at_start)).await;
         let plane = [Dim::Index(5), ALL, ALL];
         // The 16 inner chunks of each of the 16 shards are neighbours.
-        let cold = Took { looks: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
+        let cold = Cost { heads: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
         assert_eq!(scene.read(&plane).await, cold);
-        let warm = Took { looks: 16, reads: 0, bytes: 0, rounds: 1 };
+        let warm = Cost { heads: 16, reads: 0, bytes: 0, rounds: 1 };
         assert_eq!(scene.read(&plane).await, warm);
-        // Other inner chunks of the same shards: the indexes are remembered.
-        let other = Took { looks: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
+        // Other inner chunks of the same shards: the indexes are cached.
+        let other = Cost { heads: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
         assert_eq!(scene.read(&[Dim::Index(9), ALL, ALL]).await, other);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plane_across_the_inner_chunks_reads_these_alone() {
+async fn a_plane_across_inner_chunks_reads_only_those() {
     let scene = Scene::new(&volume(false)).await;
     let plane = [ALL, ALL, Dim::Index(5)];
     // In each of 4 shards there are 16 inner chunks, none of them neighbours.
-    let cold = Took { looks: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
+    let cold = Cost { heads: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
     assert_eq!(scene.read(&plane).await, cold);
 }
 
-/// A configuration file's way to the backend: the gap, and that ranges of one shard are under way side by side.
+/// A configuration file's way to the backend: the gap, and that ranges of one shard are fetched concurrently.
 #[tokio::test]
-async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
+async fn ranges_within_the_configured_gap_are_coalesced() {
     let s3 = TestS3::start().await;
     // In reverse, and a byte between each two.
     let shards = Shards { scattered: true, ..Shards::of(&[4], &[LITTLE]) };
@@ -189,7 +189,7 @@ async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
 }
 
 #[tokio::test]
-async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
+async fn coalescing_reads_little_more_than_needed() {
     // A shard of 8 × 2 × 2 inner chunks of 8 KiB.
     let shards = Shards::of(&[1, 64, 64], &[LITTLE]);
     let array = Array::of(&[8, 128, 128]).codecs([shards.codec()]);
@@ -209,7 +209,7 @@ async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_of_shards_are_read_side_by_side_at_the_gap_that_is_the_default() {
+async fn parts_of_shards_are_read_concurrently_at_the_default_gap() {
     // So little that it is decoded on the spot: the runtime's clock runs on while other threads work.
     let shards = Shards::of(&[1, 16, 16], &[LITTLE]);
     let array = Array::of(&[8, 32, 32]).codecs([shards.codec()]);
@@ -227,19 +227,19 @@ async fn parts_of_shards_are_read_side_by_side_at_the_gap_that_is_the_default() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_need_no_element_looks_and_reads_nothing() {
+async fn requests_that_may_need_no_element_revalidate_and_read_nothing() {
     let mut scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
     let (answer, _) = scene.ask(&pixel, &[]).await;
-    // Nothing is remembered.
+    // Nothing is cached.
     scene.server = Scene::serve(&scene.counting).await;
     let (unchanged, took) = scene.ask(&pixel, &[("if-none-match", answer.header("etag"))]).await;
     assert_eq!(unchanged.status, StatusCode::NOT_MODIFIED);
-    assert_eq!(took, Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) });
+    assert_eq!(took, Cost { heads: 365, reads: 0, bytes: 0, rounds: rounds(365) });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slice_of_a_million_chunks_takes_what_a_slice_of_ten_does() {
+async fn a_slice_out_of_a_million_chunks_costs_as_much_as_out_of_ten() {
     let mut all = Vec::new();
     for length in [10_usize, 1_000_000, 1_000_000_000_000] {
         let few = Array::of(&[10]).chunks(&[1]);
@@ -260,7 +260,7 @@ async fn a_slice_of_a_million_chunks_takes_what_a_slice_of_ten_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_joins_a_read_that_began_before_a_write_gets_what_was_written() {
+async fn a_request_after_a_write_never_joins_an_earlier_read() {
     let array = Array::of(&[4]).uniform(1);
     let scene = Scene::new(&array).await;
     let ask = || {
@@ -269,7 +269,7 @@ async fn who_joins_a_read_that_began_before_a_write_gets_what_was_written() {
     };
     let first = ask();
     // Answered already, and on its way.
-    while scene.counting.under_way() == 0 {
+    while scene.counting.in_flight() == 0 {
         tokio::task::yield_now().await;
     }
     let newer = array.uniform(2);

@@ -1,4 +1,4 @@
-//! Symbolic links below a mount: those that stay inside are what they lead to, and no other is ever taken for absent,
+//! Symbolic links below a mount: links within the root read as their targets, and no other link is treated as absent,
 //! which clients read as fill values.
 
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore, Symlinks};
 use crate::support::hierarchy::Array;
 use crate::support::server::Server;
 
-/// Chunks of the array `a` that are links, and what the problem says of each.
+/// Chunks of the array `a` that are links, and the detail of the problem for each.
 const REFUSED: [(&str, &str, &str); 4] = [
     ("1", "../../../outside/0", "leads out"),
     ("2", "/etc/hostname", "leads out"),
@@ -57,7 +57,7 @@ async fn served(symlinks: Symlinks) -> (TempDir, Server) {
 }
 
 #[tokio::test]
-async fn links_that_stay_inside_are_what_they_lead_to() {
+async fn symbolic_links_within_the_root_read_as_their_targets() {
     for symlinks in [Symlinks::default(), Symlinks::Follow] {
         let (_directory, server) = served(symlinks).await;
         for url in ["a?slice=0:2", "linked?slice=3:5", "d?slice=3:5"] {
@@ -83,7 +83,7 @@ async fn links_that_stay_inside_are_what_they_lead_to() {
 }
 
 #[tokio::test]
-async fn no_other_link_is_ever_taken_for_absent_by_any_route() {
+async fn no_route_treats_a_refused_link_as_absent() {
     let (_directory, server) = served(Symlinks::default()).await;
     for (chunk, _, why) in REFUSED {
         let keys = format!("a/c/{chunk}");
@@ -107,7 +107,7 @@ async fn no_other_link_is_ever_taken_for_absent_by_any_route() {
         }
         let range = server.ask(Method::GET, &format!("/store/m/{keys}"), &[("range", "bytes=0-0")]).await;
         range.refuses(500, "unusable-link", &keys);
-        let found = server.tell("PROPFIND", &format!("/store/m/{keys}"), &[("depth", "0")], "").await;
+        let found = server.request("PROPFIND", &format!("/store/m/{keys}"), &[("depth", "0")], "").await;
         found.refuses(500, "unusable-link", &keys);
         let s3 = server.get(&format!("/s3/m/{keys}")).await;
         assert_eq!(s3.status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -129,7 +129,7 @@ async fn no_other_link_is_ever_taken_for_absent_by_any_route() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_not_followed_is_listed_so_that_who_reads_it_is_told() {
+async fn a_refused_link_is_listed_and_its_read_is_an_error() {
     let (_directory, server) = served(Symlinks::default()).await;
     let listing = server.get("/store/m/a/c/?format=json").await.json();
     let keys: Vec<_> =
@@ -143,7 +143,7 @@ async fn a_link_that_is_not_followed_is_listed_so_that_who_reads_it_is_told() {
 }
 
 #[tokio::test]
-async fn where_no_link_is_followed_all_of_them_are_refused_by_name() {
+async fn without_following_links_all_are_refused_by_name() {
     let (_directory, server) = served(Symlinks::Deny).await;
     for url in [
         "/store/m/a/c/0",
@@ -158,7 +158,7 @@ async fn where_no_link_is_followed_all_of_them_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn what_lies_outside_is_never_shown_by_a_link() {
+async fn no_link_shows_content_outside_the_root() {
     for symlinks in [Symlinks::Deny, Symlinks::Within] {
         let (directory, server) = served(symlinks).await;
         for url in ["/store/m/a/c/1", "/store/m/out/0", "/store/m/e/c/0", "/store/m/out/", "/store/m/e/c/"] {
@@ -191,7 +191,7 @@ fn writable() -> (TempDir, Server) {
     (directory, Server::build(mount).finish())
 }
 
-/// The files and links below a folder, without what the server keeps there.
+/// The files and links below a folder, without the server's own files.
 fn tree(root: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -212,7 +212,7 @@ fn tree(root: &std::path::Path) -> Vec<String> {
 const ALL: [&str; 7] = ["above/u", "box/l", "file/f", "own/k", "real/a", "real/name", "real/sub/b"];
 
 #[tokio::test]
-async fn what_is_its_own_source_by_a_link_is_neither_copied_nor_moved_nor_lost() {
+async fn a_copy_onto_itself_through_a_link_is_refused_and_loses_nothing() {
     for verb in ["COPY", "MOVE"] {
         for (from, to) in [
             ("real/", "box/l/"),
@@ -242,7 +242,7 @@ async fn what_is_its_own_source_by_a_link_is_neither_copied_nor_moved_nor_lost()
 }
 
 #[tokio::test]
-async fn a_prefix_is_erased_with_the_links_in_it_and_without_what_they_lead_to() {
+async fn erasing_a_prefix_removes_its_links_and_keeps_their_targets() {
     let kept: Vec<&str> = ALL.into_iter().filter(|name| *name != "box/l").collect();
     for url in ["box/", "box/l/"] {
         let (directory, server) = writable();
@@ -251,7 +251,7 @@ async fn a_prefix_is_erased_with_the_links_in_it_and_without_what_they_lead_to()
         assert_eq!(tree(directory.path()), kept, "{url}");
         assert_eq!(server.get("/store/m/box/l/a").await.status, StatusCode::NOT_FOUND);
     }
-    // What makes room for a copy is erased in the same way.
+    // The destination of a copy is erased in the same way.
     for (verb, to, copied) in [("COPY", "box/", "box/k"), ("MOVE", "box/l/", "box/l/k")] {
         let (directory, server) = writable();
         let (verb, to) = (Method::from_bytes(verb.as_bytes()).unwrap(), format!("/store/m/{to}"));

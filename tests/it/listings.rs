@@ -1,4 +1,4 @@
-//! Every listing in all its shapes: complete, and each name in it leads to its value.
+//! Every kind of listing is complete, and each name in it links to its value.
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -74,12 +74,12 @@ async fn stores(keys: &[String]) -> (tempfile::TempDir, Vec<(Server, bool)>) {
 }
 
 /// A server, and whether it is asked at the root path of a host or below the mount's name.
-struct Asked<'a> {
+struct Lister<'a> {
     server: &'a Server,
     rooted: bool,
 }
 
-impl Asked<'_> {
+impl Lister<'_> {
     fn base(&self) -> &'static str {
         if self.rooted { "/" } else { "/store/m/" }
     }
@@ -161,7 +161,7 @@ fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// What `list_dir` must show, by the definition.
+/// The expected entries of `list_dir`, by its definition.
 fn directly_under(keys: &[String], prefix: &str) -> Vec<String> {
     let below = keys.iter().filter_map(|key| key.strip_prefix(prefix));
     let mut names: Vec<String> = below
@@ -174,34 +174,34 @@ fn directly_under(keys: &[String], prefix: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_shape_shows_every_odd_name_and_each_leads_to_its_value() {
+async fn every_kind_of_listing_shows_odd_names_with_working_links() {
     let mut keys: Vec<String> = odd_names();
     keys.extend(odd_names().iter().map(|name| format!("below/{name}")));
     keys.extend(odd_names().iter().map(|name| format!("in/{name}/x")));
     let (_folder, servers) = stores(&keys).await;
     for (server, rooted) in &servers {
-        let asked = Asked { server, rooted: *rooted };
+        let lister = Lister { server, rooted: *rooted };
         for prefix in ["", "below/", "in/"] {
-            for listed in asked.listed(prefix, false).await {
+            for listed in lister.listed(prefix, false).await {
                 assert_eq!(listed, directly_under(&keys, prefix), "{prefix}");
             }
         }
         let mut all = keys.clone();
         all.sort_unstable();
-        for listed in asked.listed("", true).await {
+        for listed in lister.listed("", true).await {
             assert_eq!(listed, all);
         }
         // Listed under their own names.
         for name in odd_names() {
             let (status, xml) =
-                asked.text("PROPFIND", &format!("{}in/{}", asked.base(), encoded(&name)), "1").await;
+                lister.text("PROPFIND", &format!("{}in/{}", lister.base(), encoded(&name)), "1").await;
             assert_eq!((status.as_u16(), xml.matches("<D:response>").count()), (207, 2), "{name}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_prefix_is_no_string_prefix_and_stray_keys_are_shown() {
+async fn a_prefix_is_not_a_string_prefix_and_stray_keys_are_listed() {
     let keys = [
         "a/zarr.json",
         "a/c/0",
@@ -217,20 +217,20 @@ async fn a_prefix_is_no_string_prefix_and_stray_keys_are_shown() {
     let keys = keys.map(str::to_owned);
     let (_folder, servers) = stores(&keys).await;
     for (server, rooted) in &servers {
-        let asked = Asked { server, rooted: *rooted };
+        let lister = Lister { server, rooted: *rooted };
         for prefix in ["", "a/", "a/c/", "a.b/", "b/"] {
-            for listed in asked.listed(prefix, false).await {
+            for listed in lister.listed(prefix, false).await {
                 assert_eq!(listed, directly_under(&keys, prefix), "{prefix}");
             }
             let mut below: Vec<String> = keys.iter().filter(|key| key.starts_with(prefix)).cloned().collect();
             below.sort_unstable();
-            for listed in asked.listed(prefix, true).await {
+            for listed in lister.listed(prefix, true).await {
                 assert_eq!(listed, below, "{prefix}");
             }
         }
         for missing in ["ab/", "a/c/0/", "a0/", "A/"] {
             for (method, path) in [("GET", missing), ("PROPFIND", missing)] {
-                let (status, _) = asked.text(method, &format!("{}{path}", asked.base()), "1").await;
+                let (status, _) = lister.text(method, &format!("{}{path}", lister.base()), "1").await;
                 assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}");
             }
         }
@@ -238,38 +238,38 @@ async fn a_prefix_is_no_string_prefix_and_stray_keys_are_shown() {
 }
 
 #[tokio::test]
-async fn a_key_and_a_prefix_of_one_name_are_both_there() {
+async fn a_key_and_a_prefix_of_one_name_are_both_listed() {
     let store = memory();
     let keys = ["both", "both/0", "z/both", "z/both/0"].map(str::to_owned);
     for key in &keys {
         put(&store, key, key.clone()).await;
     }
     let server = Server::of(store);
-    let asked = Asked { server: &server, rooted: false };
+    let lister = Lister { server: &server, rooted: false };
     for prefix in ["", "both/", "z/", "z/both/"] {
-        for listed in asked.listed(prefix, false).await {
+        for listed in lister.listed(prefix, false).await {
             assert_eq!(listed, directly_under(&keys, prefix), "{prefix}");
         }
     }
-    asked.leads_to("/store/m/both", "both").await;
-    let (_, xml) = asked.text("PROPFIND", "/store/m/both", "infinity").await;
+    lister.leads_to("/store/m/both", "both").await;
+    let (_, xml) = lister.text("PROPFIND", "/store/m/both", "infinity").await;
     assert_eq!(xml.matches("<D:href>/store/m/both</D:href>").count(), 1);
     assert_eq!(xml.matches("<D:response>").count(), 1, "the path without a slash is the key");
-    let (_, xml) = asked.text("PROPFIND", "/store/m/both/", "infinity").await;
+    let (_, xml) = lister.text("PROPFIND", "/store/m/both/", "infinity").await;
     assert_eq!(xml.matches("<D:response>").count(), 2);
 }
 
 #[tokio::test]
-async fn an_empty_root_is_there_and_empty() {
+async fn an_empty_root_exists_and_is_empty() {
     let (_folder, servers) = stores(&[]).await;
     for (server, rooted) in &servers {
-        let asked = Asked { server, rooted: *rooted };
+        let lister = Lister { server, rooted: *rooted };
         for recursive in [false, true] {
-            for listed in asked.listed("", recursive).await {
+            for listed in lister.listed("", recursive).await {
                 assert_eq!(listed, Vec::<String>::new());
             }
         }
-        let (status, xml) = asked.text("PROPFIND", asked.base(), "0").await;
+        let (status, xml) = lister.text("PROPFIND", lister.base(), "0").await;
         assert_eq!((status.as_u16(), xml.matches("<D:response>").count()), (207, 1));
     }
 }
@@ -281,9 +281,9 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
         put(&store, &format!("a/c/{number}"), "x").await;
     }
     let server = Server::of(store);
-    let asked = Asked { server: &server, rooted: false };
+    let lister = Lister { server: &server, rooted: false };
     let count = async |method: &str, path: &str, depth: &str, mark: &str| {
-        let (status, text) = asked.text(method, path, depth).await;
+        let (status, text) = lister.text(method, path, depth).await;
         assert!(status.is_success(), "{method} {path}: {status}");
         text.matches(mark).count()
     };
@@ -294,7 +294,7 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
     let (mut after, mut seen) = (String::new(), 0);
     loop {
         let url = format!("/store/m/a/c/?format=json{after}");
-        let page: serde_json::Value = serde_json::from_str(&asked.text("GET", &url, "").await.1).unwrap();
+        let page: serde_json::Value = serde_json::from_str(&lister.text("GET", &url, "").await.1).unwrap();
         seen += page["keys"].as_array().unwrap().len();
         match page["next"].as_str() {
             Some(next) => after = format!("&after={}", encoded(next)),
@@ -304,13 +304,13 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
     assert_eq!(seen, 10_000);
 }
 
-/// What is listed by JSON directly under a prefix, in pages of so many.
+/// What is listed by JSON directly under a prefix, in pages of this length.
 async fn in_pages(server: &Server, at: &str, limit: usize) -> Vec<String> {
-    let asked = Asked { server, rooted: false };
+    let lister = Lister { server, rooted: false };
     let (mut after, mut seen) = (String::new(), Vec::new());
     loop {
         let url = format!("{at}?format=json&limit={limit}{after}");
-        let (status, text) = asked.text("GET", &url, "").await;
+        let (status, text) = lister.text("GET", &url, "").await;
         assert_eq!(status, StatusCode::OK, "{url}: {text}");
         let page: serde_json::Value = serde_json::from_str(&text).unwrap();
         let keys = page["keys"].as_array().unwrap().iter().map(|key| key["key"].as_str().unwrap().to_owned());
@@ -328,7 +328,7 @@ async fn in_pages(server: &Server, at: &str, limit: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_page_of_a_bucket_is_a_page_of_its_backend_and_directories_that_tools_leave_are_none() {
+async fn pages_of_a_bucket_follow_the_backends_pages_and_skip_directory_markers() {
     let s3 = TestS3::start().await;
     s3.page_keys(10);
     let mut expected = Vec::new();
@@ -337,7 +337,7 @@ async fn a_page_of_a_bucket_is_a_page_of_its_backend_and_directories_that_tools_
         s3.insert(&format!("d/{number:02}+/y"), "x");
         expected.extend([format!("d/{number:02}"), format!("d/{number:02}+/")]);
     }
-    // An empty object by the name of a prefix, which comes on a later page; and one that is a key.
+    // An empty object with the name of a prefix that comes on a later page; and one that is a key.
     s3.insert("d/7", "");
     (0..15).for_each(|number| drop(s3.insert(&format!("d/7-{number:02}"), "x")));
     s3.insert("d/7/z", "x");
@@ -350,13 +350,13 @@ async fn a_page_of_a_bucket_is_a_page_of_its_backend_and_directories_that_tools_
         assert_eq!(in_pages(&server, "/store/m/d/", limit).await, expected, "{limit}");
     }
     let before = s3.requests(Kind::List);
-    let asked = Asked { server: &server, rooted: false };
+    let lister = Lister { server: &server, rooted: false };
     for url in [
         "/store/m/d/?format=json&limit=5&after=d/30",
         "/s3/m?list-type=2&prefix=d/&delimiter=/&max-keys=5&start-after=d/30",
         "/s3/m?list-type=2&prefix=d/30&delimiter=/&max-keys=5",
     ] {
-        assert_eq!(asked.text("GET", url, "").await.0, StatusCode::OK);
+        assert_eq!(lister.text("GET", url, "").await.0, StatusCode::OK);
     }
     assert_eq!(s3.requests(Kind::List) - before, 3, "one for each");
 }

@@ -1,5 +1,5 @@
-//! One binary for all integration tests: the server as those outside meet it, its answers against fixtures and
-//! models, and the house rules.
+//! One binary for all integration tests: the server from outside, its responses against fixtures and
+//! models, and the rules for the sources.
 
 #![expect(
     unreachable_pub,
@@ -17,28 +17,28 @@ mod backend_faults;
 mod backend_writes;
 mod bad_configurations;
 mod binary;
+mod cache_policy;
 mod compressed;
 mod conditional;
+mod connections;
 mod consolidated;
 mod corrupt;
 mod declarations;
 mod declared;
 mod dependents;
+mod disconnects;
 mod documents;
 mod edge;
 mod encoded;
 mod families;
 mod fixtures;
 mod formats;
-mod frame;
-mod fresh;
 mod full_disk;
 mod hierarchy;
 mod hostile;
 mod hostile_memory;
 mod killed;
 mod latency;
-mod leaving;
 mod links;
 mod listings;
 mod load;
@@ -49,6 +49,7 @@ mod names;
 mod nested;
 mod nodes;
 mod numcodecs;
+mod observability;
 mod partial;
 mod partial_many;
 mod pitfalls;
@@ -57,21 +58,20 @@ mod rechunk;
 mod rectilinear;
 mod refusals;
 mod reload;
+mod response_cache;
 mod rfc9110;
 mod rfc9110_wire;
-mod rooted;
+mod root_mounts;
 mod s3;
 mod slices;
 mod stampede;
 mod support;
 mod supported;
-mod telling;
 mod tidy;
 mod unsettled;
 mod unshard;
 mod vectors;
 mod views;
-mod warm;
 mod webdav;
 mod writers;
 mod zarrs;

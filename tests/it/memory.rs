@@ -1,7 +1,7 @@
-//! The memory that the server says it takes at most is what it takes at most: under clients that hardly read, and while
-//! it streams far more than fits.
+//! The server stays within its memory limit: under clients that hardly read, and while
+//! it streams more than fits into memory.
 //!
-//! The whole of it by hand, with another binary than the one just built if its path is given:
+//! At full size by hand, with another binary than the one just built if its path is given:
 //! `ZARRD_SELECTION_MIB=10240 ZARRD_BINARY=… cargo test --test it memory -- --nocapture`.
 #![cfg(target_os = "linux")]
 
@@ -18,10 +18,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::support::encode::Codec;
 use crate::support::hierarchy::{Array, noise};
 use crate::support::process::{Running, peak};
-use crate::support::told::by_hand;
+use crate::support::stamped::by_hand;
 
 const READERS: usize = 64;
-/// Callers that they are: of the room that is for what is long, each leaves a part to others, so that one alone has not
+/// Callers that they are: of the budget for long responses, each leaves a part to others, so that one alone has not
 /// enough for all.
 const CALLERS: usize = 4;
 /// Arrays that many readers read from.
@@ -29,12 +29,12 @@ const ARRAYS: usize = 8;
 /// A `uint16` volume of planes of 512 KiB, in chunks of a quarter of 8 planes: 1 MiB each.
 const EDGE: usize = 512;
 const CHUNK: [usize; 3] = [8, EDGE / 2, EDGE / 2];
-/// What stands where no chunk is.
+/// The element of absent chunks.
 const FILL: u16 = 65_535;
 const PLANE_BYTES: usize = EDGE * EDGE * 2;
 /// Length of the value that is read as it is.
 const VALUE_BYTES: usize = 48 << 20;
-/// What a reader's connection holds on its way, and how long it pauses after that.
+/// The bytes buffered by a reader's connection, and the pause after them.
 const SIP_BYTES: usize = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ fn kind(coords: [usize; 3]) -> Option<u16> {
     (kind > 0).then(|| u16::try_from(kind).unwrap())
 }
 
-/// The elements of a row within a chunk are all alike: so many.
+/// The elements of a row within a chunk are equal: this many.
 fn element(kind: Option<u16>, z: usize, y: usize) -> u16 {
     kind.map_or(FILL, |kind| kind + 11 * u16::try_from(z * CHUNK[1] + y).unwrap())
 }
@@ -68,7 +68,7 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Stores the volume, of so many planes, and a value; the volume under so many names.
+/// Stores the volume, of this many planes, under this many names, and a value.
 fn store(root: &Path, planes: usize, copies: usize) {
     let array =
         Array::of(&[planes, EDGE, EDGE]).chunks(&CHUNK).codecs([Codec::Bytes { big: false }, Codec::Zstd]);
@@ -100,7 +100,7 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
     let mut command = Command::new(binary);
     command.args(["serve", &format!("m={}", root.display())]).env_clear().stdin(Stdio::null());
-    // Nobody reads the log here.
+    // The log is not read here.
     command.env("ZARRD__LOG__LEVEL", "off");
     for (name, value) in settings {
         command.env(format!("ZARRD__{name}"), value.to_string());
@@ -162,7 +162,7 @@ async fn sip(
 }
 
 #[tokio::test]
-async fn readers_that_hardly_read_are_served_within_the_bound() {
+async fn slow_readers_are_served_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path(), 64, 1);
     let settings = [
@@ -171,7 +171,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
         ("CACHE__NODE_BYTES", 1 << 20),
         ("CACHE__VALUE_BYTES", 1 << 20),
         ("READ__BAND_BYTES", 1 << 20),
-        // Room for all of the readers' bands, of which each has two, and a quarter that is kept free of what is long.
+        // A budget for all of the readers' segments, of which each has two, and a quarter that is kept free of what is long.
         ("HTTP__INFLIGHT_BYTES", 192 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
         ("HTTP__QUEUE_MS", 10_000),
@@ -202,7 +202,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
 }
 
 #[tokio::test]
-async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
+async fn a_selection_larger_than_memory_is_streamed_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mib = usize::try_from(by_hand("ZARRD_SELECTION_MIB", 512)).unwrap();
     let planes = (mib << 20) / PLANE_BYTES;
@@ -235,7 +235,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
 }
 
 #[tokio::test]
-async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_bound() {
+async fn small_responses_from_many_large_chunks_stay_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let planes = 256;
     store(folder.path(), planes, ARRAYS);
@@ -271,7 +271,7 @@ async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_boun
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_count_until_they_are_sent_though_each_is_another_chunk() {
+async fn unread_responses_hold_their_budget_until_sent() {
     // Chunks of 4 MiB: more than sockets take.
     const CHUNKS: usize = 200;
     const CHUNK_BYTES: usize = 4 << 20;

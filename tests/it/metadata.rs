@@ -1,4 +1,4 @@
-//! Metadata documents that nobody should have written: each has its answer, nothing is allocated for what they claim,
+//! Invalid and extreme metadata documents: each has its error, nothing is allocated for declared sizes,
 //! and the bytes stay readable.
 
 use std::fmt::Write;
@@ -22,14 +22,14 @@ fn with(members: Value) -> String {
     Array::of(&[4, 4]).members(members).document().1.to_string()
 }
 
-/// Whatever the document did, everybody else is served, and its bytes can be had.
+/// After any document, other requests are served, and its bytes are readable.
 async fn assert_works(server: &Server, what: &str) {
     assert_eq!(server.elements("m/good", "").await.as_ref(), [1, 0, 2, 0, 3, 0], "{what}");
     assert_eq!(server.get("/store/m/a/zarr.json").await.status, StatusCode::OK, "{what}");
 }
 
 #[tokio::test]
-async fn what_is_not_supported_is_501_by_name_and_its_bytes_are_served() {
+async fn unsupported_features_are_501_by_name_and_their_bytes_are_served() {
     for (members, name) in [
         (json!({ "data_type": "int3" }), "int3"),
         (json!({ "data_type": { "name": "tensor", "configuration": { "rank": 2 } } }), "tensor"),
@@ -51,7 +51,7 @@ async fn what_is_not_supported_is_501_by_name_and_its_bytes_are_served() {
 }
 
 #[tokio::test]
-async fn an_array_with_an_unknown_codec_is_described_and_not_decoded() {
+async fn an_array_with_an_unknown_codec_has_metadata_but_no_elements() {
     let codecs = json!(["bytes", { "name": "imagecodecs_jpegxl", "configuration": {} }]);
     let (server, store) =
         serve(with(json!({ "data_type": "uint8", "fill_value": 0, "codecs": codecs }))).await;
@@ -97,7 +97,7 @@ async fn documents_that_break_the_specification_are_invalid_metadata() {
 }
 
 #[tokio::test]
-async fn chains_that_cannot_be_are_invalid_metadata_when_elements_are_asked_for() {
+async fn impossible_codec_chains_are_invalid_metadata_when_elements_are_requested() {
     let bytes = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     let shards = |inner: Value, index: Value| {
         json!({ "name": "sharding_indexed", "configuration": {
@@ -134,7 +134,7 @@ async fn chains_that_cannot_be_are_invalid_metadata_when_elements_are_asked_for(
 }
 
 #[tokio::test]
-async fn documents_that_are_not_json_or_too_much_of_it_are_refused() {
+async fn invalid_and_oversized_json_documents_are_refused() {
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let deep_attributes =
         format!(r#"{{"zarr_format": 3, "node_type": "group", "attributes": {{"a": {deep}}}}}"#);
@@ -176,7 +176,7 @@ async fn documents_that_are_not_json_or_too_much_of_it_are_refused() {
 }
 
 #[tokio::test]
-async fn an_array_larger_than_the_world_has_metadata_and_fill_values() {
+async fn an_array_of_the_largest_shape_has_metadata_and_fill_values() {
     let huge = json!([1_u64 << 62, 1_u64 << 62]);
     let (server, _) = serve(with(json!({ "shape": huge, "fill_value": 9 }))).await;
     let node = server.get("/v1/nodes/m/a").await.json();
@@ -202,7 +202,7 @@ async fn an_array_larger_than_the_world_has_metadata_and_fill_values() {
 }
 
 #[tokio::test]
-async fn a_chunk_larger_than_memory_is_refused_whether_it_is_there_or_not() {
+async fn a_chunk_larger_than_memory_is_refused_even_when_absent() {
     let grid = |edge: u64| json!({ "name": "regular", "configuration": { "chunk_shape": [edge, edge] } });
     for edge in [1 << 46, 1 << 23, 1 << 62] {
         let (server, store) = serve(with(json!({ "shape": [edge, edge], "chunk_grid": grid(edge) }))).await;
@@ -219,7 +219,7 @@ async fn a_chunk_larger_than_memory_is_refused_whether_it_is_there_or_not() {
 }
 
 #[tokio::test]
-async fn a_shard_with_more_inner_chunks_than_there_can_be_is_refused() {
+async fn a_shard_with_too_many_inner_chunks_is_refused() {
     let bytes = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     let shards = json!([{ "name": "sharding_indexed", "configuration": {
         "chunk_shape": [1, 1], "codecs": [&bytes], "index_codecs": [&bytes],

@@ -1,4 +1,4 @@
-//! Metrics: that they say what happened, in series that clients cannot multiply, and that the dashboard asks for what is
+//! Metrics: they report what happened, in series that clients cannot multiply, and the dashboard queries only what is
 //! there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
 
-/// What is exported: series and their numbers, and metrics and their types.
+/// The exported series with their values, and metrics with their types.
 struct Metrics {
     series: BTreeMap<String, String>,
     types: BTreeMap<String, String>,
@@ -77,7 +77,7 @@ fn requests(route: &str, method: &str, status: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_answer_is_counted_by_its_route_method_and_status() {
+async fn every_response_is_counted_by_route_method_and_status() {
     let (server, admin) = served(|_| ()).await;
     for _ in 0..3 {
         server.get("/store/m/k").await;
@@ -87,7 +87,7 @@ async fn each_answer_is_counted_by_its_route_method_and_status() {
     server.get("/store/m/").await;
     server.get("/nowhere/at/all").await;
     server.get("/v1/nodes/m/a").await;
-    server.tell("PUT", "/store/m/new", &[], "12345").await;
+    server.request("PUT", "/store/m/new", &[], "12345").await;
     let metrics = Metrics::of(&admin).await;
     let key = "/store/{mount}/{*key}";
     for (route, method, status, times) in [
@@ -111,7 +111,7 @@ async fn each_answer_is_counted_by_its_route_method_and_status() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_its_answer_is_counted_as_such() {
+async fn a_client_that_disconnects_early_is_counted_as_such() {
     let (server, admin) = served(|_| ()).await;
     let body = axum::body::Body::from_stream(futures::stream::pending::<Result<&str, std::io::Error>>());
     let request = axum::http::Request::put("/store/m/new").body(body).unwrap();
@@ -134,7 +134,7 @@ async fn reads_of_elements_are_counted_by_stage_by_mount_and_by_cache() {
     let before = Metrics::of(&admin).await;
     for stage in ["plan", "fetch", "decode", "encode"] {
         let times = before.get(&format!("zarrd_stage_seconds_count{{stage=\"{stage}\"}}"));
-        // What took less than a microsecond took no time.
+        // A duration below a microsecond counts as zero.
         assert!(times <= 1, "{stage}: {times}");
     }
     let from = |place: &str| format!("zarrd_chunks_total{{mount=\"m\",from=\"{place}\"}}");
@@ -154,7 +154,7 @@ async fn reads_of_elements_are_counted_by_stage_by_mount_and_by_cache() {
 }
 
 #[tokio::test]
-async fn what_falls_out_of_a_cache_is_counted() {
+async fn evictions_are_counted() {
     let store = memory();
     Array::of(&[64, 8]).chunks(&[1, 8]).random(1, &[]).store(&store, "a").await;
     let mut builder = Server::build(Mount::read_only("m", store));
@@ -197,7 +197,7 @@ async fn backends_are_counted_by_mount_verb_and_outcome() {
 }
 
 #[tokio::test]
-async fn however_many_paths_are_asked_for_there_are_no_new_series() {
+async fn requested_paths_create_no_new_time_series() {
     let (server, admin) = served(|_| ()).await;
     let mut state = 1_u64;
     let mut random = move || {
@@ -239,7 +239,7 @@ async fn however_many_paths_are_asked_for_there_are_no_new_series() {
 }
 
 #[tokio::test]
-async fn metrics_are_for_the_public_only_where_the_configuration_says_so() {
+async fn metrics_are_public_only_if_configured() {
     let (server, admin) = served(|_| ()).await;
     server.get("/metrics").await.refuses(404, "not-found", "/metrics");
     assert_eq!(admin.get("/metrics").await.status, StatusCode::OK);
@@ -272,7 +272,7 @@ fn asked_for(value: &serde_json::Value, names: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn the_dashboard_asks_for_metrics_that_are_exported() {
+async fn the_dashboard_queries_only_exported_metrics() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/deploy/grafana/zarrd.json");
     let dashboard = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let mut asked = BTreeSet::new();

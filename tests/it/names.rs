@@ -50,7 +50,7 @@ async fn children(server: &Server, path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_node_is_no_part_of_one_whose_name_begins_like_its_own() {
+async fn a_node_is_not_part_of_one_whose_name_is_a_string_prefix() {
     let folder = tempfile::tempdir().unwrap();
     for store in stores(&folder) {
         let names = ["foo", "foo-two", "foo.bar", "foo0", "foobar"];
@@ -77,8 +77,8 @@ async fn a_node_is_no_part_of_one_whose_name_begins_like_its_own() {
 }
 
 #[tokio::test]
-async fn names_that_look_alike_are_different_names() {
-    // Case; composed and decomposed; a wide letter; a sign that looks like a slash; spaces; signs that URLs know.
+async fn visually_similar_names_are_different() {
+    // Case; composed and decomposed; a wide letter; a sign that resembles a slash; spaces; signs that URLs know.
     let names = [
         "A",
         "a",
@@ -131,7 +131,7 @@ async fn names_that_look_alike_are_different_names() {
 }
 
 #[tokio::test]
-async fn odd_names_that_lead_nowhere_are_names_like_others() {
+async fn names_that_resemble_path_traversal_are_ordinary() {
     let folder = tempfile::tempdir().unwrap();
     for store in stores(&folder) {
         let odd = [
@@ -161,7 +161,7 @@ async fn odd_names_that_lead_nowhere_are_names_like_others() {
 }
 
 #[tokio::test]
-async fn names_too_long_for_a_store_are_missing_or_refused_and_no_failure() {
+async fn names_too_long_for_a_store_are_missing_or_refused_without_failure() {
     let folder = tempfile::tempdir().unwrap();
     for store in stores(&folder) {
         let server = writable(&store);
@@ -190,7 +190,7 @@ async fn names_too_long_for_a_store_are_missing_or_refused_and_no_failure() {
 }
 
 #[tokio::test]
-async fn directories_deeper_than_keys_go_end_listings_and_do_not_break_them() {
+async fn directories_deeper_than_the_key_limit_end_listings_without_breaking_them() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(&folder);
     let mut directory = folder.path().to_owned();
@@ -212,7 +212,7 @@ async fn directories_deeper_than_keys_go_end_listings_and_do_not_break_them() {
 }
 
 #[tokio::test]
-async fn what_a_request_says_comes_back_as_text_and_never_as_a_page() {
+async fn request_content_is_echoed_as_text_and_never_as_html() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(&folder);
     put(&store, "zarr.json", GROUP).await;
@@ -238,7 +238,7 @@ async fn what_a_request_says_comes_back_as_text_and_never_as_a_page() {
 }
 
 #[tokio::test]
-async fn a_chunk_is_served_as_it_is_stored_whatever_encodings_the_client_takes() {
+async fn chunks_are_served_unchanged_whatever_encodings_the_client_accepts() {
     let gzip = compressed(b"what the array's codec made");
     let store = memory();
     put(&store, "a/c/0", gzip.clone()).await;

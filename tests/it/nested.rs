@@ -1,5 +1,5 @@
-//! Codecs inside codecs and arrays declared by arrays, as deep, as many and as often the same as documents can say: read where
-//! that is lawful, and else refused for what it is, beside arrays that are served as ever.
+//! Nested codecs and nested dependent arrays, as deep, as many and as repetitive as documents can express: read where
+//! they are valid, refused for their own reason otherwise, beside arrays that are served as usual.
 
 use serde_json::{Value, json};
 
@@ -26,13 +26,13 @@ fn little() -> Value {
     json!({"name": "bytes", "configuration": {"endian": "little"}})
 }
 
-/// A value inside another, so many times.
+/// A value inside another, this many times.
 fn nested(times: usize, innermost: Value, around: impl Fn(Value) -> Value) -> Value {
     (0..times).fold(innermost, |inner, _| around(inner))
 }
 
 #[tokio::test]
-async fn codecs_nested_without_end_or_where_they_cannot_stand_are_refused_beside_arrays_that_are_read() {
+async fn too_deeply_or_wrongly_nested_codecs_are_refused_and_other_arrays_are_read() {
     let store = memory();
     put(&store, "good/zarr.json", primary(&json!({})).to_string()).await;
     let server = Server::of(store.clone());
@@ -69,7 +69,7 @@ async fn codecs_nested_without_end_or_where_they_cannot_stand_are_refused_beside
 }
 
 #[tokio::test]
-async fn shards_that_hold_themselves_are_corrupt() {
+async fn shards_that_contain_themselves_are_corrupt() {
     let store = memory();
     // Three levels of shards of one inner chunk each, whose only entry is all of the shard that it stands in.
     let codecs = nested(3, json!("bytes"), |inner| shard(2, &[inner], &[little()]));
@@ -87,7 +87,7 @@ async fn shards_that_hold_themselves_are_corrupt() {
 }
 
 #[tokio::test]
-async fn dependents_that_are_stored_where_others_are_read_only_by_those_who_say_so() {
+async fn dependents_with_colliding_keys_are_read_only_with_allow_collision() {
     let store = memory();
     // Each has the keys of the next, the last those of the first; one has its primary's, and one its own dependents'.
     let circle = json!({
@@ -118,7 +118,7 @@ async fn dependents_that_are_stored_where_others_are_read_only_by_those_who_say_
 }
 
 #[tokio::test]
-async fn dependents_are_nested_as_deep_as_is_lawful_and_no_deeper() {
+async fn dependents_are_nested_up_to_the_specified_depth() {
     let store = memory();
     let deep = |times| {
         let around = |inner| json!({"attributes": {"dependent-arrays": {"n": inner}}});

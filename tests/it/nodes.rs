@@ -1,4 +1,4 @@
-//! What a node is told to be, in one form for all versions; single chunks; and the demo, seen as any hierarchy.
+//! The description of a node, in one form for all versions; single chunks; and the demo, seen as any hierarchy.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -30,7 +30,7 @@ async fn groups(store: &SharedStore) {
 }
 
 #[tokio::test]
-async fn an_array_is_described_as_v3_whatever_it_is_stored_as() {
+async fn arrays_of_every_version_are_described_as_v3() {
     let store = memory();
     let codecs = [Codec::Transpose(vec![1, 0]), Shards::of(&[3, 2], &[LITTLE, Codec::Zstd]).codec()];
     let sharded =
@@ -76,7 +76,7 @@ async fn an_array_is_described_as_v3_whatever_it_is_stored_as() {
 }
 
 #[tokio::test]
-async fn a_description_is_a_document_that_describes_the_same_array() {
+async fn the_v3_description_is_a_document_of_the_same_array() {
     let store = memory();
     let v2 = Format::V2 { compressor: None, fortran: true, big: true, separator: '.' };
     let array = Array::of(&[5, 3]).chunks(&[2, 2]).data_type(data_type("float32")).format(v2).random(3, &[]);
@@ -88,7 +88,7 @@ async fn a_description_is_a_document_that_describes_the_same_array() {
 }
 
 #[tokio::test]
-async fn a_group_lists_the_nodes_below_it_and_nothing_else() {
+async fn a_group_lists_only_the_nodes_below_it() {
     let store = memory();
     groups(&store).await;
     Array::of(&[3]).store(&store, "b").await;
@@ -132,7 +132,7 @@ async fn a_group_lists_the_nodes_below_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_change_of_a_document_is_seen_at_once() {
+async fn a_changed_document_is_visible_at_once() {
     let store = memory();
     let server = Server::of(store.clone());
     for length in [3, 5, 4] {
@@ -146,7 +146,7 @@ async fn a_change_of_a_document_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn documents_are_parsed_once_however_long_they_are() {
+async fn documents_are_parsed_once() {
     for (bytes, reads) in [(10, 1), (10 << 10, 1), (2 << 20, 1)] {
         let store = memory();
         let counting = Counting::new(store.clone());
@@ -214,7 +214,7 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
     let store = memory();
     zarrd::app::demo::fill(&store).await.unwrap();
     let server = Server::of(store);
-    // What is below the root, arrays last.
+    // The children of the root, arrays last.
     let (mut found, mut left) = (Vec::new(), vec!["/v1/nodes/m/".to_owned()]);
     while let Some(url) = left.pop() {
         let node = server.get(&url).await.json();
@@ -257,7 +257,7 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
 }
 
 #[tokio::test]
-async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_answers() {
+async fn a_long_document_is_read_once_a_version_and_shared_by_all_responses() {
     let store = memory();
     let group = |number: usize| {
         let attributes = json!({ "long": vec![json!({ "": number }); 60_000] });
@@ -266,19 +266,19 @@ async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_ans
     put(&store, "g/zarr.json", group(1)).await;
     let counting = Counting::new(std::sync::Arc::clone(&store));
     let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
-    let before = server.under_way_bytes();
+    let before = server.in_flight_bytes();
     let (site, ask) =
         (server.site(), || Request::builder().uri("/v1/nodes/m/g").body(Body::empty()).unwrap());
     let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.handle(ask(), Peer::LOOPBACK))).await;
-    let held = server.under_way_bytes() - before;
-    // The text, and what each of eight streams is taken to hold.
+    let held = server.in_flight_bytes() - before;
+    // The text, and the charge of each of eight streams.
     assert!((group(1).len() as u64..(8 << 20) + (1 << 20)).contains(&held), "{held}");
     let tag = |answer: &axum::response::Response| answer.headers()["etag"].clone();
     assert!(
         answers.iter().all(|answer| answer.status() == StatusCode::OK && tag(answer) == tag(&answers[0]))
     );
     drop(answers);
-    assert_eq!(server.under_way_bytes(), before);
+    assert_eq!(server.in_flight_bytes(), before);
     let first = server.get("/v1/nodes/m/g").await;
     assert_eq!(first.json()["metadata"].to_string(), group(1));
     assert_eq!(counting.documents(), 1);
@@ -290,7 +290,7 @@ async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_ans
 }
 
 #[tokio::test]
-async fn a_view_of_a_node_that_there_is_not_is_answered_with_those_there_are() {
+async fn an_unknown_view_of_a_node_is_refused_with_the_known_ones() {
     let store = memory();
     Array::of(&[2]).store(&store, "a").await;
     let detail =

@@ -1,6 +1,6 @@
 //! Every value that numcodecs wrote decodes to the array it was given. The fixtures stand beside a checkout, not in it.
 //!
-//! They go through the door of Zarr v2, so that what is tested is what users get.
+//! They are read as Zarr v2 arrays, so that the tests cover what users get.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use zarrd::metadata::{DataType, MetadataLimits, canonical_json, v2};
 use crate::support::not_supported::NotSupported;
 use crate::support::pickle::{Object, objects};
 
-/// What Zarr v2 has as the compressor; everything else is a filter.
+/// Codecs that Zarr v2 has as the compressor; all others are filters.
 const COMPRESSORS: [&str; 9] = ["blosc", "bz2", "gzip", "lz4", "lzma", "pcodec", "zfpy", "zlib", "zstd"];
 /// The codecs that have one encoding of everything, so that ours is that of numcodecs.
 const ONE_ENCODING: [&str; 15] = [
@@ -64,7 +64,7 @@ impl Npy {
     /// The elements in C order.
     fn elements(&self, data_type: &DataType) -> Vec<Vec<u8>> {
         if data_type.is_variable() {
-            // A pickle has them in C order, whatever they were in memory.
+            // A pickle has them in C order, whatever their order in memory.
             return objects(&self.data).iter().map(|object| element(object, data_type)).collect();
         }
         let elements: Vec<Vec<u8>> = self.data.chunks(data_type.item_bytes()).map(<[u8]>::to_vec).collect();
@@ -91,7 +91,7 @@ fn element(object: &Object, data_type: &DataType) -> Vec<u8> {
         (DataType::String, Object::Text(text)) => text.as_bytes().to_vec(),
         (DataType::VariableBytes, Object::Bytes(bytes)) => bytes.clone(),
         (DataType::Json, json) => canonical_json(&json.to_json()).into_bytes(),
-        // The codec casts what it is given, and the fixtures are small integers.
+        // The codec casts its input, and the fixtures are small integers.
         (DataType::VariableArray(item), Object::Numbers(dtype, numbers)) if dtype == "i8" => {
             numbers.chunks(8).flat_map(|number| number[..item.item_bytes()].to_vec()).collect()
         }
@@ -99,7 +99,7 @@ fn element(object: &Object, data_type: &DataType) -> Vec<u8> {
     }
 }
 
-/// How far from the array what is decoded may be.
+/// The tolerance of decoded elements.
 fn tolerance(codec: &str, config: &Value) -> f64 {
     match codec {
         "astype" | "delta" => 1e-3,
@@ -140,7 +140,7 @@ fn split(elements: &Elements, data_type: &DataType) -> Vec<Vec<u8>> {
     }
 }
 
-/// What became of one value.
+/// The outcome for one value.
 enum Outcome {
     Right,
     /// Refused as not supported, saying so.
@@ -221,7 +221,7 @@ fn codec_folders(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_value_of_numcodecs_decodes_to_the_array_it_was_given_or_is_listed() {
+fn every_numcodecs_fixture_decodes_or_is_listed_as_unsupported() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/public/numcodecs/fixture");
     if !root.is_dir() {
         println!("the fixtures of numcodecs are not here: nothing to compare with");

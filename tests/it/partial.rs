@@ -1,4 +1,4 @@
-//! PATCH: parts of values, written so that nothing is lost and nothing is seen half done.
+//! PATCH: parts of values are written without losing others and without visible intermediate states.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -20,7 +20,7 @@ fn writable(store: SharedStore) -> Server {
 }
 
 async fn patch(server: &Server, key: &str, range: &str, body: &'static str) -> Answer {
-    server.tell("PATCH", &format!("/store/m/{key}"), &[("content-range", range)], body).await
+    server.request("PATCH", &format!("/store/m/{key}"), &[("content-range", range)], body).await
 }
 
 async fn text(server: &Server, key: &str) -> String {
@@ -28,7 +28,7 @@ async fn text(server: &Server, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_part_is_written_where_content_range_says() {
+async fn a_part_is_written_at_its_content_range() {
     let server = writable(memory());
     for (range, body, status, value) in [
         ("bytes 2-4/*", "cde", 201, "\0\0cde"),
@@ -63,7 +63,7 @@ async fn a_length_after_the_write_is_checked() {
 }
 
 #[tokio::test]
-async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
+async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = writable(store);
@@ -79,7 +79,7 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
         &[("content-range", "bytes 0-18446744073709551615/*")],
         &[("content-range", "bytes 0-3/*"), ("content-range", "bytes 0-3/*")],
     ] {
-        let answer = server.tell("PATCH", "/store/m/a", headers, "abcd").await;
+        let answer = server.request("PATCH", "/store/m/a", headers, "abcd").await;
         let detail = answer.refuses(400, "invalid-request", &format!("{headers:?}"));
         assert!(detail.contains("`bytes 10-19/*`"), "{detail}");
         assert_eq!(answer.header("accept-patch"), "application/octet-stream");
@@ -98,7 +98,7 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
         streamed(&["abcdefgh"]),
         streamed(&[]),
     ] {
-        let answer = server.tell("PATCH", "/store/m/a", &[("content-range", "bytes 0-3/*")], body).await;
+        let answer = server.request("PATCH", "/store/m/a", &[("content-range", "bytes 0-3/*")], body).await;
         let detail = answer.refuses(400, "invalid-request", "the body");
         assert!(detail.contains("4 bytes"), "{detail}");
     }
@@ -107,16 +107,16 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
         Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
             panic!("the body was read")
         }));
-    let answer = server.tell("PATCH", "/store/m/a", &announced, unread).await;
+    let answer = server.request("PATCH", "/store/m/a", &announced, unread).await;
     answer.refuses(400, "invalid-request", "a body that announces another length");
     assert_eq!(text(&server, "a").await, "before");
     let place = [("content-range", "bytes 0-3/*")];
-    let answer = server.tell("PATCH", "/store/m/a", &place, streamed(&["ab", "", "cd"])).await;
+    let answer = server.request("PATCH", "/store/m/a", &place, streamed(&["ab", "", "cd"])).await;
     assert_eq!((answer.status.as_u16(), text(&server, "a").await), (204, "abcdre".to_owned()));
 }
 
 #[tokio::test]
-async fn uploads_have_the_limits_that_put_has() {
+async fn partial_writes_have_the_limits_of_put() {
     let store = memory();
     put(&store, "a", "before").await;
     let http = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
@@ -138,28 +138,28 @@ async fn uploads_have_the_limits_that_put_has() {
         "a value that is too long already",
     );
     let encoded = [("content-range", "bytes 0-0/*"), ("content-encoding", "gzip")];
-    let answer = server.tell("PATCH", "/store/m/a", &encoded, "X").await;
+    let answer = server.request("PATCH", "/store/m/a", &encoded, "X").await;
     answer.refuses(415, "unsupported-media-type", "a content-encoded part");
     let stalled = futures::stream::iter([Ok::<_, String>(Bytes::from_static(b"X"))]);
     let stalled = Body::from_stream(stalled.chain(futures::stream::pending()));
-    let answer = server.tell("PATCH", "/store/m/a", &[("content-range", "bytes 0-1/*")], stalled).await;
+    let answer = server.request("PATCH", "/store/m/a", &[("content-range", "bytes 0-1/*")], stalled).await;
     answer.refuses(408, "body-too-slow", "a body that never ends");
     assert_eq!(text(&server, "a").await, "before\0X");
     assert_eq!(text(&server, "long").await, "123456789");
 }
 
 #[tokio::test]
-async fn only_writable_mounts_take_parts_and_say_so() {
+async fn only_writable_mounts_accept_and_announce_partial_writes() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = Server::of(store.clone());
     let answer = patch(&server, "a", "bytes 0-0/*", "X").await;
     answer.refuses(405, "not-allowed", "a read-only mount");
     assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS, PROPFIND");
-    let options = server.tell("OPTIONS", "/store/m/a", &[], "").await;
+    let options = server.request("OPTIONS", "/store/m/a", &[], "").await;
     assert_eq!((options.status.as_u16(), options.header("accept-patch")), (204, ""));
     let server = writable(store);
-    let options = server.tell("OPTIONS", "/store/m/a", &[], "").await;
+    let options = server.request("OPTIONS", "/store/m/a", &[], "").await;
     assert_eq!(options.header("accept-patch"), "application/octet-stream");
     assert_eq!(
         options.header("allow"),
@@ -169,12 +169,12 @@ async fn only_writable_mounts_take_parts_and_say_so() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_patch_where_they_may_write() {
+async fn pages_of_other_origins_may_patch_only_where_they_may_write() {
     for writes in [false, true] {
         let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
         builder.http.cors.writes = writes;
         let answer =
-            builder.finish().tell("OPTIONS", "/store/m/a", &[("origin", "https://x.example")], "").await;
+            builder.finish().request("OPTIONS", "/store/m/a", &[("origin", "https://x.example")], "").await;
         let methods = answer.header("access-control-allow-methods");
         assert_eq!(methods.split(", ").any(|method| method == "PATCH"), writes, "{methods}");
         let headers = answer.header("access-control-allow-headers");
@@ -186,7 +186,7 @@ async fn pages_of_other_origins_may_patch_where_they_may_write() {
 const WRITERS: usize = 16;
 const WRITES: u8 = 50;
 
-/// Every writer counts up a pair of bytes of its own in one value, while a reader looks on.
+/// Every writer counts up a pair of bytes of its own in one value, while a reader reads it.
 async fn count_together(store: SharedStore) {
     put(&store, "counts", vec![0; WRITERS * 2]).await;
     let server = Arc::new(writable(store));
@@ -215,7 +215,7 @@ async fn count_together(store: SharedStore) {
             for count in 1..=WRITES {
                 let body = vec![count, count];
                 let place = [("content-range", &*range)];
-                let answer = server.tell("PATCH", "/store/m/counts", &place, body).await;
+                let answer = server.request("PATCH", "/store/m/counts", &place, body).await;
                 assert_eq!(answer.status, 204, "{:?}", answer.body);
             }
         })
@@ -229,12 +229,12 @@ async fn count_together(store: SharedStore) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_of_parts_of_one_value_lose_nothing_in_memory() {
+async fn concurrent_partial_writes_lose_nothing_in_memory() {
     count_together(memory()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_of_parts_of_one_value_lose_nothing_in_a_directory() {
+async fn concurrent_partial_writes_lose_nothing_in_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     let local = LocalOptions { durability: Durability::Rename, ..LocalOptions::default() };
     let options = StoreOptions { writable: true, local, ..StoreOptions::default() };
@@ -243,14 +243,14 @@ async fn writers_of_parts_of_one_value_lose_nothing_in_a_directory() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_end_of_its_part_writes_nothing() {
+async fn a_client_that_disconnects_within_its_part_writes_nothing() {
     let store = memory();
     put(&store, "a", "before").await;
     let server = writable(store);
     let begun = futures::stream::iter([Ok::<_, String>(Bytes::from_static(b"X"))]);
     let body = Body::from_stream(begun.chain(futures::stream::pending()));
     let place = [("content-range", "bytes 0-1/*")];
-    let left = server.tell("PATCH", "/store/m/a", &place, body);
+    let left = server.request("PATCH", "/store/m/a", &place, body);
     assert!(tokio::time::timeout(std::time::Duration::from_millis(20), left).await.is_err());
     assert_eq!(text(&server, "a").await, "before");
 }

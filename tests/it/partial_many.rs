@@ -14,7 +14,7 @@ fn writable(store: SharedStore) -> Server {
 }
 
 async fn post(server: &Server, url: &str, document: &Value) -> Answer {
-    server.tell("POST", url, &[("content-type", "application/json")], document.to_string()).await
+    server.request("POST", url, &[("content-type", "application/json")], document.to_string()).await
 }
 
 async fn partial(server: &Server, document: Value) -> Answer {
@@ -52,7 +52,7 @@ async fn digits() -> SharedStore {
 }
 
 #[tokio::test]
-async fn parts_are_answered_in_the_order_asked_each_with_its_length() {
+async fn parts_are_returned_in_the_requested_order_with_their_lengths() {
     let server = Server::of(digits().await);
     let asked = json!({ "get": [
         { "key": "a/c/0", "offset": 2, "length": 3 },
@@ -81,7 +81,7 @@ async fn parts_are_answered_in_the_order_asked_each_with_its_length() {
 }
 
 #[tokio::test]
-async fn a_part_outside_its_value_is_named() {
+async fn a_part_outside_of_its_value_is_named() {
     let server = Server::of(digits().await);
     for (part, size) in [
         (json!({ "key": "a/c/0", "offset": 10 }), 10),
@@ -99,7 +99,7 @@ async fn a_part_outside_its_value_is_named() {
 }
 
 #[tokio::test]
-async fn each_part_costs_one_request_and_nothing_is_read_over_the_limit() {
+async fn each_part_is_one_request_and_nothing_over_the_limit_is_read() {
     let counting = Counting::new(digits().await);
     let mut builder = Server::build(Mount::read_only("m", counting.clone()));
     builder.http.whole_bytes = 500;
@@ -120,7 +120,7 @@ async fn each_part_costs_one_request_and_nothing_is_read_over_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused_and_writes_nothing() {
+async fn malformed_bodies_are_refused_and_write_nothing() {
     let store = digits().await;
     let server = writable(store);
     let part = json!({ "key": "new", "offset": 0, "base64": "AAAA" });
@@ -164,17 +164,17 @@ async fn what_is_not_understood_is_refused_and_writes_nothing() {
         assert!(!detail.is_empty() && detail.len() < 600, "{detail}");
     }
     for text in ["", "{", "\u{0}", &"[".repeat(100_000), &format!("{{\"{}\":1}}", "x".repeat(100_000))] {
-        let answer = server.tell("POST", "/v1/partial/m", &[], text.to_owned()).await;
+        let answer = server.request("POST", "/v1/partial/m", &[], text.to_owned()).await;
         assert!(answer.refuses(400, "invalid-request", "garbage").len() < 600);
     }
-    let answer = server.tell("POST", "/v1/partial/m", &[("content-encoding", "gzip")], "{}").await;
+    let answer = server.request("POST", "/v1/partial/m", &[("content-encoding", "gzip")], "{}").await;
     answer.refuses(415, "unsupported-media-type", "gzip");
     post(&server, "/v1/partial/none", &json!({ "get": [] })).await.refuses(404, "unknown-mount", "no mount");
     assert_eq!(server.get("/store/m/new").await.status, 404);
 }
 
 #[tokio::test]
-async fn parts_of_one_key_are_written_together_in_their_order() {
+async fn parts_of_one_key_are_written_together_in_order() {
     let server = writable(digits().await);
     // "abcd", "XY", "hello"
     let answer = partial(
@@ -198,7 +198,7 @@ async fn parts_of_one_key_are_written_together_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_says_what_was_written() {
+async fn a_failed_batch_reports_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };
     let store = zarrd::store::open(folder.path().to_str().unwrap(), &options, &cpu()).unwrap();
@@ -221,7 +221,7 @@ async fn a_failure_in_the_middle_says_what_was_written() {
 }
 
 #[tokio::test]
-async fn many_keys_are_erased_at_once_and_missing_ones_passed_over() {
+async fn many_keys_are_erased_in_one_request_and_missing_ones_skipped() {
     let store = digits().await;
     for key in 0..40 {
         put(&store, &format!("k/{key}"), "x").await;
@@ -256,20 +256,20 @@ async fn read_only_mounts_and_pages_of_other_origins_write_nothing() {
         answer.refuses(405, "not-allowed", url);
         assert_eq!(answer.header("allow"), "POST, OPTIONS");
         let strange = [("origin", "https://x.example"), ("host", "here")];
-        let answer = writable(store.clone()).tell("POST", url, &strange, document.to_string()).await;
+        let answer = writable(store.clone()).request("POST", url, &strange, document.to_string()).await;
         answer.refuses(403, "cross-origin-write", url);
     }
     let strange = [("origin", "https://x.example"), ("host", "here")];
     let get = json!({ "get": [{ "key": "a/c/0" }] }).to_string();
-    let answer = writable(store.clone()).tell("POST", "/v1/partial/m", &strange, get).await;
+    let answer = writable(store.clone()).request("POST", "/v1/partial/m", &strange, get).await;
     assert_eq!(frames(&answer), [Some("0123456789".to_owned())], "reading is for every page");
     let own = [("origin", "https://localhost"), ("host", "localhost")];
-    let answer = writable(store).tell("POST", "/v1/partial/m", &own, set.to_string()).await;
+    let answer = writable(store).request("POST", "/v1/partial/m", &own, set.to_string()).await;
     assert_eq!(answer.status, 200, "the server's own pages may write");
 }
 
 #[tokio::test]
-async fn cache_control_is_by_what_is_answered() {
+async fn cache_control_follows_the_kind_of_response() {
     let store = memory();
     Array::of(&[4]).store(&store, "a").await;
     let [metadata, chunks, decoded] = ["max-age=1", "max-age=2", "max-age=3"].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What other writers write that readers have stumbled over reads as numpy has it. The arrays stand in
+//! Arrays of other writers that readers are known to misread: they read as numpy has them. They stand in
 //! `tests/data/pitfalls`, made by Python's own libraries and by hand, one list for each test here and under its name.
 //!
 //! Each is read whole and in parts, so that no fast path differs from the slow one.
@@ -15,7 +15,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
 
-/// One array, and what it holds or what it is refused with.
+/// One array, with its elements or its refusal.
 #[derive(Deserialize)]
 struct Case {
     what: String,
@@ -101,13 +101,13 @@ macro_rules! promises {
 }
 
 promises! {
-    blosc_frames_say_themselves_how_they_were_made
+    blosc_frames_describe_their_own_compression
     blosc_frames_of_stored_bytes_and_of_snappy_are_read
-    zstd_frames_need_not_say_how_long_their_content_is
+    zstd_frames_may_omit_their_content_size
     several_zstd_frames_and_frames_to_skip_are_one_value
-    members_of_a_v2_compressor_that_are_not_known_change_nothing
+    unknown_members_of_a_v2_compressor_are_ignored
     gzip_members_are_one_value_and_only_zeros_may_follow
-    zlib_and_gzip_are_told_apart_by_their_first_bytes
+    zlib_and_gzip_are_distinguished_by_their_first_bytes
     numbers_of_a_v2_codec_may_be_strings
     an_empty_list_of_filters_is_none
     chunks_in_order_f_are_read_column_by_column
@@ -115,13 +115,13 @@ promises! {
     a_chunk_may_be_larger_than_the_array
     an_array_of_rank_0_is_one_element
     a_dimension_without_length_has_no_chunks
-    transposing_turns_dimensions_the_way_the_specification_says
+    transpose_follows_the_specification
     inner_chunks_are_counted_by_the_grid_of_each_dimension
     an_index_is_encoded_by_its_own_codecs
-    codecs_before_and_behind_shards_are_not_passed_over
+    codecs_before_and_after_sharding_are_applied
     chains_inside_shards_are_chains_of_the_inner_chunk
     missing_shards_and_inner_chunks_are_fill_values
-    what_overhangs_the_array_may_be_there_or_not
+    data_beyond_the_array_may_be_stored_or_absent
     each_field_of_a_struct_has_its_own_byte_order
     a_struct_is_filled_with_zeros_or_with_the_bytes_of_an_element
 }
@@ -136,7 +136,7 @@ async fn filled_v2(dtype: &str, fill_value: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn fill_values_of_v2_are_read_as_their_writers_meant_them() {
+async fn fill_values_of_v2_are_read_as_their_writers_intended() {
     for (dtype, fill_values, element) in [
         // Missing, null.
         ("<i4", &["", "null"] as &[&str], "00000000"),
@@ -166,7 +166,7 @@ async fn fill_values_of_v2_are_read_as_their_writers_meant_them() {
         ("<c8", &["[1.0, 2.0]", r#""AACAPwAAAEA=""#], "0000803f00000040"),
         (">c8", &[r#"["NaN", "-Infinity"]"#], "0000c07f000080ff"),
         ("<c16", &["[0.0, -0.0]"], "00000000000000000000000000000080"),
-        // Times: integers, and what is not a time.
+        // Times: integers, and invalid times.
         ("<M8[ns]", &[r#""NaT""#, "-9223372036854775808"], "0000000000000080"),
         (">m8[D]", &["5", "5.0"], "0500000000000000"),
         ("|V3", &[r#""AQID""#], "010203"),
@@ -185,7 +185,7 @@ async fn fill_values_of_v2_are_read_as_their_writers_meant_them() {
 }
 
 #[tokio::test]
-async fn a_fill_value_that_the_type_cannot_hold_is_an_error_and_no_other_number() {
+async fn a_fill_value_out_of_range_is_an_error() {
     for (dtype, fill_values) in [
         ("<u4", &["-1", "-1.0", "4294967296", "0.5", "1e400", "NaN", r#""x""#, "[1, 2]", "{}"] as &[&str]),
         ("|i1", &["128", "-129", "127.5"]),
@@ -207,7 +207,7 @@ async fn a_fill_value_that_the_type_cannot_hold_is_an_error_and_no_other_number(
 }
 
 #[tokio::test]
-async fn the_bits_of_a_nan_and_the_sign_of_zero_are_kept_where_nothing_is_stored() {
+async fn fill_values_keep_the_bits_of_nan_and_the_sign_of_zero() {
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let shards = json!([{ "name": "sharding_indexed", "configuration": {
         "chunk_shape": [1], "codecs": index, "index_codecs": index,
@@ -236,7 +236,7 @@ async fn the_bits_of_a_nan_and_the_sign_of_zero_are_kept_where_nothing_is_stored
 }
 
 #[tokio::test]
-async fn the_shape_of_inner_chunks_is_told_in_the_dimensions_of_the_array() {
+async fn inner_chunk_shapes_are_reported_in_the_arrays_dimensions() {
     let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
     let codecs = json!([
         { "name": "transpose", "configuration": { "order": [2, 0, 1] } },
@@ -253,7 +253,7 @@ async fn the_shape_of_inner_chunks_is_told_in_the_dimensions_of_the_array() {
 }
 
 #[tokio::test]
-async fn a_grid_of_more_chunks_than_can_be_counted_is_read_in_parts() {
+async fn a_grid_with_more_chunks_than_u64_is_read_in_parts() {
     let edge = 1_u64 << 62;
     let grid = json!({ "name": "regular", "configuration": { "chunk_shape": [1, 1, 1] } });
     let array = Array::of(&[1, 1, 1]).members(json!({ "shape": [edge, edge, edge], "chunk_grid": grid }));
@@ -270,7 +270,7 @@ async fn a_grid_of_more_chunks_than_can_be_counted_is_read_in_parts() {
 }
 
 #[tokio::test]
-async fn only_what_is_not_there_is_fill_values_and_what_cannot_be_read_is_a_failure() {
+async fn only_absent_chunks_read_as_fill_values_and_unreadable_ones_fail() {
     let little = Codec::Bytes { big: false };
     let plain = Array::of(&[8]).chunks(&[4]);
     let sharded = plain.clone().codecs([Shards::of(&[2], &[little]).codec()]);
@@ -297,7 +297,7 @@ async fn only_what_is_not_there_is_fill_values_and_what_cannot_be_read_is_a_fail
 }
 
 #[tokio::test]
-async fn a_shuffle_that_blosc_chose_is_told_by_its_name() {
+async fn a_shuffle_chosen_by_blosc_is_reported_by_name() {
     for (dtype, shuffle, typesize) in
         [("|u1", "bitshuffle", 1), ("<f4", "shuffle", 4), ("|V255", "shuffle", 255), ("|V256", "shuffle", 1)]
     {

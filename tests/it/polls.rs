@@ -1,8 +1,8 @@
-//! No work that takes long is done on the threads that answer: every route is asked about long documents, listings and
-//! batches, and no step of an answer takes more of its thread's time than may be. What other threads and programs do
+//! No long work on the threads that respond: every route is requested with long documents, listings and
+//! batches, and no poll of a response takes more of its thread's time than the limit. What other threads and programs do
 //! meanwhile does not count.
 //!
-//! Digests alone are made so fast that they are not seen here: what makes them says itself where that is, and fails (`cpu`).
+//! Digests are too fast to be seen here: the code that computes them checks its thread itself (`cpu`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -132,7 +132,7 @@ fn runtime(steps: &'static Steps) -> Runtime {
 }
 
 #[test]
-fn a_step_that_works_on_all_of_a_long_document_is_seen() {
+fn the_poll_meter_detects_a_long_step() {
     let (steps, values) = (Steps::default(), long());
     let text = steps.step("write", || values.to_string());
     steps.step("parse", || serde_json::from_str::<Value>(&text).map(std::mem::forget).unwrap());
@@ -189,7 +189,7 @@ async fn store() -> SharedStore {
     put(&store, "old/a/.zarray", zarray.to_string()).await;
     put(&store, "old/a/.zattrs", json!({"long": long()}).to_string()).await;
 
-    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to look at them.
+    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to read them.
     let bytes = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
     let sharding = json!({"chunk_shape": [1], "codecs": bytes, "index_codecs": bytes});
     let mut shards = short_hand;
@@ -205,7 +205,7 @@ async fn store() -> SharedStore {
     store
 }
 
-/// What is put in the place of a parameter of a route.
+/// The value of a parameter of a route.
 fn values(route: &str, parameter: &str) -> &'static [&'static str] {
     match (parameter, route) {
         ("mount", _) => &["m"],
@@ -281,7 +281,7 @@ fn others() -> Vec<Request<Body>> {
     ]
 }
 
-/// The steps that take too long of what a new server answers.
+/// The polls of a new server's responses that take too long.
 fn slow_steps() -> Vec<(Duration, String)> {
     let steps: &'static Steps = Box::leak(Box::default());
     let asked = runtime(steps).block_on(async {
@@ -289,7 +289,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
         let mut server = Server::build(mount);
         server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
         let server = server.finish();
-        // What making the store took is not meant.
+        // Building the store does not count.
         steps.0.lock().unwrap().clear();
         let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
         // It is made once for all.
@@ -339,7 +339,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
 }
 
 #[test]
-fn no_step_of_an_answer_takes_long_however_long_the_documents() {
+fn no_poll_is_long_even_for_long_documents() {
     // A thread's time is not all its own: interrupts take of it, and the machine's host. What takes long does so each time.
     let mut slow = slow_steps();
     for _ in 0..2 {

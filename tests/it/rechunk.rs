@@ -1,4 +1,4 @@
-//! Hierarchies in other chunks, by other codecs and as other data types: the same elements, the same bytes each time, and
+//! Rechunked hierarchies, with other codecs and data types: the same elements, deterministic bytes, and
 //! no more work than it takes.
 
 use std::sync::Arc;
@@ -171,7 +171,7 @@ async fn arrays_of_other_projects_read_the_same_in_other_chunks() {
 }
 
 #[tokio::test]
-async fn zarrs_reads_what_is_encoded() {
+async fn zarrs_reads_rechunked_arrays() {
     let root = manifest("tests/data/zarr-python");
     let server = Server::of(stored(&root));
     let (mut same, mut unknown) = (0, Vec::new());
@@ -187,7 +187,7 @@ async fn zarrs_reads_what_is_encoded() {
                 let values = values.into_iter().map(|(key, value)| (below(&key), value.to_vec()));
                 match zarrs_reads(values) {
                     Ok(read) if read == stored.body => same += 1,
-                    // What has variable length is told otherwise there.
+                    // Types of variable length are described differently there.
                     Ok(_) if stored.header("array-data-type").contains("string") => {}
                     Ok(_) => panic!("{recipe} {prefix}: other elements"),
                     Err(_) => unknown.push(prefix.to_owned()),
@@ -219,7 +219,7 @@ fn arrays_of_any_kind_read_the_same_in_other_chunks() {
 }
 
 #[tokio::test]
-async fn chunks_of_varied_edges_are_found_wherever_those_beside_them_begin() {
+async fn chunks_of_rectilinear_grids_are_found_at_any_offset() {
     // Some of them reach into the next chunk that is shown, and begin where others end.
     let rows = Edges::Each(vec![1, 4, 1, 4, 1, 4]);
     let array = Array::of(&[13, 7]).edges(&[rows, Edges::All(1)]).members(json!({"fill_value": 9}));
@@ -248,7 +248,7 @@ async fn a_chunk_is_the_elements_in_its_box_with_fill_values_beyond_the_edge() {
 }
 
 #[tokio::test]
-async fn the_documents_are_of_both_versions_and_say_what_the_recipe_says() {
+async fn documents_of_both_versions_follow_the_rechunk_specification() {
     let scale: Value = serde_json::from_str("1.50").unwrap();
     let array = shards().members(json!({
         "dimension_names": ["y", "x"], "attributes": {"title": "a", "scale": scale}, "fill_value": 3,
@@ -295,7 +295,7 @@ async fn the_documents_are_of_both_versions_and_say_what_the_recipe_says() {
 }
 
 #[tokio::test]
-async fn the_names_of_dimensions_stand_where_each_version_has_them() {
+async fn dimension_names_are_placed_as_each_version_specifies() {
     let v2 = Format::V2 { compressor: None, fortran: false, big: false, separator: '.' };
     let store = memory();
     Array::of(&[2, 3]).format(v2).store(&store, "a").await;
@@ -309,7 +309,7 @@ async fn the_names_of_dimensions_stand_where_each_version_has_them() {
 }
 
 #[tokio::test]
-async fn a_type_that_one_version_has_no_word_for_is_there_in_the_other() {
+async fn a_type_unknown_to_one_version_is_served_in_the_other() {
     let store = memory();
     Array::of(&[6]).members(json!({"data_type": "bfloat16"})).store(&store, "v3").await;
     let zarray = json!({
@@ -388,7 +388,7 @@ async fn a_fill_value_is_cast_with_the_elements_or_the_array_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_real_number_keeps_its_type() {
+async fn types_without_real_numbers_keep_their_type() {
     let store = memory();
     for name in ["bool", "complex64", "string", "struct", "r24"] {
         Array::of(&[4])
@@ -406,7 +406,7 @@ async fn what_is_no_real_number_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn the_same_chunk_is_the_same_bytes_under_the_same_tag_whoever_makes_it() {
+async fn re_encoding_a_chunk_is_deterministic_in_bytes_and_etag() {
     let store = memory();
     shards().random(5, &[]).store(&store, "a").await;
     let (one, other) = (Server::of(Arc::clone(&store)), Server::of(store));
@@ -425,10 +425,10 @@ async fn the_same_chunk_is_the_same_bytes_under_the_same_tag_whoever_makes_it() 
 }
 
 #[tokio::test]
-async fn what_was_seen_before_is_told_unchanged_without_a_read() {
+async fn a_revalidated_chunk_is_304_without_a_read() {
     let store = memory();
     shards().store(&store, "a").await;
-    // Whoever answers has made nothing yet.
+    // The server has built nothing yet.
     let etag = {
         let server = Server::of(Arc::clone(&store));
         server.get("/rechunk/m/8,8/zstd/a/c/1/1").await.header("etag").to_owned()
@@ -442,7 +442,7 @@ async fn what_was_seen_before_is_told_unchanged_without_a_read() {
     assert_eq!(same.status, StatusCode::NOT_MODIFIED);
     let failed = server.ask(Method::GET, url, &[("if-match", "\"other\"")]).await;
     assert_eq!(failed.status, StatusCode::PRECONDITION_FAILED);
-    assert_eq!(counting.ranges(), [], "a look is enough");
+    assert_eq!(counting.ranges(), [], "a HEAD request is enough");
     shards().random(7, &[]).store(&store, "a").await;
     let changed = server.ask(Method::GET, url, &[("if-none-match", &etag)]).await;
     assert_eq!(changed.status, StatusCode::OK);
@@ -450,7 +450,7 @@ async fn what_was_seen_before_is_told_unchanged_without_a_read() {
 }
 
 #[tokio::test]
-async fn ranges_and_conditions_hold_as_for_a_stored_value() {
+async fn ranges_and_conditions_apply_as_for_stored_values() {
     let (server, _) = served(&shards()).await;
     let url = "/rechunk/m/8,8/zstd/a/c/0/0";
     let whole = server.get(url).await;
@@ -477,14 +477,14 @@ async fn ranges_and_conditions_hold_as_for_a_stored_value() {
 }
 
 #[tokio::test]
-async fn what_was_made_is_remembered_until_what_it_is_made_of_changes() {
+async fn a_re_encoded_chunk_is_cached_until_its_sources_change() {
     let store = memory();
     shards().store(&store, "a").await;
     let (server, counting) = counted(Arc::clone(&store));
     let url = "/rechunk/m/32,32/zstd/a/c/0/0";
     let first = server.get(url).await.body;
     assert!(!counting.ranges().is_empty());
-    counting.forget();
+    counting.reset();
     assert_eq!(server.get(url).await.body, first);
     assert_eq!(counting.ranges(), []);
     shards().random(11, &[]).store(&store, "a").await;
@@ -495,7 +495,7 @@ async fn what_was_made_is_remembered_until_what_it_is_made_of_changes() {
 }
 
 #[tokio::test]
-async fn many_who_want_one_chunk_have_its_parts_read_once() {
+async fn concurrent_requests_for_one_chunk_read_its_sources_once() {
     let store = memory();
     shards().store(&store, "a").await;
     let (server, counting) = counted(store);
@@ -504,12 +504,12 @@ async fn many_who_want_one_chunk_have_its_parts_read_once() {
     assert!(answers.iter().all(|answer| answer.status == StatusCode::OK && answer.body == answers[0].body));
     let mut ranges = counting.ranges();
     ranges.sort_by_key(|range| (range.start, range.end));
-    // The indexes of four shards and what is in them.
+    // The indexes of four shards and their inner chunks.
     assert!(counting.bytes() <= 4 * (16 * 32 + 16 * 16 + 4), "{ranges:?}");
 }
 
 #[tokio::test]
-async fn a_chunk_of_which_nothing_is_stored_is_absent_and_not_listed() {
+async fn a_chunk_without_stored_sources_is_absent_and_not_listed() {
     let array = Array::of(&[8, 8])
         .chunks(&[2, 2])
         .format(Format::V2 { compressor: None, fortran: true, big: true, separator: '.' })
@@ -546,7 +546,7 @@ async fn a_chunk_of_which_nothing_is_stored_is_absent_and_not_listed() {
 }
 
 #[tokio::test]
-async fn an_array_of_no_dimensions_has_one_chunk_by_either_key() {
+async fn a_zero_dimensional_array_has_one_chunk_by_either_key() {
     let (server, _) = served(&Array::of(&[])).await;
     for key in ["c", "0"] {
         assert_eq!(server.get(&format!("/rechunk/m/auto/raw/a/{key}")).await.body[..], [1, 0]);
@@ -558,7 +558,7 @@ async fn an_array_of_no_dimensions_has_one_chunk_by_either_key() {
 }
 
 #[tokio::test]
-async fn nodes_of_any_name_are_found_and_what_is_no_node_is_as_it_is_stored() {
+async fn nodes_of_any_name_are_found_and_other_keys_are_unchanged() {
     let store = memory();
     let (v2, group) =
         (Format::V2 { compressor: None, fortran: false, big: false, separator: '/' }, r#"{"zarr_format":2}"#);
@@ -586,7 +586,7 @@ async fn nodes_of_any_name_are_found_and_what_is_no_node_is_as_it_is_stored() {
 }
 
 #[tokio::test]
-async fn limits_are_kept_by_metadata_alone() {
+async fn limits_are_enforced_from_metadata_alone() {
     let store = memory();
     let document = |shape: Value, chunk_shape: Value| {
         json!({
@@ -619,11 +619,11 @@ async fn limits_are_kept_by_metadata_alone() {
 }
 
 #[tokio::test]
-async fn a_hostile_recipe_is_refused_with_what_there_is() {
+async fn a_hostile_rechunk_specification_is_refused_with_the_alternatives() {
     let (server, counting) = counted(memory());
     let many = vec!["1"; 100].join(",");
     let digits = "9".repeat(500);
-    for (recipe, told) in [
+    for (recipe, expected) in [
         ("0,64/raw", "`auto`"),
         ("64,/raw", "`auto`"),
         ("-1/raw", "`auto`"),
@@ -641,7 +641,7 @@ async fn a_hostile_recipe_is_refused_with_what_there_is() {
     ] {
         let answer = server.get(&format!("/rechunk/m/{recipe}/a/zarr.json")).await;
         let detail = answer.refuses(400, "invalid-request", recipe);
-        assert!(detail.contains(told), "{recipe}: {detail}");
+        assert!(detail.contains(expected), "{recipe}: {detail}");
     }
     for path in ["64%2f64/raw/a", "64/raw/..", "64/raw/%2e%2e/a", "64/raw/a%00", "%ff/raw/a"] {
         server.get(&format!("/rechunk/m/{path}")).await.refuses(400, "invalid-request", path);
@@ -651,7 +651,7 @@ async fn a_hostile_recipe_is_refused_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn escapes_in_a_recipe_are_read_and_its_root_is_found_without_a_slash() {
+async fn escapes_in_a_rechunk_specification_are_decoded_and_its_root_needs_no_slash() {
     let (server, _) = served(&shards()).await;
     let expected = server.get("/rechunk/m/8,8/zstd/dtype=safe/a/c/0/0").await;
     let escaped = server.get("/rechunk/m/8%2C8/zstd/dtype%3Dsafe/a/c/0/0").await;
@@ -666,14 +666,14 @@ async fn escapes_in_a_recipe_are_read_and_its_root_is_found_without_a_slash() {
         assert_eq!((answer.status, answer.header("location")), (StatusCode::MOVED_PERMANENTLY, location));
     }
     let properties =
-        server.tell("PROPFIND", "/rechunk/m/8,8/zstd/dtype=safe/a/", &[("depth", "1")], "").await;
+        server.request("PROPFIND", "/rechunk/m/8,8/zstd/dtype=safe/a/", &[("depth", "1")], "").await;
     assert_eq!(properties.status, StatusCode::MULTI_STATUS);
     let text = String::from_utf8_lossy(&properties.body);
     assert!(text.contains("<D:href>/rechunk/m/8,8/zstd/dtype=safe/a/zarr.json</D:href>"), "{text}");
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_that_of_the_arrays_as_they_are_shown() {
+async fn consolidated_metadata_describes_the_rechunked_arrays() {
     let store = memory();
     shards().store(&store, "g/a").await;
     put(&store, "g/zarr.json", r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#).await;
@@ -705,7 +705,7 @@ async fn a_damaged_chunk_is_an_error_and_never_absent() {
 }
 
 #[tokio::test]
-async fn dependent_arrays_are_rechunked_as_any_others() {
+async fn dependent_arrays_are_rechunked() {
     let root = manifest("tests/data/dependent");
     let server = Server::of(stored(&root));
     let (mut same, mut names) = (0, Vec::new());

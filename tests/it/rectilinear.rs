@@ -1,4 +1,4 @@
-//! Chunks whose edges vary: what a node says of them, which of them are read, and grids that nobody should have written.
+//! Rectilinear chunk grids: their description in nodes, the chunks that are read, and invalid grids.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn chunks(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn a_node_shows_the_edges_of_its_chunks_along_each_dimension() {
+async fn a_node_lists_its_chunk_edges_along_each_dimension() {
     let (server, _) = serve(&json!([10, 12, 6]), &json!([4, [5, 7, 2, 2], [[2, 5]]])).await;
     let expected = json!({
         "chunk_shape": null, "grid_shape": [3, 2, 3], "sharded": false, "decoded_chunk_shape": null,
@@ -51,7 +51,7 @@ async fn a_node_shows_the_edges_of_its_chunks_along_each_dimension() {
 }
 
 #[tokio::test]
-async fn shards_of_varied_edges_have_inner_chunks_of_one_shape_in_the_arrays_dimensions() {
+async fn rectilinear_shards_have_inner_chunks_of_one_shape() {
     let store = memory();
     let codecs = [Codec::Transpose(vec![1, 0]), Shards::of(&[3, 2], &[LITTLE, Codec::Zstd]).codec()];
     let edges = [Edges::Each(vec![2, 4, 6]), Edges::Each(vec![6, 3])];
@@ -64,11 +64,11 @@ async fn shards_of_varied_edges_have_inner_chunks_of_one_shape_in_the_arrays_dim
 }
 
 #[tokio::test]
-async fn chunks_are_trimmed_to_the_array_and_those_beyond_it_are_never_asked_for() {
+async fn chunks_are_trimmed_to_the_array_and_none_beyond_it_is_requested() {
     let store = memory();
     let edges = [Edges::Each(vec![3, 1, 4, 9, 9])];
     Array::of(&[6]).edges(&edges).store(&store, "a").await;
-    put(&store, "a/c/3", "what nobody reads").await;
+    put(&store, "a/c/3", "what is never read").await;
     let counting = Counting::new(store);
     let server = Server::of(counting.clone());
     assert_eq!(server.elements("m/a", "").await.as_ref(), [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
@@ -82,7 +82,7 @@ async fn chunks_are_trimmed_to_the_array_and_those_beyond_it_are_never_asked_for
 }
 
 #[tokio::test]
-async fn a_chunk_whose_shape_the_codecs_refuse_is_an_error_of_its_own() {
+async fn a_chunk_shape_that_the_codecs_refuse_fails_that_chunk_alone() {
     let store = memory();
     let codecs = [Shards::of(&[2], &[LITTLE]).codec()];
     let array = Array::of(&[10]).edges(&[Edges::Each(vec![4, 2, 4])]).codecs(codecs);
@@ -108,7 +108,7 @@ async fn a_chunk_whose_shape_the_codecs_refuse_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_selection_costs_is_known_exactly_though_chunks_differ() {
+async fn the_cost_of_a_selection_is_exact_for_rectilinear_grids() {
     let store = memory();
     let edges = [Edges::Each(vec![1, 1, 1, 1, 10, 3, 3, 10])];
     Array::of(&[30]).edges(&edges).store(&store, "a").await;
@@ -126,7 +126,7 @@ fn assert_too_large(answer: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn h27_a_run_of_two_to_the_62_chunks_is_served_without_being_counted_out() {
+async fn h27_a_run_of_two_to_the_62_chunks_is_served_without_expansion() {
     let vast = 1_u64 << 62;
     let (server, store) = serve(&json!([vast]), &json!([[3, [1, vast]]])).await;
     put(&store, format!("a/c/{}", vast - 3).as_str(), vec![7, 0]).await;
@@ -152,7 +152,7 @@ async fn h27_chunks_too_large_to_decode_are_refused_and_their_neighbours_read() 
 }
 
 #[tokio::test]
-async fn h27_edges_whose_sum_overflows_are_summed_and_not_wrapped_around() {
+async fn h27_edges_whose_sum_overflows_do_not_wrap_around() {
     let most = i64::MAX;
     let (server, _) = serve(&json!([most]), &json!([[[4, 2], [most, most], [most, most]]])).await;
     assert_eq!(server.elements("m/a", "6:8").await.as_ref(), [0; 4]);
@@ -164,7 +164,7 @@ async fn h27_edges_whose_sum_overflows_are_summed_and_not_wrapped_around() {
 }
 
 #[tokio::test]
-async fn h27_very_many_runs_are_planned_and_read_in_small_parts() {
+async fn h27_a_large_number_of_runs_is_planned_and_read_in_small_parts() {
     let edges: Vec<u64> = (0..200_000).map(|place| 1 + place % 3).collect();
     let length: u64 = edges.iter().sum();
     let (server, _) = serve(&json!([length, length]), &json!([edges, edges])).await;

@@ -1,4 +1,4 @@
-//! Requests that are wrong are told so: the right status, a stable code, and what to do about it.
+//! Invalid requests: the right status, a stable code, and what to do about it.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ async fn assert_works(server: &Server) {
 }
 
 #[tokio::test]
-async fn wrong_requests_get_a_problem_that_says_what_is_wrong() {
+async fn invalid_requests_get_a_problem_that_states_the_reason() {
     let server = server().await;
     for (url, status, code) in [
         ("/nowhere", 404, "not-found"),
@@ -100,7 +100,7 @@ async fn chunks_have_one_spelling_and_lie_in_the_grid() {
 }
 
 #[tokio::test]
-async fn malformed_slices_are_refused_with_the_part_that_is_wrong() {
+async fn malformed_slices_are_refused_with_the_invalid_part() {
     let server = server().await;
     let many = vec!["0"; 65].join(",");
     for (slice, says) in [
@@ -144,7 +144,7 @@ async fn malformed_slices_are_refused_with_the_part_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn surrounding_brackets_and_blanks_do_not_matter() {
+async fn surrounding_brackets_and_blanks_are_ignored() {
     let server = server().await;
     let expected = server.elements("m/a", "1,2:4").await;
     for slice in ["[1,2:4]", "(1,2:4)", "%201%20,%202:4", "%5B1%2C2%3A4%5D", "1,2:4:1", "-9,-18:-16"] {
@@ -153,7 +153,7 @@ async fn surrounding_brackets_and_blanks_do_not_matter() {
 }
 
 #[tokio::test]
-async fn what_no_format_can_satisfy_is_not_acceptable() {
+async fn an_unsatisfiable_accept_header_is_406() {
     let server = server().await;
     for accept in ["text/html", "image/png, text/xml;q=0.5", "*/*;q=0", "application/json;q=0, text/plain"] {
         let answer = server.ask(Method::GET, "/v1/data/m/a", &[("accept", accept)]).await;
@@ -173,7 +173,7 @@ async fn what_no_format_can_satisfy_is_not_acceptable() {
 }
 
 #[tokio::test]
-async fn methods_that_are_not_offered_are_405_and_say_which_are() {
+async fn unsupported_methods_are_405_with_the_allowed_ones() {
     let server = server().await;
     for url in ["/v1/data/m/a", "/v1/nodes/m/a", "/v1/chunk/m/a/c/0/0", "/store/m/a/zarr.json", "/v1/mounts"]
     {
@@ -187,7 +187,7 @@ async fn methods_that_are_not_offered_are_405_and_say_which_are() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_path_leaves_the_directory_that_is_served() {
+async fn no_spelling_of_a_path_escapes_the_served_directory() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     std::fs::create_dir_all(root.join("a")).unwrap();
@@ -242,7 +242,7 @@ fn numbers(elements: &[u8]) -> Vec<u16> {
     elements.chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// What the limits of the test below are about.
+/// The quantities that the limits of the test below bound.
 async fn limited(array: &Array, limit: impl Fn(&mut zarrd::array::ReadLimits)) -> (Server, Model) {
     let store = memory();
     let model = array.store(&store, "a").await;
@@ -252,7 +252,7 @@ async fn limited(array: &Array, limit: impl Fn(&mut zarrd::array::ReadLimits)) -
 }
 
 #[tokio::test]
-async fn a_selection_over_a_limit_is_413_with_slices_that_work() {
+async fn a_selection_over_a_limit_is_413_with_slices_that_fit() {
     let plain = Array::of(&[30, 40]).chunks(&[7, 9]);
     let sharded = Array::of(&[30, 40]).chunks(&[16, 16]).codecs([Shards::of(&[4, 8], &[LITTLE]).codec()]);
     let slice = |start, stop, step| Dim::Slice { start, stop, step };
@@ -287,7 +287,7 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_work() {
                     .collect();
                 assert!(suggested.len() > 1, "{asked}, {limited_by}: {problem}");
                 for slice in suggested {
-                    // Each is a part of what was asked, and none overlaps another.
+                    // Each is a part of the request, and none overlaps another.
                     for number in numbers(&server.elements("m/a", slice).await) {
                         assert!(
                             within.contains(&number) && seen.insert(number),
@@ -301,9 +301,9 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_work() {
     }
 }
 
-/// A slice that is suggested in place of what is over a limit can be asked for, in whatever format.
+/// A slice suggested in place of one over a limit is accepted in every format.
 #[test]
-fn a_suggested_slice_is_never_over_a_limit() {
+fn suggested_slices_are_within_every_limit() {
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -356,7 +356,7 @@ fn a_suggested_slice_is_never_over_a_limit() {
 }
 
 #[tokio::test]
-async fn whoever_is_refused_for_length_is_told_the_setting_and_whether_the_list_is_cut() {
+async fn a_refusal_for_length_names_the_setting_and_whether_the_list_is_cut() {
     let store = memory();
     Array::of(&[100, 100]).chunks(&[10, 10]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
@@ -379,7 +379,7 @@ async fn whoever_is_refused_for_length_is_told_the_setting_and_whether_the_list_
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_offered_is_answered_with_what_to_set() {
+async fn a_disabled_method_is_answered_with_the_setting_that_enables_it() {
     let store = memory();
     put(&store, "k", "v").await;
     let server = Server::build(Mount::read_only("data", store.clone()))
@@ -406,7 +406,7 @@ async fn a_method_that_is_not_offered_is_answered_with_what_to_set() {
         ("PATCH", "/v1/nodes/w", "`/store/{mount}/{key}`"),
         ("DELETE", "/v1/chunk/w/a/c/0", "`/store/{mount}/{key}`"),
     ] {
-        let answer = server.tell(method, url, &[("destination", "/store/data/x")], "").await;
+        let answer = server.request(method, url, &[("destination", "/store/data/x")], "").await;
         let detail = answer.refuses(405, "not-allowed", url);
         assert!(detail.contains(said), "{method} {url}: {detail}");
         assert!(!answer.header("allow").is_empty(), "{method} {url}");
@@ -414,7 +414,7 @@ async fn a_method_that_is_not_offered_is_answered_with_what_to_set() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_missing_is_answered_with_what_is_there_instead() {
+async fn a_missing_node_is_answered_with_what_exists_nearby() {
     let store = memory();
     let group = r#"{"zarr_format": 3, "node_type": "group"}"#;
     put(&store, "climate.zarr/zarr.json", group).await;
@@ -444,8 +444,8 @@ async fn a_node_that_is_missing_is_answered_with_what_is_there_instead() {
         let detail = answer.refuses(404, "not-found", url);
         assert!(detail.contains(said), "{url}: {detail}");
         let problem = answer.json();
-        let told = problem[member].as_str().unwrap_or_default().trim_start_matches('/');
-        assert_eq!((told, &problem["mount"]), (value, &"data".into()), "{url}: {problem}");
+        let named = problem[member].as_str().unwrap_or_default().trim_start_matches('/');
+        assert_eq!((named, &problem["mount"]), (value, &"data".into()), "{url}: {problem}");
     }
     for (url, names) in [
         ("/v1/nodes/data", vec![("climate.zarr", "group".into()), ("images", Value::Null)]),
@@ -468,7 +468,7 @@ async fn a_node_that_is_missing_is_answered_with_what_is_there_instead() {
 }
 
 #[tokio::test]
-async fn of_a_long_folder_the_first_children_are_told_with_what_they_are_and_the_others_by_name() {
+async fn a_missing_node_in_a_long_folder_lists_the_first_children_with_kinds_and_the_rest_by_name() {
     let store = memory();
     for number in 0..30 {
         Array::of(&[1]).store(&store, &format!("folder/{number:02}")).await;
@@ -484,7 +484,7 @@ async fn of_a_long_folder_the_first_children_are_told_with_what_they_are_and_the
 }
 
 #[tokio::test]
-async fn an_unknown_parameter_is_answered_with_the_one_that_may_be_meant() {
+async fn an_unknown_parameter_is_answered_with_the_nearest_known_one() {
     let store = memory();
     let named = Array::of(&[4, 4]).members(serde_json::json!({ "dimension_names": ["time", "lat"] }));
     named.store(&store, "air/t2m").await;
@@ -508,7 +508,7 @@ async fn an_unknown_parameter_is_answered_with_the_one_that_may_be_meant() {
 }
 
 #[tokio::test]
-async fn browsers_find_an_icon_and_pages_name_it() {
+async fn an_icon_is_served_and_linked_by_pages() {
     let server = server().await;
     for (url, kind) in [("/favicon.ico", "image/x-icon"), ("/favicon.svg", "image/svg+xml")] {
         let answer = server.get(url).await;
@@ -523,7 +523,7 @@ async fn browsers_find_an_icon_and_pages_name_it() {
 }
 
 #[tokio::test]
-async fn the_page_of_the_documentation_has_each_route_once() {
+async fn the_documentation_page_lists_each_route_once() {
     let server = server().await;
     let script = String::from_utf8(server.get("/docs/swagger-initializer.js").await.body.to_vec()).unwrap();
     assert!(script.contains("../openapi.json?head=no"), "{script}");
@@ -541,7 +541,7 @@ async fn the_page_of_the_documentation_has_each_route_once() {
 }
 
 #[tokio::test]
-async fn json_that_would_be_too_long_is_413_before_anything_is_read() {
+async fn json_over_the_limit_is_413_before_anything_is_read() {
     let store = memory();
     Array::of(&[100, 100]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));

@@ -1,4 +1,4 @@
-//! SIGHUP: mounts come, go and change while the server runs.
+//! Reloads by SIGHUP: mounts are added, removed and changed while the server runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::support::process::{Running, zarrd};
 
 const BOUND: Duration = Duration::from_mins(1);
-/// More than fits into the buffers of a connection that nobody reads.
+/// More than fits into the buffers of a connection that is not read.
 const LONG_BYTES: usize = 24 << 20;
 
 /// A server whose configuration is a file.
@@ -42,7 +42,7 @@ impl Process {
         Self { running, folder, log }
     }
 
-    /// Has the server read this configuration, and gives what the log says about it.
+    /// Makes the server read this configuration, and returns its log lines.
     fn reload(&self, config: impl FnOnce(&Path) -> String) -> String {
         std::fs::write(self.folder.path().join("zarrd.toml"), config(self.folder.path())).unwrap();
         self.running.signal(Signal::HUP);
@@ -81,7 +81,7 @@ fn mount(folder: &Path, name: &str, directory: &str) -> String {
 fn mounts_are_added_removed_and_changed_without_a_restart() {
     let server = Process::start(|at| mount(at, "a", "one") + &mount(at, "gone", "three"));
     let found = |text: &str| (200, text.to_owned());
-    // Remembered, so that what is remembered would be seen.
+    // Cached, so that a stale entry would be seen.
     for _ in 0..2 {
         assert_eq!(server.get("/store/a/k"), found("first"));
     }
@@ -124,7 +124,7 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
 }
 
 #[test]
-fn a_path_that_leads_to_another_directory_by_now_is_opened_anew() {
+fn a_path_that_now_names_another_directory_is_reopened() {
     let current =
         |at: &Path| mount(at, "link", "current") + &mount(at, "name", "three") + &mount(at, "same", "two");
     let server = Process::start(|at| {
@@ -155,7 +155,7 @@ fn a_path_that_leads_to_another_directory_by_now_is_opened_anew() {
 }
 
 #[test]
-fn what_is_read_of_a_mount_that_goes_is_read_to_its_end() {
+fn reads_from_a_removed_mount_are_completed() {
     let server = Process::start(|at| mount(at, "gone", "one") + &mount(at, "stays", "two"));
     let long = vec![7; LONG_BYTES];
     std::fs::write(server.folder.path().join("one/long"), &long).unwrap();
@@ -181,7 +181,7 @@ fn a_writable_directory_keeps_its_writer_under_another_name_and_with_other_setti
 }
 
 #[test]
-fn a_writable_directory_can_be_opened_otherwise_or_come_back_while_it_is_still_written_to() {
+fn a_writable_directory_can_be_reopened_while_writes_to_it_are_in_flight() {
     let writable = |at: &Path, more: &str| mount(at, "w", "one") + "writable = true\n" + more;
     let server = Process::start(|at| writable(at, ""));
     // An upload that began with the first configuration, and ends with the last.

@@ -1,5 +1,5 @@
-//! Conditions and ranges of stored values as whole tables (RFC 9110, sections 13 and 14), and HEAD against GET on every
-//! route there is.
+//! Conditions and ranges of stored values in complete tables (RFC 9110, sections 13 and 14), and HEAD against GET on every
+//! route.
 
 use axum::http::{HeaderMap, Method, StatusCode};
 use zarrd::services::Mount;
@@ -56,7 +56,7 @@ fn headers<'a>(conditions: Four, tag: &'a str, date: &'a str) -> Vec<(&'static s
     chosen.collect()
 }
 
-/// What section 13.2.2 says: the status in place of the method's own, if conditions end the request.
+/// The evaluation of section 13.2.2: the status in place of the method's own, if conditions end the request.
 fn ends(method: &str, exists: bool, [matches, unmodified, none_match, modified]: Four) -> Option<u16> {
     let reads = matches!(method, "GET" | "HEAD");
     if !exists {
@@ -82,7 +82,7 @@ fn ends(method: &str, exists: bool, [matches, unmodified, none_match, modified]:
 }
 
 #[tokio::test]
-async fn all_conditions_are_kept_by_all_methods() {
+async fn every_method_honours_every_condition() {
     let store = memory();
     let server = writable(store.clone());
     let mut seen = std::collections::BTreeSet::new();
@@ -105,7 +105,7 @@ async fn all_conditions_are_kept_by_all_methods() {
                     sent.push(("content-range", "bytes 0-2/*"));
                 }
                 let body = if matches!(method, "PUT" | "PATCH") { "new" } else { "" };
-                let answer = server.tell(method, URL, &sent, body).await;
+                let answer = server.request(method, URL, &sent, body).await;
                 let own = match (method, exists) {
                     ("GET" | "HEAD", _) => 200,
                     ("PUT" | "PATCH", false) => 201,
@@ -122,7 +122,7 @@ async fn all_conditions_are_kept_by_all_methods() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [200, 201, 204, 304, 404, 412]);
 }
 
-/// What is stored after a request, and what its answer says of it.
+/// The stored value after a request, and its description in the response.
 async fn check(server: &Server, method: &str, what: &str, answer: &Answer, before: &Answer) {
     let now = server.get(URL).await;
     let unchanged = (now.status, now.header("etag")) == (before.status, before.header("etag"));
@@ -229,7 +229,7 @@ async fn all_forms_of_ranges_are_answered() {
 }
 
 #[tokio::test]
-async fn if_range_lets_a_range_count_for_the_same_strong_tag_only() {
+async fn if_range_applies_a_range_only_for_the_same_strong_etag() {
     let store = memory();
     put(&store, "a/c/0", VALUE).await;
     let server = Server::of(store.clone());
@@ -264,7 +264,7 @@ async fn if_range_lets_a_range_count_for_the_same_strong_tag_only() {
     assert_eq!(without.status, 200, "without a range there is nothing to it");
 }
 
-/// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is no look at
+/// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is not that of
 /// its listing but an operation of its own, which asks whether there is such a bucket.
 fn urls() -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
@@ -310,7 +310,7 @@ fn urls() -> Vec<String> {
     urls
 }
 
-/// What differs from one answer to the next.
+/// Headers that differ between responses.
 fn without_chance(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     for name in ["x-request-id", "x-amz-request-id", "server-timing", "zarrd-cache", "date", "retry-after"] {

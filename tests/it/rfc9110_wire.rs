@@ -1,4 +1,4 @@
-//! What only a real connection shows: dates, HTTP/1.1 against HTTP/2, and that what changes in the store is seen at once.
+//! Behaviour that needs a real connection: dates, HTTP/1.1 against HTTP/2, and immediate visibility of changes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,12 +20,12 @@ fn client(http2: bool) -> reqwest::Client {
 }
 
 /// A request: method, path, headers, body.
-type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
+type TestRequest<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 async fn exchange(
     client: &reqwest::Client,
     address: SocketAddr,
-    (method, path, headers, body): Asked<'_>,
+    (method, path, headers, body): TestRequest<'_>,
 ) -> (u16, HeaderMap, Bytes) {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     // With an id of its own, a problem document is the same each time.
@@ -42,7 +42,7 @@ async fn exchange(
 }
 
 #[tokio::test]
-async fn both_versions_of_http_answer_alike_and_with_a_date() {
+async fn both_versions_of_http_give_equal_responses_with_a_date() {
     let store = memory();
     Array::of(&[8, 8]).chunks(&[4, 4]).store(&store, "a").await;
     put(&store, "text", "0123456789").await;
@@ -50,7 +50,7 @@ async fn both_versions_of_http_answer_alike_and_with_a_date() {
     let tag = server.get("/store/m/text").await.header("etag").to_owned();
     let address = server.listen().await;
     let (one, two) = (client(false), client(true));
-    let asked: &[Asked<'_>] = &[
+    let asked: &[TestRequest<'_>] = &[
         ("GET", "/", &[], ""),
         ("GET", "/v1/mounts", &[], ""),
         ("GET", "/openapi.json", &[], ""),
@@ -103,7 +103,7 @@ async fn both_versions_of_http_answer_alike_and_with_a_date() {
         assert_eq!(answers[0], answers[1], "{request:?}");
     }
     assert_eq!(server.get("/store/m/text").await.body, "0123456789");
-    // What is written through one is there for the other.
+    // A write through one is visible through the other.
     for (writer, reader, text) in [(&one, &two, "one"), (&two, &one, "two")] {
         let (status, headers, _) = exchange(writer, address, ("PUT", "/store/m/text", &[], text)).await;
         assert_eq!(status, 204);
@@ -120,7 +120,7 @@ async fn both_versions_of_http_answer_alike_and_with_a_date() {
     }
 }
 
-/// What other programs do to a directory: a file is made beside it and takes its place.
+/// A replacement by another program: a file is written beside the old one and renamed over it.
 fn replace(root: &Path, key: &str, bytes: &[u8]) {
     let path = root.join(key);
     let beside = path.with_extension("beside");
@@ -129,7 +129,7 @@ fn replace(root: &Path, key: &str, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn what_changes_behind_the_server_is_seen_whatever_a_request_says_of_caches() {
+async fn external_changes_are_visible_whatever_cache_directives_a_request_has() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let options = StoreOptions::default();
@@ -170,7 +170,7 @@ async fn what_changes_behind_the_server_is_seen_whatever_a_request_says_of_cache
         for url in urls {
             let answer = server.ask(Method::GET, url, headers).await;
             assert_eq!(answer.status, 200, "{url}: {:?}", answer.body);
-            // Once more, from whatever remembers it.
+            // Once more, from the cache.
             assert_eq!(server.ask(Method::GET, url, headers).await.body, answer.body, "{url}");
             before.push(answer);
         }

@@ -10,10 +10,10 @@ use zarrd::store::{SharedStore, StoreOptions};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, cpu, put};
 
-/// What a listing holds, in its order: keys, and common prefixes.
+/// The entries of a listing, in order: keys, and common prefixes.
 type Items = Vec<String>;
 
-/// What one page says.
+/// The content of one page.
 #[derive(Debug, Default)]
 struct Page {
     items: Items,
@@ -22,7 +22,7 @@ struct Page {
     truncated: bool,
 }
 
-/// The definition: keys that begin with the prefix, told by their common prefix if they go on after a delimiter;
+/// The definition: keys that begin with the prefix, listed by their common prefix if they go on after a delimiter;
 /// what comes after `after`, each once.
 fn model(keys: &BTreeSet<String>, prefix: &str, grouped: bool, after: &str) -> Items {
     let mut items = BTreeSet::new();
@@ -117,7 +117,7 @@ async fn page(server: &Server, query: &str) -> Page {
     page
 }
 
-/// Follows all pages of `limit` and gives what they hold together.
+/// Follows all pages of `limit` and returns their entries together.
 async fn pages(server: &Server, query: &str, v2: bool, limit: usize, expected: &Items) -> Items {
     let (mut seen, mut position) = (Items::new(), String::new());
     loop {
@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(Config { cases: 96, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn pages_hold_what_the_definition_says_each_once(
+    fn pages_contain_each_specified_entry_once(
         keys in keys(), prefix in texts(), after in prop::option::of(texts()), limit in 1_usize..5,
     ) {
         let prefix = text_of(&keys, &prefix);
@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(Config { cases: 32, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn a_directory_is_listed_by_the_same_definition(
+    fn a_directory_is_listed_by_the_same_rules(
         keys in keys(), prefix in texts(), after in prop::option::of(texts()), limit in 1_usize..5,
     ) {
         // On a file system no key is another's prefix.
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_prefix_that_no_file_can_be_called_by_is_of_no_keys() {
+async fn a_prefix_that_is_no_file_name_has_no_keys() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a"), "1").unwrap();
     let store =
@@ -240,7 +240,7 @@ async fn a_prefix_that_no_file_can_be_called_by_is_of_no_keys() {
 }
 
 #[tokio::test]
-async fn a_page_of_nothing_is_the_last() {
+async fn an_empty_page_is_the_last() {
     let store = memory();
     put(&store, "a", "1").await;
     let none = page(&Server::of(store), "list-type=2&max-keys=0").await;
@@ -248,7 +248,7 @@ async fn a_page_of_nothing_is_the_last() {
 }
 
 #[tokio::test]
-async fn keys_of_any_characters_make_well_formed_xml() {
+async fn keys_of_any_characters_give_well_formed_xml() {
     let store = memory();
     let keys = ["a&b", "a<b>\"'", "a ]]> b", "é\u{10ffff}", "x\u{fffe}y\u{ffff}", "%41"];
     for key in keys {
@@ -275,7 +275,7 @@ async fn keys_of_any_characters_make_well_formed_xml() {
 }
 
 #[tokio::test]
-async fn the_references_of_a_repository_are_found_by_directory_and_then_by_key() {
+async fn references_of_a_repository_are_listed_by_directory_then_by_key() {
     let store = memory();
     for key in [
         "refs/branch.main/ref.json",

@@ -1,4 +1,4 @@
-//! Random selections of random arrays are answered as a naive model answers them, in every format.
+//! Random selections of random arrays, compared with a naive model in every format.
 
 use axum::http::{Method, StatusCode};
 use proptest::prelude::*;
@@ -14,9 +14,9 @@ use crate::support::encoded::{bound, parsed};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, Selected, flat, places, spell};
 use crate::support::server::{Answer, Server};
-use crate::support::strategies::{Case, asked, case};
+use crate::support::strategies::{Case, case, random_selection};
 
-/// How the server is set up: whatever it is, the answers are the same.
+/// A configuration of the server; responses are the same under each.
 #[derive(Clone, Debug)]
 struct Setup {
     band_bytes: u64,
@@ -56,7 +56,7 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
 
 /// Runs a property on a runtime of its own.
 fn holds<S: Strategy>(cases: u32, strategy: S, property: impl AsyncFn(S::Value)) {
-    // What fails is printed in full; no file is left behind.
+    // Failures are printed in full; no file is left behind.
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -75,12 +75,12 @@ fn expect(answer: &Answer, expected: &Selected, data_type: &TypeCase, what: &str
 }
 
 #[test]
-fn random_slices_of_random_arrays_are_those_of_a_naive_model() {
-    let selections = prop::collection::vec(asked(), 1..=4);
+fn random_slices_of_random_arrays_match_a_naive_model() {
+    let selections = prop::collection::vec(random_selection(), 1..=4);
     holds(256, (case(), setup(), selections), async |(case, setup, selections)| {
         let (server, model, _) = serve(&case, &setup).await;
-        for asked in selections {
-            let dims = asked.dims(&model.shape);
+        for drawn in selections {
+            let dims = drawn.dims(&model.shape);
             let answer = server.get(&format!("/v1/data/m/a?slice={}", spell(&dims))).await;
             expect(&answer, &model.select(&dims), &case.data_type, &spell(&dims));
         }
@@ -119,12 +119,12 @@ fn fully_decoded(array: &Array, model: &Model, data_type: &TypeCase) -> Model {
 
 #[test]
 fn a_partial_decode_equals_the_full_decode() {
-    let selections = prop::collection::vec(asked(), 1..=4);
+    let selections = prop::collection::vec(random_selection(), 1..=4);
     holds(128, (case(), setup(), selections), async |(case, setup, selections)| {
         let (server, model, array) = serve(&case, &setup).await;
         let whole = fully_decoded(&array, &model, &case.data_type);
-        for asked in selections {
-            let dims = asked.dims(&whole.shape);
+        for drawn in selections {
+            let dims = drawn.dims(&whole.shape);
             let answer = server.get(&format!("/v1/data/m/a?slice={}", spell(&dims))).await;
             expect(&answer, &whole.select(&dims), &case.data_type, &spell(&dims));
         }
@@ -132,14 +132,14 @@ fn a_partial_decode_equals_the_full_decode() {
 }
 
 #[test]
-fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
+fn random_byte_ranges_in_either_byte_order_are_parts_of_the_full_response() {
     holds(
         96,
-        (case(), fixed(), setup(), asked(), any::<(Index, Index)>()),
-        async |(mut case, data_type, setup, asked, (from, to))| {
+        (case(), fixed(), setup(), random_selection(), any::<(Index, Index)>()),
+        async |(mut case, data_type, setup, drawn, (from, to))| {
             case.data_type = data_type;
             let (server, model, _) = serve(&case, &setup).await;
-            let dims = asked.dims(&model.shape);
+            let dims = drawn.dims(&model.shape);
             let mut expected = model.select(&dims).elements;
             for endian in ["little", "big"] {
                 if endian == "big" {
@@ -165,15 +165,15 @@ fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
 }
 
 #[test]
-fn random_slices_as_npy_are_files_with_the_shape_type_and_elements_of_the_model() {
+fn random_slices_as_npy_match_the_model() {
     let named = fixed().prop_filter("one name", |data_type| !data_type.is_struct());
     holds(
         48,
-        (case(), named, setup(), asked(), any::<bool>()),
-        async |(mut case, data_type, setup, asked, big)| {
+        (case(), named, setup(), random_selection(), any::<bool>()),
+        async |(mut case, data_type, setup, drawn, big)| {
             case.data_type = data_type;
             let (server, model, _) = serve(&case, &setup).await;
-            let dims = asked.dims(&model.shape);
+            let dims = drawn.dims(&model.shape);
             let endian = if big { "big" } else { "little" };
             let url = format!("/v1/data/m/a?slice={}&format=npy&endian={endian}", spell(&dims));
             let answer = server.get(&url).await;
@@ -210,14 +210,14 @@ fn npy(file: &[u8]) -> (&str, &[u8]) {
 }
 
 #[test]
-fn random_slices_as_json_are_lists_of_the_models_numbers() {
+fn random_slices_as_json_match_the_model() {
     let numbers = select(data_types()).prop_filter("numbers of JSON", |data_type| {
         ["bool", "float32", "float64"].contains(&data_type.v3) || data_type.v3.contains("int")
     });
-    holds(48, (case(), numbers, setup(), asked()), async |(mut case, data_type, setup, asked)| {
+    holds(48, (case(), numbers, setup(), random_selection()), async |(mut case, data_type, setup, drawn)| {
         case.data_type = data_type;
         let (server, model, _) = serve(&case, &setup).await;
-        let dims = asked.dims(&model.shape);
+        let dims = drawn.dims(&model.shape);
         let url = format!("/v1/data/m/a?slice={}&format=json", spell(&dims));
         let answer = server.get(&url).await;
         assert_eq!(answer.status, StatusCode::OK, "{url}: {:?}", answer.body);
@@ -262,7 +262,7 @@ fn says(json: &Value, data_type: &str, element: &[u8]) -> bool {
     }
 }
 
-/// What JSON has no number for.
+/// Values that JSON cannot express as numbers.
 fn spelt(float: f64) -> &'static str {
     match float {
         _ if float.is_nan() => "NaN",
@@ -273,7 +273,7 @@ fn spelt(float: f64) -> &'static str {
 }
 
 #[test]
-fn every_chunk_of_random_arrays_is_the_models_trimmed_to_the_array() {
+fn every_chunk_of_random_arrays_matches_the_model() {
     holds(48, (case(), setup()), async |(case, setup)| {
         let (server, model, array) = serve(&case, &setup).await;
         for coords in array.grid() {

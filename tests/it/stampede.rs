@@ -1,4 +1,4 @@
-//! Many clients and few reads: one load for all who want it, owned by none of them, and never a stale or mixed answer.
+//! Single flight: one load for all waiters, owned by none of them, and never a stale or mixed response.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ const INDEX: u64 = 16 * 16 + 4;
 /// Bytes of one of its inner chunks: 64 elements of two bytes.
 const INNER: u64 = 128;
 
-/// One shard of 32 × 32 elements in 4 × 4 inner chunks, uncompressed, so that byte ranges can be told.
+/// One shard of 32 × 32 elements in 4 × 4 inner chunks, uncompressed, so that byte ranges are known.
 fn shard() -> Array {
     Array::of(&[32, 32]).codecs([Shards::of(&[8, 8], &[LITTLE]).codec()])
 }
 
-/// A shard, its server, and what the server reads.
+/// A shard, its server, and the server's reads.
 struct Scene {
     server: Server,
     counting: Arc<Counting>,
@@ -120,7 +120,7 @@ async fn a_thousand_overlapping_requests_read_every_byte_once_and_decode_every_i
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_neither_restarts_nor_fails_the_load_of_the_others() {
+async fn a_disconnected_client_neither_restarts_nor_fails_a_shared_load() {
     let scene = Scene::new(Counting::gated).await;
     let first = scene.ask("0:8,0:8");
     scene.counting.waiting(1).await;
@@ -142,7 +142,7 @@ async fn a_client_that_leaves_neither_restarts_nor_fails_the_load_of_the_others(
 }
 
 #[tokio::test]
-async fn a_load_ends_when_all_who_waited_have_left() {
+async fn a_load_is_cancelled_when_its_last_waiter_leaves() {
     let scene = Scene::new(Counting::gated).await;
     let clients = [scene.ask("0:8,0:8"), scene.ask("0:8,0:8")];
     scene.counting.waiting(2).await;
@@ -154,7 +154,7 @@ async fn a_load_ends_when_all_who_waited_have_left() {
 }
 
 #[tokio::test]
-async fn a_load_that_fails_is_an_error_for_all_who_waited_and_is_not_remembered() {
+async fn a_failed_load_fails_all_waiters_and_is_not_cached() {
     let scene = Scene::new(Counting::gated).await;
     let clients: Vec<_> = (0..10).map(|_| scene.ask("0:8,0:8")).collect();
     scene.counting.waiting(10).await;
@@ -170,7 +170,7 @@ async fn a_load_that_fails_is_an_error_for_all_who_waited_and_is_not_remembered(
 }
 
 #[tokio::test]
-async fn a_value_rewritten_between_requests_is_never_served_from_memory() {
+async fn a_value_rewritten_between_requests_is_never_served_from_a_cache() {
     let scene = Scene::new(Counting::new).await;
     for byte in 1..=20 {
         let array = shard().uniform(byte);
@@ -181,7 +181,7 @@ async fn a_value_rewritten_between_requests_is_never_served_from_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_shard_rewritten_while_it_is_read_never_gives_a_mixed_answer() {
+async fn a_shard_rewritten_during_a_read_never_gives_a_mixed_response() {
     let none = CacheOptions {
         decoded_bytes: 0,
         index_bytes: 0,
@@ -224,7 +224,7 @@ async fn a_shard_rewritten_while_it_is_read_never_gives_a_mixed_answer() {
             }
         }
         writer.abort();
-        assert!(answered > 0, "at least somebody is answered");
+        assert!(answered > 0, "at least one client is answered");
     }
 }
 
@@ -245,14 +245,14 @@ async fn a_slice_of_a_shard_reads_the_index_and_the_inner_chunks_it_needs() {
         let read = scene.counting.ranges();
         assert_eq!(read.len(), 1 + ranges, "{slice}: {read:?}");
         assert_eq!(scene.counting.bytes(), INDEX + inner_chunks * INNER, "{slice}: {read:?}");
-        scene.counting.forget();
+        scene.counting.reset();
         assert_eq!(scene.ask(slice).await.unwrap().status, StatusCode::OK);
-        assert_eq!(scene.counting.ranges(), [], "{slice}: what was read is remembered");
+        assert_eq!(scene.counting.ranges(), [], "{slice}: what was read is cached");
     }
 }
 
 #[tokio::test]
-async fn inner_chunks_with_a_small_gap_between_them_are_one_read() {
+async fn inner_chunks_within_the_gap_are_one_read() {
     let scene = Scene::with(Counting::new, 3 * INNER, CacheOptions::default()).await;
     assert_eq!(scene.ask(":,0").await.unwrap().status, StatusCode::OK);
     let mut lengths: Vec<u64> = scene.counting.ranges().iter().map(|range| range.end - range.start).collect();
@@ -262,7 +262,7 @@ async fn inner_chunks_with_a_small_gap_between_them_are_one_read() {
 }
 
 #[tokio::test]
-async fn what_can_be_answered_without_elements_reads_none() {
+async fn responses_without_elements_read_none() {
     let scene = Scene::new(Counting::new).await;
     let url = "/v1/data/m/a?slice=0,0";
     let head = scene.server.ask(Method::HEAD, url, &[]).await;

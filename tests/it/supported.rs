@@ -1,7 +1,7 @@
 //! The tables of `docs/src/support.md`: which data types and codecs are read and written in which version of the format.
 //!
-//! Every mark is earned here: a document that has the type or codec is opened, a chunk is encoded by it, and what the
-//! server answers is compared. What the bytes must look like is for others to judge: fixtures and real clients.
+//! Every mark is verified here: a document with the type or codec is opened, a chunk is encoded by it, and the
+//! server's response is compared. Fixtures and real clients check the exact bytes.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ struct Row {
     v1: Value,
     v2: Value,
     v3: Value,
-    /// What a refusal must name, for what is deliberately not there.
+    /// The text that a refusal must contain, for deliberately unsupported features.
     refused: Option<&'static str>,
 }
 
@@ -156,7 +156,7 @@ fn bytes_in(endian: &str) -> Value {
     configured("bytes", json!({"endian": endian}))
 }
 
-/// What makes bytes of elements.
+/// Array-to-bytes codecs.
 fn codecs_from_elements_to_bytes() -> Vec<Row> {
     let object = |filter: Value| json!({"dtype": "|O", "filters": [filter]});
     let shards = json!({
@@ -213,7 +213,7 @@ fn codecs_from_elements_to_bytes() -> Vec<Row> {
     ]
 }
 
-/// What makes elements of elements.
+/// Array-to-array codecs.
 fn codecs_on_elements() -> Vec<Row> {
     let before = |name: &'static str, codec: Value| {
         v3_only(name, json!({"data_type": "int16", "codecs": [codec, bytes_in("little")]}))
@@ -239,7 +239,7 @@ fn codecs_on_elements() -> Vec<Row> {
     ]
 }
 
-/// What makes bytes of bytes.
+/// Bytes-to-bytes codecs.
 fn codecs_on_bytes() -> Vec<Row> {
     let shuffle = json!({"elementsize": 2});
     let conditional = json!({"codecs": ["crc32c"], "header_bits": 8});
@@ -267,7 +267,7 @@ fn codecs_on_bytes() -> Vec<Row> {
     ]
 }
 
-/// To read these is to run what they say, or to guess what they mean.
+/// Reading these would run code of the document, or require guesses.
 fn refused_codecs() -> Vec<Row> {
     let refused = |name: &'static str| Row {
         refused: Some(name),
@@ -290,7 +290,7 @@ struct Version {
     /// A document of two elements in one chunk, to which a row's members are added.
     document: Value,
     parse: fn(&[u8]) -> ArrayMetadata,
-    /// Whether elements are encoded as well: nobody should write v1 any more.
+    /// Whether elements are encoded as well: v1 is not written any more.
     written: bool,
 }
 
@@ -341,7 +341,7 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
         fixed => {
             let mut items = vec![0; 2 * fixed.item_bytes()];
             match fixed {
-                // A number that survives what rounds.
+                // A number that rounding codecs keep.
                 DataType::Float32 => items[..4].copy_from_slice(&1_f32.to_le_bytes()),
                 DataType::Float64 => items[..8].copy_from_slice(&1_f64.to_le_bytes()),
                 _ => items[0] = 1,
@@ -361,7 +361,7 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
     (Elements::variable(items.into(), heap.into()), packed.collect())
 }
 
-/// The mark of a row in a version: what was seen to work.
+/// The mark of a row in a version: the operations that were verified.
 async fn mark(row: &Row, version: &Version, members: &Value) -> &'static str {
     if members.is_null() {
         return "–";
@@ -415,7 +415,7 @@ async fn table(title: &str, rows: Vec<Row>) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_what_is_supported_are_true() {
+async fn the_support_tables_match_the_code() {
     const BEGIN: &str = "<!-- made by tests/it/supported.rs: UPDATE=1 cargo test --test it supported -->\n";
     const END: &str = "<!-- end -->";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/support.md");

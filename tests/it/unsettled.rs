@@ -1,7 +1,7 @@
-//! Files whose times say nothing of the next write: nothing of them is remembered, no entity tag promises anything, and
-//! all the same they are read, and written, as others are.
+//! Unsettled files, whose timestamps cannot show the next write: they are not cached, their entity tags are weak, and
+//! they are read and written as others are.
 //!
-//! Files with times of the future stand for those that were written a moment ago on a file system with coarse times: they
+//! Files with future timestamps stand for files written a moment ago on a file system with coarse timestamps: they
 //! stay as they are for as long as a test takes.
 
 use std::fs;
@@ -59,7 +59,7 @@ async fn served() -> Vec<(TempDir, Server)> {
 }
 
 #[tokio::test]
-async fn nothing_of_an_unsettled_file_is_remembered_and_its_entity_tag_is_weak_and_never_the_same() {
+async fn an_unsettled_file_is_not_cached_and_has_a_new_weak_etag_each_time() {
     for (_directory, server) in served().await {
         for url in ["/store/m/a/c/0/0", "/v1/data/m/a?slice=:,3", "/v1/data/m/s?slice=:,3", "/v1/nodes/m/a"] {
             let mut tags = std::collections::HashSet::new();
@@ -89,18 +89,18 @@ async fn nothing_of_an_unsettled_file_is_remembered_and_its_entity_tag_is_weak_a
 }
 
 #[tokio::test]
-async fn an_unsettled_file_is_written_under_a_condition_by_nobody_who_was_told_its_tag() {
+async fn the_etag_of_an_unsettled_file_never_satisfies_a_conditional_write() {
     for (directory, server) in served().await {
         let url = "/store/m/a/c/0/0";
         let tag = server.get(url).await.header("etag").to_owned();
         for tag in [&*tag, tag.trim_start_matches("W/")] {
-            let written = server.tell("PUT", url, &[("if-match", tag)], "new").await;
+            let written = server.request("PUT", url, &[("if-match", tag)], "new").await;
             assert_eq!(written.status, StatusCode::PRECONDITION_FAILED);
-            let erased = server.tell("DELETE", url, &[("if-match", tag)], "").await;
+            let erased = server.request("DELETE", url, &[("if-match", tag)], "").await;
             assert_eq!(erased.status, StatusCode::PRECONDITION_FAILED);
         }
-        // Who reads it, changes it and writes it back has seen what it is.
-        let part = server.tell("PATCH", url, &[("content-range", "bytes 2-3/*")], "xy").await;
+        // A read-modify-write by the server has seen the current content.
+        let part = server.request("PATCH", url, &[("content-range", "bytes 2-3/*")], "xy").await;
         assert_eq!(part.status, StatusCode::NO_CONTENT, "{:?}", part.body);
         assert_eq!(fs::read(directory.path().join("a/c/0/0")).unwrap()[..5], *b"\x01\x01xy\x01");
         assert_eq!(server.get(url).await.body[..5], *b"\x01\x01xy\x01");
@@ -120,7 +120,7 @@ async fn index_and_data_of_an_unsettled_shard_are_read_at_one_version() {
 }
 
 #[tokio::test]
-async fn a_zip_file_that_is_unsettled_is_read_and_its_directory_is_read_each_time() {
+async fn the_directory_of_an_unsettled_zip_file_is_read_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.zip");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/zip");
@@ -138,7 +138,7 @@ async fn a_zip_file_that_is_unsettled_is_read_and_its_directory_is_read_each_tim
 }
 
 #[tokio::test]
-async fn a_file_that_another_program_wrote_a_moment_ago_is_settled_when_it_has_been_read() {
+async fn a_file_just_written_by_another_program_is_settled_once_read() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
     let server = Server::of(Arc::new(store));
@@ -146,7 +146,7 @@ async fn a_file_that_another_program_wrote_a_moment_ago_is_settled_when_it_has_b
         fs::write(directory.path().join("k"), format!("{round}")).unwrap();
         let answer = server.get("/store/m/k").await;
         let tag = answer.header("etag").to_owned();
-        // Of a file system elsewhere this takes longer.
+        // On a remote file system this takes longer.
         if tag.starts_with('"') {
             let known = server.ask(Method::GET, "/store/m/k", &[("if-none-match", &*tag)]).await;
             assert_eq!(known.status, StatusCode::NOT_MODIFIED);

@@ -31,7 +31,7 @@ const INDEX: u64 = 16 * 16 + 4;
 /// Bytes of one of its inner chunks: 64 elements of two bytes.
 const INNER: u64 = 128;
 
-/// Two shards of 32 × 32 elements in 4 × 4 inner chunks each, uncompressed, so that byte ranges can be told.
+/// Two shards of 32 × 32 elements in 4 × 4 inner chunks each, uncompressed, so that byte ranges are known.
 fn shards() -> Array {
     Array::of(&[32, 64]).chunks(&[32, 32]).codecs([Shards::of(&[8, 8], &[LITTLE]).codec()])
 }
@@ -168,7 +168,7 @@ async fn an_inner_chunk_is_its_stored_bytes_with_a_version_of_its_own() {
 }
 
 #[tokio::test]
-async fn absent_inner_chunks_absent_shards_and_what_is_outside_are_absent() {
+async fn absent_inner_chunks_absent_shards_and_keys_outside_are_absent() {
     let codecs = [Shards::of(&[2, 2], &[LITTLE]).codec()];
     let array = Array::of(&[7, 9])
         .chunks(&[4, 4])
@@ -210,7 +210,7 @@ async fn read_chunks(server: &Server, headers: &[Option<String>]) -> Vec<Answer>
 }
 
 #[tokio::test]
-async fn every_inner_chunk_twice_reads_each_index_once_and_no_data_the_second_time() {
+async fn reading_every_inner_chunk_twice_reads_each_index_once_and_data_once() {
     let store = memory();
     shards().store(&store, "a").await;
     let counting = Counting::new(store);
@@ -222,19 +222,19 @@ async fn every_inner_chunk_twice_reads_each_index_once_and_no_data_the_second_ti
     assert_eq!(ranges.iter().filter(|range| **range == index).count(), 2, "{ranges:?}");
     assert_eq!(counting.bytes(), 2 * INDEX + 32 * INNER, "{ranges:?}");
 
-    counting.forget();
+    counting.reset();
     let etags: Vec<_> = first.iter().map(|answer| Some(answer.header("etag").to_owned())).collect();
     let second = read_chunks(&server, &etags).await;
     assert!(second.iter().all(|answer| answer.status == StatusCode::NOT_MODIFIED));
     assert_eq!((counting.ranges(), counting.documents(), counting.lists()), (vec![], 0, 0));
 
-    // A listing knows the inner chunks by the indexes, which are remembered.
+    // A listing knows the inner chunks by the indexes, which are cached.
     assert_eq!(list_all(&server, "/unshard/m/a/c/", None).await.len(), 32);
     assert_eq!(counting.ranges(), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_same_over_http_1_1_by_many_at_once_reads_each_index_once() {
+async fn concurrent_http_1_1_reads_of_inner_chunks_read_each_index_once() {
     let store = memory();
     shards().store(&store, "a").await;
     let counting = Counting::new(store);
@@ -253,7 +253,7 @@ async fn the_same_over_http_1_1_by_many_at_once_reads_each_index_once() {
 }
 
 #[tokio::test]
-async fn a_shard_that_is_replaced_is_read_anew() {
+async fn a_replaced_shard_is_read_again() {
     let (server, store) = served(&shards()).await;
     let before = server.get("/unshard/m/a/c/0/0").await;
     let other = shards().random(9, &[]);
@@ -268,8 +268,8 @@ async fn a_shard_that_is_replaced_is_read_anew() {
 }
 
 #[tokio::test]
-async fn index_and_data_are_of_one_version_though_the_shard_changes_in_between() {
-    // The other shard has its inner chunks elsewhere: its first ones are absent.
+async fn index_and_data_have_one_version_though_the_shard_changes_in_between() {
+    // The other shard has other inner chunks: its first ones are absent.
     let (array, other) = (shards(), shards().random(9, &[vec![(0, 8), (0, 24)]]));
     let shard = other.chunk(&other.model(), &[0, 0]);
     for (times, status) in [(0, 200), (1, 200), (2, 200), (100, 503)] {
@@ -307,7 +307,7 @@ async fn a_shard_whose_index_is_damaged_is_an_error_and_never_absent() {
 }
 
 #[tokio::test]
-async fn a_huge_array_with_few_shards_is_listed_by_what_is_stored() {
+async fn a_huge_array_with_few_shards_lists_only_stored_chunks() {
     let huge = 1_u64 << 60;
     let sharding = json!({"name": "sharding_indexed", "configuration": {
         "chunk_shape": [1, 1], "codecs": ["bytes"],
@@ -342,14 +342,14 @@ async fn a_huge_array_with_few_shards_is_listed_by_what_is_stored() {
 }
 
 #[tokio::test]
-async fn shards_behind_which_something_stands_are_shown_as_they_are() {
+async fn shards_inside_other_codecs_are_shown_unchanged() {
     let codecs = [Shards::of(&[8, 8], &[LITTLE]).codec(), Codec::Crc32c];
     let (server, _) = served(&Array::of(&[32, 32]).codecs(codecs)).await;
     assert_eq!(read_all(&server, "/unshard/m/").await, read_all(&server, "/store/m/").await);
 }
 
 #[tokio::test]
-async fn shards_of_varied_edges_are_an_array_of_their_inner_chunks() {
+async fn rectilinear_shards_are_shown_as_an_array_of_inner_chunks() {
     let codecs = [Codec::Transpose(vec![1, 0]), Shards::of(&[3, 2], &[LITTLE, Codec::Zstd]).codec()];
     let edges = [Edges::Each(vec![2, 4, 6]), Edges::Each(vec![6, 3])];
     let (server, _) = served(&Array::of(&[10, 9]).edges(&edges).codecs(codecs)).await;
@@ -372,7 +372,7 @@ async fn shards_of_varied_edges_are_an_array_of_their_inner_chunks() {
 }
 
 #[tokio::test]
-async fn inner_chunks_are_shown_though_nobody_here_knows_their_codecs() {
+async fn inner_chunks_with_unknown_codecs_are_shown() {
     let (server, store) = served(&shards()).await;
     let known = read_all(&server, "/unshard/m/a/c/").await;
     let mut document = shards().document().1;

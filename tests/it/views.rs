@@ -1,4 +1,4 @@
-//! Views answer as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
+//! Views respond as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use zarrd::http::Peer;
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
-use crate::support::blind::Blind;
 use crate::support::copied::{list_all, read_all};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
+use crate::support::unlistable::Unlistable;
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 
-/// A document with short-hand names, and what clients in use can open of it.
+/// A document with short-hand names, and its form for clients.
 const SHORT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":{"name":"uint8"},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":"default","fill_value":1.0e1,"codecs":["bytes","gzip"],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
 const SPELT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":10,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
 const GROUP: &str = r#"{ "zarr_format": 3, "node_type": "group" }"#;
@@ -43,7 +43,7 @@ async fn hierarchy() -> (Server, zarrd::store::SharedStore) {
 }
 
 #[tokio::test]
-async fn what_needs_no_change_is_what_is_stored() {
+async fn keys_that_need_no_change_are_the_stored_values() {
     let (server, _) = hierarchy().await;
     let stored = read_all(&server, "/store/m/").await;
     assert_eq!(read_all(&server, "/plain/m/").await, stored);
@@ -57,7 +57,7 @@ async fn what_needs_no_change_is_what_is_stored() {
 }
 
 #[tokio::test]
-async fn pages_of_a_view_follow_each_other_and_are_what_is_listed_at_once() {
+async fn pages_of_a_view_in_sequence_are_the_full_listing() {
     let (server, _) = hierarchy().await;
     for view in ["/store/m/", "/plain/m/", "/unshard/m/", "/rechunk/m/auto/raw/"] {
         for prefix in ["", "g/", "g/s/", "g/s/c/", "g/s/c/0/", "g/u/", "g/u/c/2/", "g/v2/", "none/"] {
@@ -90,7 +90,7 @@ async fn list_page(server: &Server, url: &str) -> (Vec<String>, Option<String>) 
 }
 
 #[tokio::test]
-async fn documents_are_spelt_out_for_clients_in_use() {
+async fn documents_are_normalized_for_clients() {
     let store = memory();
     put(&store, "a/zarr.json", SHORT).await;
     let copies = |copy: &str| {
@@ -108,9 +108,9 @@ async fn documents_are_spelt_out_for_clients_in_use() {
         assert_ne!(document.header("etag"), stored.header("etag"));
         let group = server.get(&format!("/{view}/m/zarr.json")).await;
         assert_eq!(group.body, copies(SPELT));
-        let anew = server.get(&format!("/{view}/m/zarr.json?consolidated")).await.json();
+        let again = server.get(&format!("/{view}/m/zarr.json?consolidated")).await.json();
         let spelt: Value = serde_json::from_str(SPELT).unwrap();
-        assert_eq!(anew["consolidated_metadata"]["metadata"]["a"], spelt);
+        assert_eq!(again["consolidated_metadata"]["metadata"]["a"], spelt);
     }
     // The version follows the stored one.
     let before = server.get("/plain/m/a/zarr.json").await;
@@ -124,7 +124,7 @@ async fn documents_are_spelt_out_for_clients_in_use() {
 }
 
 #[tokio::test]
-async fn every_level_of_a_view_is_listed_as_the_whole_is() {
+async fn listings_of_a_view_by_level_equal_the_full_listing() {
     let (server, _) = hierarchy().await;
     for view in ["plain", "unshard"] {
         let keys = list_all(&server, &format!("/{view}/m/"), None).await;
@@ -140,13 +140,13 @@ async fn every_level_of_a_view_is_listed_as_the_whole_is() {
                 }
             }
             below.dedup();
-            let told: Vec<Value> = listing["keys"]
+            let listed: Vec<Value> = listing["keys"]
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|entry| json!([entry["key"], entry["size"], entry["etag"]]))
                 .collect();
-            assert_eq!(told, direct, "{view} {prefix}");
+            assert_eq!(listed, direct, "{view} {prefix}");
             assert_eq!(listing["prefixes"], json!(below), "{view} {prefix}");
             let recursive = list_all(&server, &format!("/{view}/m/{prefix}"), None).await;
             let expected: Vec<_> =
@@ -158,7 +158,7 @@ async fn every_level_of_a_view_is_listed_as_the_whole_is() {
 }
 
 #[tokio::test]
-async fn pages_of_a_listing_are_the_whole_listing() {
+async fn pages_of_a_listing_are_the_full_listing() {
     let (server, _) = hierarchy().await;
     for url in ["/plain/m/", "/unshard/m/", "/unshard/m/g/s/", "/unshard/m/g/s/c/1/"] {
         let whole = list_all(&server, url, None).await;
@@ -170,7 +170,7 @@ async fn pages_of_a_listing_are_the_whole_listing() {
 }
 
 #[tokio::test]
-async fn views_speak_as_stores_do_and_are_not_written_to() {
+async fn views_respond_as_stores_do_and_are_read_only() {
     let (server, store) = hierarchy().await;
     let before = read_all(&server, "/store/m/").await;
     for view in ["plain", "unshard"] {
@@ -184,12 +184,12 @@ async fn views_speak_as_stores_do_and_are_not_written_to() {
         assert!(String::from_utf8_lossy(&page.body).contains("s/"));
         let options = server.ask(Method::OPTIONS, &url("/g/s/zarr.json"), &[]).await;
         assert_eq!(options.header("allow"), "GET, HEAD, OPTIONS, PROPFIND");
-        let found = server.tell("PROPFIND", &url("/g/s/"), &[("depth", "infinity")], "").await;
+        let found = server.request("PROPFIND", &url("/g/s/"), &[("depth", "infinity")], "").await;
         assert_eq!(found.status, StatusCode::MULTI_STATUS);
         assert!(String::from_utf8_lossy(&found.body).contains(&format!("/{view}/m/g/s/c/2/1")));
         for method in ["PUT", "PATCH", "DELETE", "POST", "MKCOL", "COPY", "MOVE"] {
             for key in ["/g/s/c/0/0", "/g/notes.txt", "/new", "/g/"] {
-                let refused = server.tell(method, &url(key), &[("destination", "/store/m/x")], "x").await;
+                let refused = server.request(method, &url(key), &[("destination", "/store/m/x")], "x").await;
                 refused.refuses(405, "not-allowed", &format!("{method} {view} {key}"));
             }
         }
@@ -203,23 +203,23 @@ async fn views_speak_as_stores_do_and_are_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_view_of_a_store_that_cannot_list_is_read_all_the_same() {
+async fn a_view_of_a_store_that_cannot_list_is_readable() {
     let (_, store) = hierarchy().await;
-    let server = Server::of(Blind::new(store.clone()));
+    let server = Server::of(Unlistable::new(store.clone()));
     let expected = Server::of(store);
     for key in ["g/s/zarr.json", "g/s/c/5/2", "g/u/c/1/1", "g/v2/.zarray", "g/v2/1.1"] {
-        let (told, wanted) = (
+        let (read, wanted) = (
             server.get(&format!("/unshard/m/{key}")).await,
             expected.get(&format!("/unshard/m/{key}")).await,
         );
-        assert_eq!((told.status, told.body), (StatusCode::OK, wanted.body), "{key}");
+        assert_eq!((read.status, read.body), (StatusCode::OK, wanted.body), "{key}");
     }
     for prefix in ["", "g/s/", "g/s/c/"] {
         server.get(&format!("/unshard/m/{prefix}?format=json")).await.refuses(405, "not-allowed", prefix);
     }
 }
 
-/// An array of so many shards, each of one byte, which declares another of the same chunks.
+/// An array of this many shards, each of one byte, which declares another of the same chunks.
 async fn many_shards(count: usize) -> SharedStore {
     let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
     let sharding = json!({"chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": index});
@@ -241,7 +241,7 @@ async fn many_shards(count: usize) -> SharedStore {
 
 /// The chunks of a family are held while they are listed.
 #[tokio::test]
-async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_than_fit_now_503() {
+async fn a_listing_over_the_request_limit_is_413_and_over_the_free_budget_503() {
     const LISTINGS: [&str; 4] = ["/plain/m/", "/unshard/m/", "/unshard/m/a/c/", "/rechunk/m/1/raw/"];
     let store = many_shards(1000).await;
     let served = |inflight_bytes: u64| {
@@ -254,7 +254,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
         let answer = small.get(&format!("{listing}?recursive&format=json")).await;
         let detail = answer.refuses(413, "too-large", listing);
         assert!(detail.contains("http.inflight_bytes"), "{detail}");
-        assert_eq!(small.under_way_bytes(), 0, "{listing}");
+        assert_eq!(small.in_flight_bytes(), 0, "{listing}");
     }
     let server = served(1 << 20);
     for listing in LISTINGS {
@@ -272,7 +272,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
         let detail = server.get(&url).await.refuses(503, "overloaded", listing);
         assert!(!detail.contains("backend"), "{detail}");
         held.clear();
-        assert_eq!(server.under_way_bytes(), 0, "{listing}");
+        assert_eq!(server.in_flight_bytes(), 0, "{listing}");
         let listed = server.get(&url).await;
         assert_eq!(
             (listed.status, listed.json()["keys"].as_array().unwrap().len() >= 1000),
@@ -282,7 +282,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
 }
 
 #[tokio::test]
-async fn a_rechunked_group_whose_consolidated_metadata_never_fits_has_none() {
+async fn a_rechunked_group_with_oversized_consolidated_metadata_has_none() {
     let store = memory();
     let inline = json!({"kind": "inline", "must_understand": false, "metadata": {}});
     let mut group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": inline});
@@ -296,6 +296,6 @@ async fn a_rechunked_group_whose_consolidated_metadata_never_fits_has_none() {
         let server = server.finish();
         let document = server.get("/rechunk/m/auto/raw/zarr.json").await.json();
         assert_eq!(document["consolidated_metadata"].is_object(), is_made, "{inflight_bytes}");
-        assert_eq!(server.under_way_bytes(), 0);
+        assert_eq!(server.in_flight_bytes(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! COPY and MOVE where prefixes are directories, and where they are nothing.
+//! COPY and MOVE on backends with and without directories.
 
 use axum::http::{Method, StatusCode};
 use futures::TryStreamExt;

@@ -1,4 +1,4 @@
-//! Many writers at once, over HTTP: conditions let exactly one through, values are whole, and races are nobody's error.
+//! Many writers at once, over HTTP: conditions let exactly one through, values are complete, and races cause no error.
 //!
 //! Longer by hand: `ZARRD_ROUNDS=10000 cargo test --test it writers -- --nocapture`.
 
@@ -18,14 +18,14 @@ use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::hierarchy::memory;
 use crate::support::server::{Answer, Server};
-use crate::support::told::{Dice, by_hand, number_of, value};
+use crate::support::stamped::{Dice, by_hand, number_of, value};
 
 const WRITERS: u64 = 32;
 
 /// The stores that have a say of their own in this: each with its kind, and its directory if it has one.
 fn stores() -> Vec<(&'static str, SharedStore, Option<TempDir>)> {
     let directory = tempfile::tempdir().unwrap();
-    // Without fsync, which only power could tell apart: so more writers meet in the same time.
+    // Without fsync, which only a power cut would show: so more writers meet in the same time.
     let options = LocalOptions { writable: true, durability: Durability::Rename, ..LocalOptions::default() };
     let local = LocalStore::open(directory.path(), &options).unwrap();
     vec![("local", Arc::new(local), Some(directory)), ("memory", memory(), None)]
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// Runs one task a writer at once; what each returns.
+/// Runs one task per writer concurrently; returns their results.
 async fn all<T, F>(writer: impl Fn(u64) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -75,7 +75,7 @@ fn staged(directory: Option<&TempDir>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_all_who_write_under_one_condition_one_does() {
+async fn exactly_one_of_concurrent_writers_under_one_condition_succeeds() {
     for (kind, store, _directory) in stores() {
         let server = serve(store);
         for round in 0..by_hand("ZARRD_ROUNDS", 16) {
@@ -106,7 +106,7 @@ async fn of_all_who_write_under_one_condition_one_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_acknowledged_increment_counts() {
+async fn every_acknowledged_increment_is_stored() {
     let each = by_hand("ZARRD_ROUNDS", 16) / 8;
     for (kind, store, _directory) in stores() {
         let server = serve(store);
@@ -137,7 +137,7 @@ async fn every_acknowledged_increment_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_among_writers_see_whole_values_and_one_value_a_tag() {
+async fn concurrent_readers_see_complete_values_and_one_value_per_etag() {
     const KEY: &str = "x/y";
     let rounds = by_hand("ZARRD_ROUNDS", 16) / 4;
     for (kind, store, directory) in stores() {
@@ -173,7 +173,7 @@ async fn readers_among_writers_see_whole_values_and_one_value_a_tag() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_come_and_go_in_one_directory_are_in_nobodys_way() {
+async fn values_created_and_erased_in_one_directory_do_not_conflict() {
     let rounds = by_hand("ZARRD_ROUNDS", 16);
     for (kind, store, directory) in stores() {
         let server = serve(store);
@@ -201,7 +201,7 @@ async fn values_that_come_and_go_in_one_directory_are_in_nobodys_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_in_anothers_way_is_a_conflict_and_nothing_else() {
+async fn a_key_below_another_key_is_only_a_conflict() {
     const KEYS: [&str; 4] = ["a", "a/b", "a/b/c", "a/d"];
     let rounds = by_hand("ZARRD_ROUNDS", 16);
     for (kind, store, directory) in stores() {
@@ -245,7 +245,7 @@ fn touch(path: &Path, time: SystemTime) {
 }
 
 #[tokio::test]
-async fn a_value_has_another_tag_than_the_one_it_replaces_even_of_its_length_and_time() {
+async fn a_replaced_value_has_a_new_etag_even_with_equal_length_and_time() {
     for (kind, store, directory) in stores() {
         let server = serve(store);
         let now = SystemTime::now();

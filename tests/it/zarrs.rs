@@ -1,7 +1,7 @@
-//! What `zarrs` writes is read here, and what is encoded here is read by `zarrs`: an implementation by others, which has
+//! Exchange with `zarrs`, an implementation by others: each reads what the other writes. It has
 //! types that zarr-python lacks.
 //!
-//! Chunk by chunk, because its partial decoders are not what is judged. Where it differs from the specification, the
+//! Chunk by chunk, because its partial decoders are not under test. Where it differs from the specification, the
 //! specification wins: [`why_different`] says where.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const UNKNOWN: [&str; 14] = [
     "numcodecs.zstd",
 ];
 
-/// What it has in v3 only.
+/// Features that it has in v3 only.
 const UNKNOWN_IN_V2: [&str; 3] = ["numpy.datetime64", "numpy.timedelta64", "numcodecs.bitround"];
 
 /// Whether it has the type and the codecs of an array.
@@ -74,9 +74,9 @@ fn why_different(encoded: &Encoded) -> Option<&'static str> {
 
 /// Arrays that it writes otherwise: it does not read them as it was given them itself.
 fn is_written_otherwise(encoded: &Encoded) -> bool {
-    // A chunk of texts counts as one of fill values where all of them, put together, look like it: some may be empty.
+    // A chunk of texts counts as one of fill values where all of them, joined, equal it: some may be empty.
     let of_texts = encoded.metadata.data_type.is_variable();
-    // `bitround`: what is no number is rounded as if it were one, and may be one then; here it stays as it is.
+    // `bitround`: zarrs rounds NaN as if it were a number, which may make it one; here it stays unchanged.
     of_texts || encoded.name.contains("bitround")
 }
 
@@ -114,7 +114,7 @@ fn unpacked(encoded: &Encoded, elements: &[Vec<u8>]) -> ArrayBytes<'static> {
     ArrayBytes::new_vlen(elements.concat(), ArrayBytesOffsets::new(offsets).unwrap()).unwrap()
 }
 
-/// Whether it reads what is encoded here as it was.
+/// Whether it round-trips arrays encoded here.
 fn reads(encoded: &Encoded) -> bool {
     let store = Arc::new(MemoryStore::new());
     let array = array(encoded, &store).unwrap_or_else(|error| panic!("{}: {error}", encoded.name));
@@ -128,7 +128,7 @@ fn reads(encoded: &Encoded) -> bool {
 }
 
 #[test]
-fn what_is_encoded_here_is_read_by_zarrs_wherever_it_follows_the_specification() {
+fn zarrs_reads_every_specified_encoding_written_here() {
     for encoded in encoded() {
         let name = &encoded.name;
         if !is_known(&encoded) {
@@ -143,7 +143,7 @@ fn what_is_encoded_here_is_read_by_zarrs_wherever_it_follows_the_specification()
 }
 
 #[tokio::test]
-async fn what_zarrs_writes_is_read_here() {
+async fn arrays_written_by_zarrs_are_read() {
     let ours = memory();
     let all = encoded();
     let is_judged = |encoded: &&Encoded| {

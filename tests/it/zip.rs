@@ -1,4 +1,4 @@
-//! Zip files as mounts: what is in them is served like what is in a directory, and broken ones are refused.
+//! Zip files as mounts: their entries are served like files of a directory, and broken archives are refused.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn element(row: i16, column: i16) -> [u8; 2] {
 }
 
 #[tokio::test]
-async fn slices_of_an_array_in_a_zip_file_are_its_elements() {
+async fn slices_of_an_array_in_a_zip_file_return_its_elements() {
     for name in ["v3-stored.zip", "v2-deflated.zip"] {
         let server = serve(&fixture(name));
         let all: Vec<u8> =
@@ -39,7 +39,7 @@ async fn slices_of_an_array_in_a_zip_file_are_its_elements() {
 }
 
 #[tokio::test]
-async fn keys_of_a_zip_file_are_listed_and_read_like_any() {
+async fn keys_of_a_zip_file_are_listed_and_read() {
     let server = serve(&fixture("v3-stored.zip"));
     let listing = server.get("/store/m/?recursive&format=json").await.json();
     let keys: Vec<_> =
@@ -73,7 +73,7 @@ async fn keys_of_a_zip_file_are_listed_and_read_like_any() {
 }
 
 #[tokio::test]
-async fn a_zip_file_whose_directory_has_no_room_is_refused_under_a_name_of_its_own() {
+async fn a_zip_directory_over_the_memory_budget_is_refused_by_its_own_code() {
     let path = fixture("v3-stored.zip");
     let options = StoreOptions::default();
     let store = open_within(path.to_str().unwrap(), &options, &cpu(), &ZipBudget::new(100)).unwrap();
@@ -87,7 +87,7 @@ async fn a_zip_file_whose_directory_has_no_room_is_refused_under_a_name_of_its_o
 }
 
 #[tokio::test]
-async fn names_that_lead_elsewhere_cannot_be_reached() {
+async fn zip_entries_with_escaping_names_cannot_be_reached() {
     let server = serve(&fixture("names.zip"));
     let listing = server.get("/store/m/?recursive&format=json").await.json().to_string();
     for name in ["up", "absolute", "slash", "here", "C:", "a//b"] {

@@ -180,7 +180,7 @@ def zstd(data, *options):
 LITTLE, BIG = named("bytes", endian="little"), named("bytes", endian="big")
 
 # blosc
-P = "blosc_frames_say_themselves_how_they_were_made"
+P = "blosc_frames_describe_their_own_compression"
 said = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 for dtype in ["<i4", "|u1"]:
     auto = numcodecs.Blosc("lz4", 5, -1)
@@ -208,7 +208,7 @@ def snappy_frame(data):
 v2(P, "snappy", numbers((100,), "<i4"), encode=snappy_frame, compressor=said | {"cname": "snappy"})
 
 # zstd, gzip, zlib
-P = "zstd_frames_need_not_say_how_long_their_content_is"
+P = "zstd_frames_may_omit_their_content_size"
 plain = {"id": "zstd", "level": 1}
 values = numbers((10, 60), "<u2")
 v2(P, "streamed", values, (5, 60), encode=lambda data: zstd(data, "--no-check"), compressor=plain)
@@ -223,7 +223,7 @@ for what, frames in [
 ]:
     v2(P, what, values, encode=lambda data: b"".join(frames(*half(data))), compressor=plain)
 
-P = "members_of_a_v2_compressor_that_are_not_known_change_nothing"
+P = "unknown_members_of_a_v2_compressor_are_ignored"
 v2(P, "zstd with a checksum", values, encode=numcodecs.Zstd(3, checksum=True).encode,
    compressor=plain | {"checksum": True, "window": 5})
 v2(P, "zlib", values, encode=zlib.compress, compressor={"id": "zlib", "level": 1, "wbits": 15})
@@ -239,7 +239,7 @@ for garbage in [b"\1", b"\0\0\1", b"\x1f\x8b", b"text"]:
                 "filters": None, "compressor": gz}
     case(P, f"then {garbage}", document, {"0": members(b"abcd") + garbage}, refused="corrupt-data")
 
-P = "zlib_and_gzip_are_told_apart_by_their_first_bytes"
+P = "zlib_and_gzip_are_distinguished_by_their_first_bytes"
 v2(P, "zlib called gzip", values, encode=zlib.compress, compressor=gz)
 v2(P, "gzip called zlib", values, encode=lambda data: gzip.compress(data, mtime=0), compressor={"id": "zlib", "level": 1})
 
@@ -296,7 +296,7 @@ for shape, chunks in [((0,), (1,)), ((0, 5), (0, 5)), ((0, 0, 0), (0, 0, 0)), ((
 empty = numpy.zeros((0, 4), "<i4")
 case(P, "shards", v3_document(empty, (2, 4), [sharding((1, 2), [LITTLE])]), {"c/0/0": b"?"}, empty)
 
-P = "transposing_turns_dimensions_the_way_the_specification_says"
+P = "transpose_follows_the_specification"
 for order in [[2, 0, 1], [1, 2, 0], [0, 2, 1]]:
     v3(P, f"{order}", numbers((2, 3, 4), "int16"), [2, 3, 4], [named("transpose", order=order), BIG])
     v3(P, f"{order} in chunks", numbers((5, 4, 7), "int16"), [2, 3, 4], [named("transpose", order=order), LITTLE])
@@ -320,7 +320,7 @@ for what, index_codecs in [("big-endian without a checksum", [BIG]), ("little-en
     for location in ["start", "end"]:
         v3(P, f"{what}, at the {location}", values, [4, 9, 8], [sharding([2, 3, 2], PLAIN, index_codecs, location)])
 
-P = "codecs_before_and_behind_shards_are_not_passed_over"
+P = "codecs_before_and_after_sharding_are_applied"
 for location in ["start", "end"]:
     inner = sharding([2, 2, 3], [named("transpose", order=[1, 2, 0]), BIG, named("crc32c")], location=location)
     turn = named("transpose", order=[2, 0, 1])
@@ -346,7 +346,7 @@ holes[:4, :4] = 7
 holes[4:6] = 7
 v3(P, "of 7", holes, [4, 4], [sharding([2, 2], [LITTLE, named("crc32c")])], fill=7, missing=[(0, 0)])
 
-P = "what_overhangs_the_array_may_be_there_or_not"
+P = "data_beyond_the_array_may_be_stored_or_absent"
 edge = numbers((5, 3), "uint16")
 for noise in [0, 99]:
     v3(P, f"{noise}", edge, [8, 8], [sharding([2, 2], PLAIN)], noise=noise)

@@ -1,4 +1,4 @@
-//! The decision: the same for every way to write a key, made before caches, and never about more than is granted.
+//! Authorization decisions: equal for every spelling of a key, made before caches, and never beyond the grant.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ fn written_below(route: &str, key: &str, choices: &[u8]) -> String {
     url
 }
 
-/// What is asked for: segments that the grants are about, and nearly; and ways to write each key.
+/// The requested keys: segments equal and similar to those of the grants; and spellings of each key.
 fn keys_and_ways() -> impl Strategy<Value = (String, Vec<Vec<u8>>)> {
     let key = prop::collection::vec("[abg;.=@ ]{1,3}", 1..4)
         .prop_filter("these are no segments", |segments| {
@@ -60,7 +60,7 @@ fn keys_and_ways() -> impl Strategy<Value = (String, Vec<Vec<u8>>)> {
 }
 
 #[test]
-fn however_a_key_is_written_the_decision_is_the_same() {
+fn every_spelling_of_a_key_gets_the_same_decision() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reader =
         known("reader", json!([grant("m", "g", &["read", "write"]), grant("m", "a/b", &["read", "write"])]));
@@ -88,7 +88,7 @@ fn however_a_key_is_written_the_decision_is_the_same() {
 }
 
 #[test]
-fn however_a_node_is_written_the_decision_is_the_same() {
+fn every_spelling_of_a_node_gets_the_same_decision() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reader = known("reader", json!([grant("m", "g", &["read"]), grant("m", "a/b", &["read"])]));
     let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
@@ -99,7 +99,7 @@ fn however_a_node_is_written_the_decision_is_the_same() {
         let is_granted =
             ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));
         for route in ["/v1/data/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
-            // What is asked of a chunk is about the node before its coordinates.
+            // A request for a chunk concerns the node before its coordinates.
             let path = if route.contains("chunk") { format!("{path}/c/0") } else { path.clone() };
             for way in &ways {
                 let url = written_below(route, &path, way);
@@ -115,7 +115,7 @@ fn however_a_node_is_written_the_decision_is_the_same() {
 }
 
 #[tokio::test]
-async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
+async fn escaped_slashes_give_access_to_no_other_node() {
     let g = known("g", json!([grant("m", "g", &["read"])]));
     let (server, _) = server(json!({ "tokens": { "g": g } }), &[]).await;
     let get = async |url: &str| get_as(&server, &token("g"), url).await.status.as_u16();
@@ -139,7 +139,7 @@ async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
 }
 
 #[tokio::test]
-async fn paths_that_name_no_key_are_refused_whoever_asks() {
+async fn paths_that_name_no_key_are_refused_for_every_caller() {
     let (server, _) =
         server(json!({ "tokens": { "a": known("a", json!([grant("m", "g", &["read"])])) } }), &[]).await;
     for url in [
@@ -156,7 +156,7 @@ async fn paths_that_name_no_key_are_refused_whoever_asks() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_refused_though_the_answer_is_remembered() {
+async fn a_revoked_right_is_refused_though_the_response_is_cached() {
     let read = json!([grant("m", "", &["read"])]);
     let (server, web) =
         server(json!({ "tokens": { "a": known("a", read.clone()), "b": known("b", read.clone()) } }), &[])
@@ -183,7 +183,7 @@ async fn what_is_taken_back_is_refused_though_the_answer_is_remembered() {
 }
 
 #[tokio::test]
-async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
+async fn a_grant_for_a_prefix_covers_every_key_read_for_its_nodes() {
     let at = |prefix: &str| json!([grant("m", prefix, &["read", "list"])]);
     let tokens = json!({ "g": known("g", at("g")), "arr": known("arr", at("arr")), "chunks": known("chunks", at("arr/c")), "in": known("in", at("g/in")) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
@@ -227,7 +227,7 @@ async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
 }
 
 #[tokio::test]
-async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
+async fn neighbours_of_a_missing_node_are_named_only_to_callers_who_may_list() {
     let at = |scopes: &[&str]| json!([grant("m", "g", scopes)]);
     let tokens =
         json!({ "reads": known("reads", at(&["read"])), "lists": known("lists", at(&["read", "list"])) });
@@ -237,7 +237,7 @@ async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
         ("reads", "/v1/data/m/g/inn", None, None),
         ("lists", "/v1/nodes/m/g/inn", Some("g"), Some("g/in")),
         ("lists", "/v1/data/m/g/inn", Some("g"), Some("g/in")),
-        ("lists", "/v1/data/m/g/elsewhere", Some("g"), None),
+        ("lists", "/v1/data/m/g/another", Some("g"), None),
     ] {
         let answer = get_as(&server, &token(holder), url).await;
         answer.refuses(404, "not-found", url);
@@ -254,7 +254,7 @@ async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
 }
 
 #[tokio::test]
-async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
+async fn the_right_to_read_a_declared_arrays_path_is_not_enough_to_read_it() {
     let store = zarrd::store::open(
         crate::dependents::FOLDER,
         &zarrd::store::StoreOptions::default(),
@@ -282,7 +282,7 @@ async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
 }
 
 #[tokio::test]
-async fn keys_in_bodies_are_asked_for_one_by_one() {
+async fn every_key_in_a_body_is_authorized_by_itself() {
     let scopes = ["read", "write", "delete"];
     let tokens = json!({ "g": known("g", json!([grant("m", "g", &scopes)])), "r": known("r", json!([grant("m", "g", &["read"])])) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
@@ -313,7 +313,7 @@ async fn keys_in_bodies_are_asked_for_one_by_one() {
 }
 
 #[tokio::test]
-async fn copies_go_where_their_holder_may_write() {
+async fn a_copy_needs_the_right_to_write_its_destination() {
     let tokens = json!({ "c": known("c", json!([
         grant("m", "arr", &["read"]), grant("m", "g", &["read", "write", "delete"]), grant("m", "w", &["write"]),
     ])) });
@@ -324,7 +324,7 @@ async fn copies_go_where_their_holder_may_write() {
         ("COPY", "/store/m/zarr.json", "/store/m/g/copy", "T", 403),
         ("COPY", "/store/m/arr/c/0", "/store/m/g%2F..%2Farr", "T", 400),
         ("COPY", "/store/m/arr/c/0", "/store/m//g///copy2", "T", 201),
-        // Where a prefix may be replaced, that is to erase it.
+        // Replacing a prefix erases it.
         ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "T", 403),
         ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "F", 201),
         ("COPY", "/store/m/arr/", "/store/m/w/y/", "F", 201),
@@ -340,13 +340,13 @@ async fn copies_go_where_their_holder_may_write() {
     }
 }
 
-/// What is erased to make room for a copy takes `delete`, on mounts that let prefixes be erased and on those that do not.
+/// Erasing the destination of a copy needs `delete`, on mounts that let prefixes be erased and on those that do not.
 #[tokio::test]
-async fn copies_erase_only_where_their_holder_may_delete() {
+async fn a_copy_that_erases_needs_the_right_to_delete() {
     let of = |name: &str, scopes: &[&str]| known(name, json!([grant("*", "", scopes)]));
     let tokens = json!({ "tokens": {
         "writes": of("writes", &["read", "write"]), "deletes": of("deletes", &["read", "write", "delete"]),
-        "elsewhere": known("elsewhere", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
+        "another": known("another", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
     } });
     for (holder, method, from, to, overwrite, status) in [
         // A prefix in place of a key erases the key.
@@ -354,7 +354,7 @@ async fn copies_erase_only_where_their_holder_may_delete() {
         ("writes", "COPY", "/store/w/g", "/store/w/key", "T", 403),
         ("writes", "COPY", "/store/w/g/", "/store/w/key/", "F", 412),
         ("writes", "COPY", "/store/m/g/", "/store/m/key/", "T", 403),
-        ("elsewhere", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("another", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
         ("deletes", "COPY", "/store/w/g/", "/store/w/key/", "T", 204),
         ("deletes", "COPY", "/store/m/g", "/store/m/key", "T", 204),
         ("deletes", "MOVE", "/store/m/g/", "/store/m/key/", "T", 204),
@@ -367,9 +367,9 @@ async fn copies_erase_only_where_their_holder_may_delete() {
         // A value in place of a value is a write, as PUT is.
         ("writes", "COPY", "/store/w/zarr.json", "/store/w/key", "T", 204),
         ("writes", "COPY", "/store/w/g/", "/store/w/new/", "T", 201),
-        // What is moved is erased where it was.
+        // A move erases its source.
         ("writes", "MOVE", "/store/w/zarr.json", "/store/w/new", "T", 403),
-        ("elsewhere", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
+        ("another", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
     ] {
         let mount = async |name: &str| {
             let store = filled().await;
@@ -395,7 +395,7 @@ async fn copies_erase_only_where_their_holder_may_delete() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
+async fn failed_credentials_are_rate_limited_per_caller() {
     let (server, _) =
         server(json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read"])])) } }), &[]).await;
     let (guesser, other) = (stranger(), stranger());
@@ -404,7 +404,7 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
             Request::builder().uri("/store/m/zarr.json").header("authorization", format!("Bearer {holder}"));
         server.send_from(request.body(Body::empty()).unwrap(), from).await
     };
-    let mut told = 0;
+    let mut refusals = 0;
     for guess in 0..10_000 {
         let answer = send(&format!("zs_a_{guess:032}"), guesser).await;
         if answer.status == 429 {
@@ -413,9 +413,9 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
             break;
         }
         assert_eq!(answer.status, 401);
-        told += 1;
+        refusals += 1;
     }
-    assert!((10..10_000).contains(&told), "{told}");
+    assert!((10..10_000).contains(&refusals), "{refusals}");
     assert_eq!(send(&token("a"), other).await.status, 200);
     // Without a credential, nothing is guessed.
     let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
@@ -423,7 +423,7 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
 }
 
 #[tokio::test]
-async fn anybody_may_do_what_a_mount_grants_to_anybody() {
+async fn anonymous_callers_may_do_what_a_mount_grants_to_everyone() {
     let (server, web) = server(json!({}), &[]).await;
     let statuses = async |server: &Server| {
         let mut found = Vec::new();
@@ -440,7 +440,7 @@ async fn anybody_may_do_what_a_mount_grants_to_anybody() {
     };
     // Nothing is configured.
     assert_eq!(statuses(&server).await, [200, 200, 201, 204, 200]);
-    // One mount says what anybody may.
+    // One mount grants rights to everyone.
     server.set_access(access(json!({}), &[("m", &[Scope::Read])], &web));
     assert_eq!(statuses(&server).await, [200, 401, 401, 401, 200]);
     // There is a token, for something else.
@@ -449,7 +449,7 @@ async fn anybody_may_do_what_a_mount_grants_to_anybody() {
     assert_eq!(statuses(&server).await, [401, 401, 401, 401, 401]);
     server.set_access(access(tokens, &[("m", &[Scope::Read, Scope::List])], &web));
     assert_eq!(statuses(&server).await, [200, 200, 401, 401, 401]);
-    // Its holder may do what anybody may, besides.
+    // Its holder also has the rights of everyone.
     assert_eq!(get_as(&server, &token("a"), "/store/m/zarr.json").await.status, 200);
     assert_eq!(get_as(&server, &token("a"), "/store/other/zarr.json").await.status, 403);
 }

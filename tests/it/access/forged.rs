@@ -1,4 +1,4 @@
-//! Static tokens, tokens in URLs and signed URLs as nobody made them: none is taken.
+//! Static tokens, tokens in URLs and signed URLs that are forged: none is accepted.
 
 use serde_json::{Value, json};
 use zarrd::auth::{AccessOptions, sign};
@@ -6,7 +6,7 @@ use zarrd::auth::{AccessOptions, sign};
 use super::{NOW, ask, get_as, grant, known, secret, server, token};
 use crate::support::server::{Answer, Server};
 
-const KEY: &str = "a key that nobody would ever guess, is it";
+const KEY: &str = "a key that no one would ever guess, is it";
 
 pub fn options() -> Value {
     let all = grant("m", "", &["read", "list", "write", "delete", "admin"]);
@@ -16,7 +16,7 @@ pub fn options() -> Value {
         "query_tokens": true,
         "tokens": { "alice": known("alice", json!([all])), "bob": known("bob", json!([grant("other", "", &["read"])])), "late": late },
         "signing_keys": { "k": { "secret": KEY, "grants": [grant("m", "", &["read", "list"])] },
-            "narrow": { "secret": KEY.replace("guess", "tell"), "grants": [grant("m", "g", &["read"])] } },
+            "narrow": { "secret": KEY.replace("guess", "know"), "grants": [grant("m", "g", &["read"])] } },
     })
 }
 
@@ -25,7 +25,7 @@ pub fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
     sign(&options, name, mount, text, expires).unwrap()
 }
 
-/// Whether an answer has anything of what is stored.
+/// Whether a response contains any stored content.
 fn is_taken(answer: &Answer) -> bool {
     !matches!(answer.status.as_u16(), 400 | 401 | 403 | 429) || !answer.header("etag").is_empty()
 }
@@ -36,7 +36,7 @@ async fn refused(server: &Server, method: &str, url: &str, headers: &[(&str, &st
 }
 
 #[tokio::test]
-async fn no_forged_token_is_taken() {
+async fn rejects_every_forged_token() {
     let (server, _) = server(options(), &[]).await;
     let good = token("alice");
     let url = "/store/m/arr/zarr.json";
@@ -59,7 +59,7 @@ async fn no_forged_token_is_taken() {
         format!("zs__{secret_of}"),
         format!("zs_Alice_{secret_of}"),
         format!("zs_alice _{secret_of}"),
-        format!("zs_nobody_{secret_of}"),
+        format!("zs_unknown_{secret_of}"),
         format!("zs_bob_{secret_of}"),
         format!("zs_alice_{digest}"),
         format!("zs_alice_{}", secret("bob")),
@@ -86,7 +86,7 @@ async fn no_forged_token_is_taken() {
         token("carol"),
         format!("zs_alice_{}", "s".repeat(10_000)),
     ];
-    // What ends early, and what differs in one bit.
+    // Truncated tokens, and tokens with one flipped bit.
     forged.extend((1..good.len()).map(|length| good[..length].to_owned()));
     for (place, bit) in (0..good.len()).flat_map(|place| (0..7).map(move |bit| (place, bit))) {
         let mut bytes = good.clone().into_bytes();
@@ -134,7 +134,7 @@ async fn no_forged_token_is_taken() {
     for method in ["PUT", "PATCH", "DELETE", "PROPFIND", "MKCOL", "COPY", "MOVE", "POST"] {
         refused(&server, method, &format!("{url}?token={good}"), &[]).await;
     }
-    // In other places than where they are looked for.
+    // In places where credentials are not expected.
     for name in ["x-api-key", "cookie", "proxy-authorization", "x-authorization", "x-amz-security-token"] {
         refused(&server, "GET", url, &[(name, &bearer)]).await;
     }
@@ -144,7 +144,7 @@ async fn no_forged_token_is_taken() {
 }
 
 #[tokio::test]
-async fn no_url_is_good_for_more_than_was_signed() {
+async fn a_signed_url_grants_no_more_than_was_signed() {
     let (server, _) = server(options(), &[]).await;
     let good = signed("k", "m", "arr/c/0", NOW + 1);
     let below = signed("k", "m", "g/", NOW + 1);
@@ -276,7 +276,7 @@ fn links(html: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_link_of_a_listing_that_a_signed_url_opens_can_be_followed() {
+async fn every_link_of_a_listing_opened_by_a_signed_url_works() {
     let (server, _) = server(options(), &[]).await;
     for prefix in ["", "arr/"] {
         let mut open = vec![signed("k", "m", prefix, NOW + 10)];
@@ -307,7 +307,7 @@ async fn every_link_of_a_listing_that_a_signed_url_opens_can_be_followed() {
 }
 
 #[tokio::test]
-async fn a_token_in_a_url_is_in_no_link_of_the_listing() {
+async fn links_of_a_listing_do_not_contain_the_token_of_its_url() {
     let (server, _) = server(options(), &[]).await;
     let answer = ask(&server, "GET", &format!("/store/m/?token={}", token("alice")), &[], "").await;
     assert_eq!(answer.status, 200);

@@ -1,4 +1,4 @@
-//! JSON Web Tokens: those that an issuer signed, those that nobody did, and keys that come and go.
+//! JSON Web Tokens: tokens that an issuer signed, forged ones, and keys that come and go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Keys {
         ] })
     }
 
-    /// A token with this header and these claims, signed as the header's `alg` says.
+    /// A token with this header and these claims, signed by the algorithm of the header's `alg`.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
         let message = format!("{}.{}", text(header.to_string()), text(claims.to_string()));
         let signature = self.signature(header["alg"].as_str().unwrap_or("RS256"), message.as_bytes());
@@ -146,7 +146,7 @@ async fn started(keys: &Keys) -> (Server, Arc<TestWeb>) {
 }
 
 #[tokio::test]
-async fn an_issuers_tokens_grant_what_their_claims_say() {
+async fn tokens_of_an_issuer_grant_what_their_claims_say() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     for (algorithm, kid) in [("RS256", "rsa"), ("PS256", "rsa"), ("ES256", "p256"), ("EdDSA", "ed")] {
@@ -183,7 +183,7 @@ async fn an_issuers_tokens_grant_what_their_claims_say() {
 }
 
 #[tokio::test]
-async fn no_forged_token_of_an_issuer_is_taken() {
+async fn rejects_every_forged_token_of_an_issuer() {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (keys, others) = (Keys::new(), Keys::new());
     let (server, web) = started(&keys).await;
@@ -202,7 +202,7 @@ async fn no_forged_token_of_an_issuer_is_taken() {
     };
     let jwk = others.set()["keys"][5].clone();
     let mut forged = vec![
-        // Signed by nobody.
+        // Without a signature.
         unsigned(&header("none", "rsa")),
         unsigned(&header("None", "rsa")),
         unsigned(&header("NONE", "rsa")),
@@ -304,7 +304,7 @@ async fn no_forged_token_of_an_issuer_is_taken() {
     for (algorithm, kid, bytes) in [("ES256", "p256", 64), ("EdDSA", "ed", 64), ("RS256", "rsa", 256)] {
         forged.push(format!("{}.{second}.{}", text(header(algorithm, kid).to_string()), zeros(bytes)));
     }
-    // One bit of a letter each, those too that a last letter has too many of.
+    // One bit of each letter, including the unused bits of the last letter.
     let by_ed = keys.sign(&header("EdDSA", "ed"), &body);
     for (place, letter) in by_ed.bytes().enumerate().filter(|(_, letter)| *letter != b'.') {
         let at = LETTERS.iter().position(|other| *other == letter).unwrap();
@@ -322,7 +322,7 @@ async fn no_forged_token_of_an_issuer_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_keys_are_made_up_the_issuer_is_asked_once_a_minute() {
+async fn invented_key_ids_cause_one_request_a_minute_to_the_issuer() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -347,7 +347,7 @@ async fn however_many_keys_are_made_up_the_issuer_is_asked_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_silent() {
+async fn tokens_with_a_known_key_do_not_wait_for_an_issuer_that_hangs() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -358,14 +358,14 @@ async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_si
     };
     let fetched = async || tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(waited().await, Duration::ZERO);
-    // Before they are old they are fetched anew, and whoever asks does not notice.
+    // Before they are old they are fetched again, without a delay for the caller.
     tokio::time::advance(Duration::from_mins(6)).await;
     assert_eq!(waited().await, Duration::ZERO);
     fetched().await;
     assert_eq!(web.fetches(), 2);
     tokio::time::advance(Duration::from_mins(4)).await;
     assert_eq!((waited().await, web.fetches()), (Duration::ZERO, 2));
-    // Old ones are waited for, as the token's key may have been taken back; but not each time, where that is in vain.
+    // Old ones are waited for, as the token's key may have been revoked; but not each time, where that is in vain.
     web.hang();
     tokio::time::advance(Duration::from_mins(20)).await;
     let once = waited().await;
@@ -379,11 +379,11 @@ async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_si
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
+async fn keys_stay_valid_for_a_day_while_the_issuer_is_down() {
     let keys = Keys::new();
     let (server, web) = server(options(), &[]).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
-    // Nobody can tell yet.
+    // The answer is not known yet.
     let answer = get_as(&server, &good, "/s3/").await;
     assert_eq!((answer.status.as_u16(), answer.header("retry-after").is_empty()), (503, false));
     web.set(Some(&keys.set()));
@@ -397,9 +397,9 @@ async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
     }
     tokio::time::advance(Duration::from_hours(2)).await;
     assert_eq!(get_as(&server, &good, "/s3/").await.status, 503);
-    // What has no key at all is not waited for.
+    // A token without a key ID is not waited for.
     assert_eq!(ask(&server, "GET", "/healthz", &[], "").await.status, 200);
-    // Another set: who signed with a key of the old one is no longer known.
+    // Another key set: signatures by keys of the old one are no longer valid.
     let new = Keys::new();
     web.set(Some(&new.set()));
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -408,7 +408,7 @@ async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_kept_for_a_day_though_the_configuration_is_read_again() {
+async fn keys_stay_valid_for_a_day_across_a_configuration_reload() {
     let keys = Keys::new();
     let (server, web) = started(&keys).await;
     let good = keys.sign(&header("EdDSA", "ed"), &claims());
@@ -420,7 +420,7 @@ async fn keys_are_kept_for_a_day_though_the_configuration_is_read_again() {
         again(options());
         assert_eq!(status(&server, &good).await, 200, "{hours} hours later");
     }
-    // Rights are those of the new configuration.
+    // Rights follow the new configuration.
     let mut fewer = options();
     fewer["issuers"]["corp"]["grants"] = json!([grant("m", "g", &["read"])]);
     again(fewer);
@@ -429,7 +429,7 @@ async fn keys_are_kept_for_a_day_though_the_configuration_is_read_again() {
     assert_eq!(status(&server, &good).await, 200);
     tokio::time::advance(Duration::from_hours(2)).await;
     assert_eq!(status(&server, &good).await, 503, "reading it again makes them no younger");
-    // Keys from elsewhere, for other algorithms or of another issuer are not these.
+    // Keys of other origin, for other algorithms or of another issuer are not these.
     for (member, other, expected) in [
         ("jwks_url", json!("https://other.example/keys"), 503),
         ("algorithms", json!(["EdDSA"]), 503),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ask, grant, known, server, token};
 
-/// A route of the list, with what stands for its parts: the URL, and what may be sent to it.
+/// A route of the list with values for its parameters: the URL, and the methods it accepts.
 fn sample(path: &str) -> (String, &'static str) {
     let node = if path.contains("chunk") { "arr/c/0" } else { "arr" };
     let url = path
@@ -24,7 +24,7 @@ fn sample(path: &str) -> (String, &'static str) {
     (url, body)
 }
 
-/// The scopes that a caller needs for a method of a route; `None` for those that anybody may.
+/// The scopes that a caller needs for a method of a route; `None` if the method is public.
 fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
     if !path.contains("{mount}") {
         return None;
@@ -43,14 +43,14 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
         "MOVE" => &["read", "write", "delete"],
         "POST" if path.starts_with("/v1/erase") => &["delete"],
         "GET" | "HEAD" | "POST" => &["read"],
-        other => panic!("nobody has said what {other} {path} needs"),
+        other => panic!("the table does not say what {other} {path} needs"),
     })
 }
 
 const SCOPES: [&str; 5] = ["read", "list", "write", "delete", "admin"];
 
 #[tokio::test]
-async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
+async fn every_method_of_every_route_is_limited_to_callers_with_the_right() {
     let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let mut routes: Vec<(String, String)> = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
@@ -74,7 +74,7 @@ async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
         .map(|scope| ((*scope).to_owned(), known(scope, json!([grant("m", "", &[scope])]))))
         .collect();
     tokens.insert("all".to_owned(), known("all", json!([grant("m", "", &SCOPES)])));
-    tokens.insert("none".to_owned(), known("none", json!([grant("m", "elsewhere", &["read"])])));
+    tokens.insert("none".to_owned(), known("none", json!([grant("m", "another", &["read"])])));
     tokens.insert("foreign".to_owned(), known("foreign", json!([grant("other", "", &SCOPES)])));
     let mut late = known("late", json!([grant("m", "", &SCOPES)]));
     late["expires"] = json!("2026-01-01");
@@ -87,7 +87,7 @@ async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
         let (url, body) = sample(path);
         let needed = needed(path, method);
         for caller in &callers {
-            // Whoever writes does so to a store of its own.
+            // Each caller that writes has a store of its own.
             let changed = match method.as_str() {
                 "GET" | "HEAD" | "OPTIONS" | "PROPFIND" => None,
                 _ => Some(server(json!({ "tokens": tokens }), &[]).await.0),
@@ -105,11 +105,11 @@ async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
             let answer = ask(server, method, &url, &headers, body).await;
             let has = |scope: &&str| caller == "all" || caller == *scope;
             let expected = match (needed, caller.as_str()) {
-                // A bad token is told wherever tokens are looked at.
+                // A bad token is reported wherever tokens are checked.
                 (None, "late") if method != "OPTIONS" && !is_for_anybody(path) => Some(401),
                 (Some(_), "" | "late") => Some(401),
                 (None, _) => None,
-                // Of keys in bodies, the handler asks for each.
+                // Keys in bodies are checked one by one by the handler.
                 (Some(needed), _) if needed.iter().all(has) => None,
                 (Some(_), _) => Some(403),
             };
@@ -126,9 +126,9 @@ async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
             }
             if is_refused && method != "HEAD" {
                 let is_xml = path.starts_with("/s3");
-                let told = String::from_utf8_lossy(&answer.body);
+                let body = String::from_utf8_lossy(&answer.body);
                 let sign = if is_xml { "<Code>AccessDenied</Code>" } else { "\"request_id\"" };
-                assert!(told.contains(sign), "{caller:?} {method} {url}: {told}");
+                assert!(body.contains(sign), "{caller:?} {method} {url}: {body}");
             }
             asked += 1;
         }
@@ -136,7 +136,7 @@ async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
     assert_eq!(asked, routes.len() * callers.len());
 }
 
-/// Whether no credential is looked at.
+/// Whether no credential is checked.
 fn is_for_anybody(path: &str) -> bool {
     ["/healthz", "/openapi.json", "/metrics"].contains(&path)
 }

@@ -1,7 +1,8 @@
-//! Who may do what: forged credentials, every route for every kind of caller, and what is told to whom.
+//! Authorization: forged credentials, every route for every kind of caller, and what is disclosed to whom.
 #![expect(clippy::too_many_lines, reason = "tables of what is refused are long")]
 
 mod decided;
+mod disclosure;
 mod forged;
 mod issued;
 mod matrix;
@@ -9,7 +10,6 @@ mod names;
 mod pages;
 mod redirected;
 mod shared;
-mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub fn clock() -> u64 {
     NOW
 }
 
-/// What is on the web: keys of issuers, if they can be had, and how often they were asked for.
+/// Key sets of issuers on the web, if available, and how often they were fetched.
 #[derive(Debug, Default)]
 pub struct TestWeb {
     document: Mutex<Option<Bytes>>,
@@ -94,12 +94,12 @@ pub fn known(name: &str, grants: impl Into<Value>) -> Value {
     json!({ "sha256": sha256, "grants": grants })
 }
 
-/// What is granted of one mount.
+/// The grants of one mount.
 pub fn grant(mount: &str, prefix: &str, scopes: &[&str]) -> Value {
     json!({ "mount": mount, "prefix": prefix, "scopes": scopes })
 }
 
-/// Who may do what.
+/// The authorization rules.
 pub fn access(options: Value, anonymous: &[(&str, &[Scope])], web: &Arc<TestWeb>) -> Access {
     let options: AccessOptions = serde_json::from_value(options).unwrap();
     options.check(|_| true).unwrap();
@@ -130,7 +130,7 @@ pub async fn filled() -> SharedStore {
     store
 }
 
-/// A server with two writable mounts, `m` and `other`, where this says who may do what.
+/// A server with two writable mounts, `m` and `other`, and these authorization rules.
 pub async fn server(options: Value, anonymous: &[(&str, &[Scope])]) -> (Server, Arc<TestWeb>) {
     let writable = async |name: &str| Mount {
         writable: true,
@@ -143,14 +143,14 @@ pub async fn server(options: Value, anonymous: &[(&str, &[Scope])]) -> (Server, 
     (server, web)
 }
 
-/// Somebody new each time.
+/// A new caller each time.
 pub fn stranger() -> Peer {
     static COUNT: AtomicU32 = AtomicU32::new(0x0a00_0000);
     let address = Ipv4Addr::from(COUNT.fetch_add(1, Ordering::Relaxed));
     Peer { address: IpAddr::V4(address), is_encrypted: true }
 }
 
-/// The answer to a request of somebody new.
+/// The response to a request of a new caller.
 pub async fn ask(server: &Server, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = Request::builder().method(method).uri(url);
     for (name, value) in headers {
@@ -159,7 +159,7 @@ pub async fn ask(server: &Server, method: &str, url: &str, headers: &[(&str, &st
     server.send_from(request.body(Body::from(body.to_owned())).unwrap(), stranger()).await
 }
 
-/// The answer to GET by whoever holds a token.
+/// The response to GET by the holder of a token.
 pub async fn get_as(server: &Server, holder: &str, url: &str) -> Answer {
     ask(server, "GET", url, &[("authorization", &format!("Bearer {holder}"))], "").await
 }

@@ -1,4 +1,4 @@
-//! Names of nodes: whoever may read and not list is told none, by consolidated metadata as little as by `/v1/nodes`.
+//! Names of nodes: a caller that may read and not list gets none, neither from consolidated metadata nor from `/v1/nodes`.
 
 use serde_json::json;
 use zarrd::auth::Scope;
@@ -8,7 +8,7 @@ use super::forged::{options, signed};
 use super::{NOW, access, ask, filled, get_as, grant, known, token};
 use crate::support::server::{Answer, Server};
 
-/// A server with two mounts: of `made`, documents are consolidated unasked.
+/// A server with two mounts; `made` consolidates documents without a request for it.
 async fn served(options: serde_json::Value, anonymous: &[(&str, &[Scope])]) -> Server {
     let made = Mount { consolidated: true, ..Mount::read_only("made", filled().await) };
     let server = Server::build(Mount::read_only("m", filled().await)).beside(made).finish();
@@ -31,9 +31,9 @@ fn tokens() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn who_may_not_list_gets_no_consolidated_metadata() {
+async fn consolidated_metadata_needs_the_right_to_list() {
     let server = served(tokens(), &[]).await;
-    for (holder, url, status, is_told) in [
+    for (holder, url, status, is_named) in [
         ("lists", "/store/m/g/zarr.json?consolidated", 200, true),
         ("lists", "/store/made/g/zarr.json", 200, true),
         ("lists", "/plain/m/zarr.json?consolidated", 200, true),
@@ -42,7 +42,7 @@ async fn who_may_not_list_gets_no_consolidated_metadata() {
         ("lists-one", "/store/m/g/zarr.json?consolidated", 200, true),
         ("lists-one", "/store/made/g/zarr.json", 200, true),
         ("reads-one", "/store/m/g/zarr.json?consolidated", 200, true),
-        // Who asks for it and may not is refused.
+        // An explicit request without the right is refused.
         ("reads", "/store/m/g/zarr.json?consolidated", 403, false),
         ("reads", "/store/m/g/zarr.json?consolidated=1", 403, false),
         ("reads", "/store/m/g/zarr.json?x=1&consolidated=true", 403, false),
@@ -54,7 +54,7 @@ async fn who_may_not_list_gets_no_consolidated_metadata() {
         ("reads", "/rechunk/m/auto/raw/zarr.json?consolidated", 403, false),
         ("reads", "/s3/m/zarr.json?consolidated", 403, false),
         ("lists-one", "/store/m/zarr.json?consolidated", 403, false),
-        // Who does not ask for it gets what is stored.
+        // Without the parameter, the stored document is returned.
         ("reads", "/store/m/g/zarr.json", 200, false),
         ("reads", "/store/m/g/zarr.json?consolidated=false", 200, false),
         ("reads", "/store/m/g/zarr.json?x=1", 200, false),
@@ -69,17 +69,17 @@ async fn who_may_not_list_gets_no_consolidated_metadata() {
     ] {
         let answer = get_as(&server, &token(holder), url).await;
         assert_eq!(answer.status, status, "{holder} {url}: {:?}", answer.body);
-        assert_eq!(names(&answer), is_told, "{holder} {url}: {:?}", answer.body);
+        assert_eq!(names(&answer), is_named, "{holder} {url}: {:?}", answer.body);
     }
     // As `/v1/nodes` has it.
-    for (holder, is_told) in [("lists", true), ("reads", false)] {
+    for (holder, is_named) in [("lists", true), ("reads", false)] {
         let node = get_as(&server, &token(holder), "/v1/nodes/m/g").await.json();
-        assert_eq!(node["children"].is_array(), is_told, "{holder}: {node}");
+        assert_eq!(node["children"].is_array(), is_named, "{holder}: {node}");
     }
 }
 
 #[tokio::test]
-async fn a_url_signed_for_a_document_gives_what_is_stored_where_mounts_consolidate() {
+async fn a_url_signed_for_a_document_returns_the_stored_document_where_mounts_consolidate() {
     let mut options = options();
     options["signing_keys"]["k"]["grants"] = json!([grant("*", "", &["read", "list"])]);
     let server = served(options, &[]).await;
@@ -95,7 +95,7 @@ async fn a_url_signed_for_a_document_gives_what_is_stored_where_mounts_consolida
 }
 
 #[tokio::test]
-async fn what_is_told_to_those_who_may_list_is_kept_by_no_shared_cache() {
+async fn responses_that_need_the_right_to_list_are_private() {
     let server = served(tokens(), &[("m", &[Scope::Read]), ("made", &[Scope::Read])]).await;
     for url in ["/store/made/zarr.json", "/store/m/zarr.json?consolidated", "/v1/nodes/m", "/v1/nodes/made/g"]
     {
@@ -105,7 +105,7 @@ async fn what_is_told_to_those_who_may_list_is_kept_by_no_shared_cache() {
         let vary = answer.headers.get_all("vary").iter().any(|vary| vary == "Authorization");
         assert!(vary, "{url}: {:?}", answer.headers);
     }
-    // What is the same for all may be kept by all.
+    // Responses equal for all callers may be cached by all.
     let answer = get_as(&server, &token("lists"), "/store/m/zarr.json").await;
     assert!(!answer.header("cache-control").contains("private"), "{:?}", answer.headers);
 }

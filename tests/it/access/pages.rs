@@ -1,4 +1,4 @@
-//! Pages of other origins, and pages whose name was made to lead here (DNS rebinding): they write nothing.
+//! Pages of other origins, and pages that use DNS rebinding: they write nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use zarrd::services::Mount;
 use super::{access, ask, filled, grant, known, server, token};
 use crate::support::server::Server;
 
-/// Requests that write: method, URL, headers, body, and what is answered where it may.
+/// Requests that write: method, URL, headers, body, and the status where they are allowed.
 type Write = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str, u16);
 
 const WRITES: [Write; 9] = [
@@ -59,7 +59,7 @@ fn cors(origins: &[&str], writes: bool) -> HttpOptions {
 }
 
 #[tokio::test]
-async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
+async fn a_page_that_uses_dns_rebinding_writes_nothing() {
     for host in [
         "evil.example",
         "evil.example:8000",
@@ -73,7 +73,7 @@ async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
         for detail in all(&server, &[("host", host), ("origin", &origin)], refused).await {
             assert!(detail.contains("`http.hosts`"), "{detail}");
         }
-        // It may read what everybody may.
+        // It may read public content.
         let answer =
             ask(&server, "GET", "/store/m/zarr.json", &[("host", host), ("origin", &origin)], "").await;
         assert_eq!(answer.status, 200, "{host}");
@@ -85,7 +85,7 @@ async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_mount_that_anybody_may_write_to_is_no_different_beside_tokens() {
+async fn a_publicly_writable_mount_refuses_dns_rebinding_beside_tokens() {
     let (server, _) = server(
         json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } }),
         &[("m", &[Scope::Read, Scope::Write, Scope::Delete])],
@@ -93,14 +93,14 @@ async fn a_mount_that_anybody_may_write_to_is_no_different_beside_tokens() {
     .await;
     let evil = [("host", "evil.example"), ("origin", "http://evil.example")];
     all(&server, &evil, Some((421, "unknown-host"))).await;
-    // Whoever has shown a token is known, by whatever name the server is reached.
+    // The holder of a token is known, by whatever name the server is reached.
     let bearer = format!("Bearer {}", token("a"));
     let known = [evil.as_slice(), &[("authorization", &bearer)]].concat();
     all(&server, &known, None).await;
 }
 
 #[tokio::test]
-async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() {
+async fn pages_of_the_server_may_write_under_its_names_and_addresses() {
     let named = HttpOptions { hosts: vec!["Data.Example".to_owned()], ..HttpOptions::default() };
     for host in [
         "localhost",
@@ -141,7 +141,7 @@ async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() 
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
+async fn pages_of_other_origins_write_only_where_they_are_listed() {
     let bearer = format!("Bearer {}", token("a"));
     let tokens =
         json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } });
@@ -169,7 +169,7 @@ async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
                 }
             }
         }
-        // With a token too: the page has it from somebody.
+        // With a token too, which the page may have stolen.
         let (server, _) = server(tokens.clone(), &[]).await;
         let headers = [("host", "any.example"), ("origin", origin), ("authorization", &bearer)];
         all(&server, &headers, Some((403, "cross-origin-write"))).await;
@@ -189,13 +189,13 @@ async fn refused_quietly(server: &Server, headers: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn programs_that_are_no_browsers_write_under_any_name() {
+async fn clients_other_than_browsers_may_write_under_any_host_name() {
     for host in ["zarrd", "zarrd:8000", "evil.example", "data.internal"] {
         let server = open(HttpOptions::default()).await;
         all(&server, &[("host", host)], None).await;
     }
     all(&open(HttpOptions::default()).await, &[], None).await;
-    // A browser that sends no `Origin` says all the same that it is one.
+    // A browser without an `Origin` header still identifies itself.
     let server = open(HttpOptions::default()).await;
     let headers = [("host", "evil.example"), ("sec-fetch-site", "same-origin")];
     all(&server, &headers, Some((421, "unknown-host"))).await;
@@ -204,7 +204,7 @@ async fn programs_that_are_no_browsers_write_under_any_name() {
 }
 
 #[tokio::test]
-async fn questions_by_post_are_for_every_page() {
+async fn reads_by_post_are_allowed_for_pages_of_every_origin() {
     let server = open(HttpOptions::default()).await;
     let headers = [("host", "evil.example"), ("origin", "https://other.example")];
     let answer = ask(&server, "POST", "/v1/vectors/m/arr/vertices", &headers, "{}").await;
@@ -212,7 +212,7 @@ async fn questions_by_post_are_for_every_page() {
 }
 
 #[tokio::test]
-async fn what_writes_is_refused_to_strange_pages_on_every_route_of_the_list() {
+async fn every_route_that_writes_refuses_pages_of_unlisted_origins() {
     let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let everything = ["read", "list", "write", "delete", "admin"];
     let tokens = BTreeMap::from([("all", known("all", json!([grant("m", "", &everything)])))]);

@@ -1,4 +1,4 @@
-//! Reads that are sent to the backend; and the commands that make tokens and URLs, in a process of their own.
+//! Redirects of reads to the backend, and the commands that print tokens and signed URLs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::s3::TestS3;
 use crate::support::server::Server;
 
 #[tokio::test]
-async fn whoever_may_read_is_sent_to_the_backend_and_nobody_else() {
+async fn only_callers_with_the_right_to_read_are_redirected_to_the_backend() {
     let s3 = TestS3::start().await;
     s3.insert("a/c/0", "0123456789");
     let store = s3.store_with(|options| {
@@ -60,7 +60,7 @@ async fn whoever_may_read_is_sent_to_the_backend_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn tokens_and_urls_that_are_printed_are_good_and_secrets_are_not_shown() {
+async fn printed_tokens_and_urls_are_valid_and_show_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -1,4 +1,4 @@
-//! Callers that share an address or a signing key: what one of them does costs the others nothing.
+//! Callers that share an address or a signing key: none of them uses up the limits of the others.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -21,7 +21,7 @@ async fn get(server: &Server, url: &str, bearer: Option<&str>, from: Peer) -> An
 
 const URL: &str = "/store/m/arr/c/0";
 
-/// Shows bad credentials of every kind until none is looked at any longer in this second.
+/// Shows bad credentials of every kind until none is checked any longer in this second.
 async fn flood(server: &Server, from: Peer) {
     let late = signed("k", "m", "arr/c/0", NOW);
     let mut refused = 0;
@@ -39,12 +39,12 @@ async fn flood(server: &Server, from: Peer) {
         if refused >= 4 {
             return;
         }
-        assert!(guess < 1000, "nobody is ever told 429");
+        assert!(guess < 1000, "no response is 429");
     }
 }
 
 #[tokio::test]
-async fn good_credentials_are_believed_beside_any_number_of_bad_ones_from_their_address() {
+async fn valid_credentials_are_accepted_beside_a_flood_of_bad_ones_from_their_address() {
     let (server, _) = server(options(), &[]).await;
     let from = stranger();
     let (good, below) = (signed("k", "m", "arr/c/0", NOW + 9), signed("k", "m", "arr/", NOW + 9));
@@ -55,13 +55,13 @@ async fn good_credentials_are_believed_beside_any_number_of_bad_ones_from_their_
             let answer = get(&server, url, bearer.as_deref(), from).await;
             assert_eq!(answer.status, 200, "round {round}, {url}: {:?}", answer.body);
         }
-        // One that is known, and may not.
+        // A known caller without the right.
         assert_eq!(get(&server, URL, Some(&token("bob")), from).await.status, 403, "round {round}");
     }
 }
 
 #[tokio::test]
-async fn a_signed_token_that_was_verified_before_is_believed_beside_a_flood_until_it_expires() {
+async fn a_verified_signed_token_is_accepted_during_a_flood_until_it_expires() {
     let keys = Keys::new();
     let (server, web) = server(issued::options(), &[]).await;
     web.set(Some(&keys.set()));
@@ -72,7 +72,7 @@ async fn a_signed_token_that_was_verified_before_is_believed_beside_a_flood_unti
             keys.sign(&header(algorithm, kid), &with(&claims(), "sub", json!(format!("bob {number}"))))
         };
         assert_eq!(get(&server, URL, Some(&seen), from).await.status, 200, "{algorithm}");
-        // Whether one is good that nobody has seen yet, takes work that whoever floods may not ask for in that second.
+        // Verifying a new credential takes work, which a flooding client may not request in that second.
         for number in 0.. {
             flood(&server, from).await;
             assert_eq!(get(&server, URL, Some(&seen), from).await.status, 200, "{algorithm}");
@@ -89,13 +89,13 @@ async fn a_signed_token_that_was_verified_before_is_believed_beside_a_flood_unti
         let flipped = if signature.starts_with('A') { "B" } else { "A" };
         let forged = format!("{message}.{flipped}{}", &signature[1..]);
         assert_eq!(get(&server, URL, Some(&forged), stranger()).await.status, 401, "{algorithm}");
-        // What it says is not taken for more than it was.
+        // Its claims grant no more than before.
         assert_eq!(get(&server, "/store/m/zarr.json", Some(&seen), from).await.status, 403, "{algorithm}");
     }
 }
 
 #[tokio::test]
-async fn a_token_that_was_believed_is_no_longer_once_its_issuer_is_gone() {
+async fn a_verified_token_is_rejected_once_its_issuer_is_removed() {
     let keys = Keys::new();
     let (server, web) = server(issued::options(), &[]).await;
     web.set(Some(&keys.set()));
@@ -103,7 +103,7 @@ async fn a_token_that_was_believed_is_no_longer_once_its_issuer_is_gone() {
     for _ in 0..2 {
         assert_eq!(get(&server, URL, Some(&seen), stranger()).await.status, 200);
     }
-    // Of the same name, with other keys from elsewhere.
+    // Of the same name, with other keys of another origin.
     let others = std::sync::Arc::<TestWeb>::default();
     others.set(Some(&Keys::new().set()));
     let mut options = issued::options();
@@ -122,19 +122,23 @@ async fn once_each() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn holders_of_different_signed_urls_share_nothing_and_all_of_one_key_not_more_than_some_callers() {
+async fn each_signed_url_has_its_own_rate_limit_within_a_bound_for_its_key() {
     let server = once_each().await;
-    // From one address, and from several: it is the URL that tells them apart.
+    // From one address, and from several: the URL distinguishes them.
     let from = stranger();
     let url = |number: u64| signed("k", "m", "arr/c/0", NOW + 1 + number);
     assert_eq!(get(&server, &url(1), None, from).await.status, 200);
     assert_eq!(get(&server, &url(2), None, from).await.status, 200, "another URL of the same key");
-    assert_eq!(get(&server, &url(1), None, stranger()).await.status, 429, "the same URL elsewhere");
+    assert_eq!(
+        get(&server, &url(1), None, stranger()).await.status,
+        429,
+        "the same URL from another address"
+    );
     let mut served = 2;
     for number in 3..400 {
         served += usize::from(get(&server, &url(number), None, stranger()).await.status == 200);
     }
-    // So many URLs are not so many callers.
+    // A number of URLs is not the same number of callers.
     assert!((32..=80).contains(&served), "{served} of 400 URLs");
     let other = signed("narrow", "m", "g/in/c/1", NOW + 9);
     assert_eq!(get(&server, &other, None, from).await.status, 200, "another key");

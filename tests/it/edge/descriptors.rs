@@ -1,4 +1,4 @@
-//! Open files: more connections than there can be descriptors.
+//! File descriptors: more connections than the process may open.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::{BOUND, until_closed};
 use crate::support::process::Running;
 
-/// How long it takes at most until those that are refused are told so.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a refusal takes at most.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Lets this process have as many open files as it may.
 pub fn have_many() {
@@ -31,13 +31,13 @@ async fn a_flood_of_connections_is_survived_with_few_descriptors() {
     let mut held = Vec::new();
     for _ in 0..1000 {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        // One that was refused may be gone already.
+        // A refused connection may be closed already.
         let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHo").await;
         held.push(stream);
     }
     // All that came above the limit are closed, the others kept: half of what is open may be connections.
     let ends =
-        held.iter_mut().map(|stream| timeout(PATIENCE, async { stream.read(&mut [0; 1]).await.is_ok() }));
+        held.iter_mut().map(|stream| timeout(TIMEOUT, async { stream.read(&mut [0; 1]).await.is_ok() }));
     let open = join_all(ends).await.into_iter().filter(Result::is_err).count();
     assert_eq!(open, 128);
     assert!(server.child.try_wait().unwrap().is_none(), "the server is alive");

@@ -1,6 +1,6 @@
-//! HTTP/2 as an attacker speaks it: what one connection can cost is bounded, and others are served meanwhile.
+//! HTTP/2 attacks: the cost of one connection is bounded, and other connections are served meanwhile.
 //!
-//! What is held is counted, not timed: requests that are answered at once, and the memory of the process.
+//! The tests count and do not time: requests that are answered at once, and the memory of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use super::frames::{
     self, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, Framed, GOAWAY, HEADERS, PING, RST_STREAM,
     SETTINGS,
 };
-use super::{PATIENT, Plain, SHORT, Served, until_closed};
+use super::{LONG_LIMITS, Plain, SHORT, Served, until_closed};
 use crate::support::process::{Running, peak, zarrd};
 
 /// Requests that are being answered, and the most there were.
@@ -58,7 +58,7 @@ async fn server(limits: ConnectionLimits) -> (Served, Busy) {
     (Served::start(Plain(routes), limits).await, busy)
 }
 
-/// Sends the same frames over and over, reading nothing, until so many were sent or the server has had enough.
+/// Sends the same frames over and over, reading nothing, until this many were sent or the server ends the connection.
 async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) -> Vec<Frame>) -> usize {
     for sent in 0..times {
         let frames = frames(sent);
@@ -72,8 +72,8 @@ async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) 
 }
 
 #[tokio::test]
-async fn requests_that_are_taken_back_at_once_end_the_connection() {
-    let (served, busy) = server(PATIENT).await;
+async fn rapidly_reset_streams_end_the_connection() {
+    let (served, busy) = server(LONG_LIMITS).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let sent = flood(&mut framed, 1000, |round| {
         let stream = |number: usize| u32::try_from(2 * (round * 100 + number) + 1).unwrap();
@@ -84,30 +84,30 @@ async fn requests_that_are_taken_back_at_once_end_the_connection() {
         (0..100).flat_map(pair).collect()
     })
     .await;
-    let told = framed.rest().await;
-    let end = told.iter().find(|frame| frame.kind == GOAWAY);
+    let received = framed.rest().await;
+    let end = received.iter().find(|frame| frame.kind == GOAWAY);
     // ENHANCE_YOUR_CALM, if it still came through.
     assert!(end.is_none_or(|end| end.reason() == 11), "{end:?}");
-    assert!(sent < 1000 || end.is_some(), "100000 requests were taken back and nobody minded");
+    assert!(sent < 1000 || end.is_some(), "the server did not react to 100000 cancelled requests");
     assert!(busy.most() <= 100, "{} requests were answered at once", busy.most());
     served.serves_others().await;
 }
 
 #[tokio::test]
-async fn a_head_that_goes_on_and_on_ends_the_connection() {
-    let (served, _) = server(PATIENT).await;
+async fn an_endless_header_block_ends_the_connection() {
+    let (served, _) = server(LONG_LIMITS).await;
     for part in [&b""[..], &frames::block(&[("a", &"x".repeat(8000))])] {
         let mut framed = Framed::open(served.address, &[]).await;
         framed.send(&[Frame::of(HEADERS, END_STREAM, 1, frames::get("/ok"))]).await;
         let sent = flood(&mut framed, 10_000, |_| vec![Frame::of(CONTINUATION, 0, 1, part); 10]).await;
-        let told = framed.rest().await;
-        let minded = sent < 10_000 || told.iter().any(|frame| frame.kind == GOAWAY);
+        let received = framed.rest().await;
+        let minded = sent < 10_000 || received.iter().any(|frame| frame.kind == GOAWAY);
         assert!(minded, "100000 frames of one head were read");
     }
     served.serves_others().await;
 }
 
-/// A server in a process of its own, whose memory can be told from the tests'.
+/// A server in a process of its own, whose memory can be measured apart from that of the tests.
 fn process() -> Running {
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__DRAIN_SECONDS", "0");
@@ -124,7 +124,7 @@ async fn is_well(server: &Running, before: u64, after_what: &str) {
 }
 
 #[tokio::test]
-async fn frames_that_ask_for_answers_which_nobody_reads_are_bounded() {
+async fn frames_that_require_unread_replies_are_bounded() {
     let server = process();
     let before = peak(&server);
     for frame in [
@@ -152,8 +152,8 @@ async fn empty_frames_and_unknown_ones_are_bounded() {
 }
 
 #[tokio::test]
-async fn clients_that_open_no_window_are_cut_off() {
-    let (served, _) = server(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
+async fn clients_that_open_no_window_are_disconnected() {
+    let (served, _) = server(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
     let mut held = Vec::new();
     for _ in 0..20 {
         let mut framed = Framed::open(served.address, &[(4, 0)]).await;
@@ -164,14 +164,14 @@ async fn clients_that_open_no_window_are_cut_off() {
     }
     served.serves_others().await;
     for mut framed in held {
-        let told = framed.rest().await;
-        assert!(told.iter().all(|frame| frame.kind != DATA), "{told:?}");
+        let received = framed.rest().await;
+        assert!(received.iter().all(|frame| frame.kind != DATA), "{received:?}");
     }
 }
 
 #[tokio::test]
 async fn nonsense_after_the_preface_ends_the_connection() {
-    let (served, _) = server(PATIENT).await;
+    let (served, _) = server(LONG_LIMITS).await;
     for frames in [
         vec![Frame::of(HEADERS, END_STREAM | END_HEADERS, 2, frames::get("/ok"))],
         vec![Frame::of(HEADERS, END_STREAM | END_HEADERS, 0, frames::get("/ok"))],
@@ -184,8 +184,8 @@ async fn nonsense_after_the_preface_ends_the_connection() {
     ] {
         let mut framed = Framed::open(served.address, &[]).await;
         framed.send(&frames).await;
-        let told = framed.rest().await;
-        assert!(told.iter().any(|frame| frame.kind == GOAWAY), "{frames:?}: {told:?}");
+        let received = framed.rest().await;
+        assert!(received.iter().any(|frame| frame.kind == GOAWAY), "{frames:?}: {received:?}");
     }
     served.serves_others().await;
 }

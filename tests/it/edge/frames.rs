@@ -1,4 +1,4 @@
-//! HTTP/2 by hand (RFC 9113, RFC 7541): frames as no client library would send them.
+//! An HTTP/2 client by hand (RFC 9113, RFC 7541), for frames that no client library sends.
 
 use std::net::SocketAddr;
 
@@ -45,7 +45,7 @@ impl Frame {
         bytes
     }
 
-    /// The number at the end of `RST_STREAM` and `GOAWAY` that says why.
+    /// The error code of `RST_STREAM` and `GOAWAY`.
     pub fn reason(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
@@ -90,7 +90,7 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// Says that it speaks HTTP/2, with these settings, and waits until the server does.
+    /// Sends the HTTP/2 preface with these settings, and waits for the server's settings.
     pub async fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut payload = Vec::new();
         for (name, value) in settings {
@@ -188,7 +188,7 @@ fn huffman(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn statuses_are_read_as_encoders_write_them() {
+fn decodes_statuses_in_every_hpack_form() {
     for (block, expected) in [
         (&[0x88][..], 200),
         (&[0x3f, 0x88][..], 200),

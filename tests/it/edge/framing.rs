@@ -1,4 +1,4 @@
-//! Requests whose framing is wrong, or could be read in two ways (RFC 9112): refused, and nothing after them is served.
+//! Requests with wrong or ambiguous framing (RFC 9112): they are refused, and nothing after them is served.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::AsyncWriteExt;
 
-use super::{ConnectionLimits, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{ConnectionLimits, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -16,14 +16,14 @@ async fn server() -> Served {
         }
     };
     let routes = Router::new().route("/ok", get(|| async { "ok" })).route("/echo", post(echo));
-    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..PATIENT }).await
+    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..LONG_LIMITS }).await
 }
 
-/// What comes after each, which must not be taken for a request of its own.
+/// The bytes after each, which must not be read as a request.
 const NEXT: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[tokio::test]
-async fn what_is_framed_wrong_is_refused_and_ends_the_connection() {
+async fn a_request_with_wrong_framing_is_refused_and_ends_the_connection() {
     let server = server().await;
     let post = |fields: &str| format!("POST /echo HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
     for (request, status) in [
@@ -94,7 +94,7 @@ async fn what_is_framed_wrong_is_refused_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_framed_wrong_end_the_request_and_the_connection() {
+async fn wrong_chunked_coding_ends_the_request_and_the_connection() {
     let server = server().await;
     for chunks in [
         "10000000000000004\r\nabcd\r\n0\r\n\r\n",
@@ -112,7 +112,7 @@ async fn chunks_that_are_framed_wrong_end_the_request_and_the_connection() {
     ] {
         let head = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
         let refused = server.ask(format!("{head}{chunks}{NEXT}")).await;
-        // Whether it is told so or cut off, nothing of it is taken for good, and nothing after it for a request.
+        // Whether it gets an error or is disconnected, nothing of it is accepted, and nothing after it is read as a request.
         assert!(!refused.contains(" 200 "), "{chunks:?} was answered {refused:?}");
         assert!(refused.matches("HTTP/1.").count() <= 1, "{chunks:?} was answered {refused:?}");
     }
@@ -121,7 +121,7 @@ async fn chunks_that_are_framed_wrong_end_the_request_and_the_connection() {
 
 /// The second request of a connection, behind a body of each kind, with and without a pause in which the first is answered.
 #[tokio::test]
-async fn heads_are_held_to_the_same_after_bodies_and_bodies_to_nothing() {
+async fn requests_after_a_body_obey_the_same_framing_rules() {
     let server = server().await;
     let body = "GET /o#k HTTP/1.1\nHost: x\n\n";
     let length = body.len();
@@ -162,7 +162,7 @@ async fn heads_are_held_to_the_same_after_bodies_and_bodies_to_nothing() {
 }
 
 #[tokio::test]
-async fn two_lengths_are_answered_once_and_nothing_after_them_is_served() {
+async fn a_request_with_two_lengths_gets_one_response_and_ends_the_connection() {
     let server = server().await;
     for fields in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
@@ -176,7 +176,7 @@ async fn two_lengths_are_answered_once_and_nothing_after_them_is_served() {
 }
 
 #[tokio::test]
-async fn what_is_odd_but_has_one_reading_is_served() {
+async fn unusual_but_unambiguous_framing_is_served() {
     let server = server().await;
     let close = "Connection: close\r\n";
     for (request, end) in [

@@ -1,4 +1,4 @@
-//! Each limit of a request and of a connection: what lies just below it, on it, and just above it.
+//! Limits of requests and connections: values just below each limit, at it, and just above it.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
-/// The whole surface over a mount `m` that may be written.
+/// The complete API over a writable mount `m`.
 async fn surface(options: impl FnOnce(&mut HttpOptions)) -> Served {
     let store = memory();
     put(&store, "key", "value").await;
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
     options(&mut builder.http);
-    Served::start(builder.finish().site(), PATIENT).await
+    Served::start(builder.finish().site(), LONG_LIMITS).await
 }
 
 /// The status of an answer.
@@ -55,12 +55,12 @@ async fn status_in_http2(served: &Served, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn urls_are_as_long_as_they_may_be() {
+async fn limits_the_length_of_urls() {
     let served = surface(|_| {}).await;
     for (length, expected) in [(8191, 404), (8192, 404), (8193, 414), (16_000, 414), (70_000, 414)] {
         let url = format!("/nowhere?{}", "x".repeat(length - "/nowhere?".len()));
         let found = status_of(&served, &format!("GET {url} HTTP/1.1\r\nHost: x\r\n")).await;
-        // Longer than the buffer, a URL is not told from headers.
+        // Longer than the buffer, a URL is not distinguished from headers.
         let expected_here = if length > 65_000 { [414, 431] } else { [expected; 2] };
         assert!(expected_here.contains(&found), "{length}: {found}");
         if length < 10_000 {
@@ -71,7 +71,7 @@ async fn urls_are_as_long_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn headers_are_as_many_as_they_may_be() {
+async fn limits_the_number_of_headers() {
     let served = surface(|_| {}).await;
     for (count, expected) in [(99, 200), (100, 200), (101, 431)] {
         // `Host` and `Connection` are two of them.
@@ -86,7 +86,7 @@ async fn headers_are_as_many_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn headers_are_as_long_together_as_they_may_be() {
+async fn limits_the_total_length_of_headers() {
     let served = surface(|_| {}).await;
     for (bytes, expected) in [(32_767, 200), (32_768, 200), (32_769, 431), (60_000, 431), (100_000, 431)] {
         let others = "Host: x\r\nConnection: close\r\n".len();
@@ -97,7 +97,7 @@ async fn headers_are_as_long_together_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn a_head_of_http2_is_as_long_as_it_may_be() {
+async fn limits_the_length_of_http2_header_lists() {
     let served = surface(|_| {}).await;
     let pseudo = [(":method", "GET"), (":scheme", "http"), (":path", "/healthz"), (":authority", "x")];
     let counted = |headers: &[(&str, &str)]| -> usize {
@@ -112,7 +112,7 @@ async fn a_head_of_http2_is_as_long_as_it_may_be() {
 }
 
 #[tokio::test]
-async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
+async fn a_refused_head_has_cors_headers() {
     let served = surface(|_| {}).await;
     let long = "x".repeat(40_000);
     let answer = served
@@ -127,7 +127,7 @@ async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
 }
 
 #[tokio::test]
-async fn no_more_of_a_head_is_held_than_the_buffer() {
+async fn buffers_no_more_of_a_head_than_its_limit() {
     // Only the buffer is a limit.
     let served = surface(|options| options.header_bytes = 1 << 30).await;
     for (bytes, expected) in [(60_000, 200), (65_535, 200), (65_536 + 8192, 431), (400_000, 431)] {
@@ -136,7 +136,7 @@ async fn no_more_of_a_head_is_held_than_the_buffer() {
         let value = "x".repeat(bytes - begin.len() - end.len());
         assert_eq!(code(&served.ask(format!("{begin}{value}{end}")).await), expected, "{bytes}");
     }
-    // A head without end: what is taken of it is bounded, by the buffers of the two kernels and ours.
+    // An endless head: the bytes read of it are bounded by the buffers of both kernels and ours.
     let mut stream = served.send("GET /healthz HTTP/1.1\r\nA: ").await;
     let flood = async {
         let mut taken = 0_usize;
@@ -149,30 +149,30 @@ async fn no_more_of_a_head_is_held_than_the_buffer() {
 }
 
 #[tokio::test]
-async fn a_connection_of_http2_has_as_many_requests_as_it_may() {
+async fn limits_the_concurrent_requests_of_an_http2_connection() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), PATIENT).await;
+    let served = Served::start(Plain(routes), LONG_LIMITS).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let ask = |number: u32, path: &str| {
         Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get(path))
     };
     let open: Vec<Frame> = (0..99).map(|number| ask(number, "/never")).collect();
     framed.send(&open).await;
-    // The hundredth has room.
+    // The hundredth fits.
     framed.send(&[ask(99, "/ok")]).await;
     assert_eq!(framed.until(HEADERS).await.stream, 199);
     framed.until(DATA).await;
     framed.send(&[ask(100, "/never"), ask(101, "/ok")]).await;
     let refused = framed.until(RST_STREAM).await;
-    // REFUSED_STREAM: it was not looked at, and can be sent again.
+    // REFUSED_STREAM: it was not processed, and can be sent again.
     assert_eq!((refused.stream, refused.reason()), (203, 7));
     served.serves_others().await;
 }
 
 #[tokio::test]
-async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
+async fn buffers_little_for_an_http2_client_that_reads_nothing() {
     const PART: usize = 16 << 10;
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
@@ -186,7 +186,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
         }
     };
     let routes = Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), PATIENT).await;
+    let served = Served::start(Plain(routes), LONG_LIMITS).await;
     // SETTINGS_INITIAL_WINDOW_SIZE of nothing.
     let mut framed = Framed::open(served.address, &[(4, 0)]).await;
     let streams = 10;
@@ -200,16 +200,16 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
         made.load(Ordering::SeqCst),
         usize::try_from(ProtocolLimits::DEFAULT.http2_send_buffer_bytes).unwrap(),
     );
-    // Of each, the buffer, and what was on its way into it.
+    // For each, the buffer, and the bytes in transit to it.
     let most = usize::try_from(streams).unwrap() * (limit + 2 * PART);
-    assert!(made > 0 && made <= most, "{made} bytes were made for {streams} answers that nobody takes");
+    assert!(made > 0 && made <= most, "{made} bytes were produced for {streams} unread responses");
     served.serves_others().await;
 }
 
 #[tokio::test]
-async fn connections_are_as_many_as_they_may_be() {
+async fn limits_the_number_of_connections() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..LONG_LIMITS }).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         let mut stream = served.send(OK).await;
@@ -225,21 +225,21 @@ async fn connections_are_as_many_as_they_may_be() {
     }
 }
 
-/// The statuses of a PUT of so many bytes: told by its length, and in chunks.
+/// The statuses of a PUT of this many bytes: with `Content-Length`, and chunked.
 async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
     let body = "x".repeat(bytes);
     let head = format!("PUT /store/m/{key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-    let told = served.ask(format!("{head}Content-Length: {bytes}\r\n\r\n{body}")).await;
+    let answer = served.ask(format!("{head}Content-Length: {bytes}\r\n\r\n{body}")).await;
     let mut chunks = String::new();
     for part in body.as_bytes().chunks(100) {
         write!(chunks, "{:x}\r\n{}\r\n", part.len(), "x".repeat(part.len())).unwrap();
     }
     let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
-    [code(&told), code(&served.ask(chunked).await)]
+    [code(&answer), code(&served.ask(chunked).await)]
 }
 
 #[tokio::test]
-async fn values_are_as_long_as_they_may_be() {
+async fn limits_the_length_of_values() {
     let served = surface(|options| options.put_body_bytes = 1000).await;
     for (bytes, expected) in
         [(999, [201, 204]), (1000, [201, 204]), (1001, [413, 413]), (100_000, [413, 413])]
@@ -255,7 +255,7 @@ async fn values_are_as_long_as_they_may_be() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_refused_before_it_is_asked_for() {
+async fn a_body_over_the_limit_is_refused_before_100_continue() {
     let served = surface(|options| options.put_body_bytes = 1000).await;
     let expecting = |bytes: u64| {
         format!(
@@ -271,8 +271,8 @@ async fn a_body_that_is_too_long_is_refused_before_it_is_asked_for() {
     assert!(until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 100 "));
     stream.write_all(&[b'x'; 1000]).await.unwrap();
     assert!(until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 201 "));
-    // And what is refused for another reason is not asked for either.
-    let elsewhere = expecting(10).replace("/store/m/", "/store/none/");
-    let refused = served.ask(elsewhere).await;
+    // A body refused for another reason gets no 100 Continue either.
+    let missing = expecting(10).replace("/store/m/", "/store/none/");
+    let refused = served.ask(missing).await;
     assert!(refused.starts_with("HTTP/1.1 404 ") && !refused.contains(" 100 "), "{refused}");
 }

@@ -1,10 +1,10 @@
-//! HEAD tells what GET would (RFC 9110, section 9.3.2), for every route there is.
+//! HEAD returns the headers of GET (RFC 9110, section 9.3.2) on every route.
 
 use axum::http::{HeaderMap, Method};
 use serde_json::Value;
 use zarrd::services::Mount;
 
-use super::{PATIENT, Served};
+use super::{LONG_LIMITS, Served};
 use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
@@ -12,14 +12,14 @@ use crate::support::server::{Server, put};
 /// Of one request alone.
 const OF_ONE_REQUEST: [&str; 4] = ["date", "x-request-id", "server-timing", "zarrd-cache"];
 
-fn told(headers: &HeaderMap) -> Vec<(String, String)> {
-    let mut told: Vec<_> = headers
+fn stable_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let mut kept: Vec<_> = headers
         .iter()
         .filter(|(name, _)| !OF_ONE_REQUEST.contains(&name.as_str()) && *name != "x-amz-request-id")
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
         .collect();
-    told.sort();
-    told
+    kept.sort();
+    kept
 }
 
 async fn served() -> Served {
@@ -28,22 +28,22 @@ async fn served() -> Served {
     put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
     put(&store, "text", "0123456789").await;
     let mount = Mount { writable: true, ..Mount::read_only("m", store) };
-    Served::start(Server::build(mount).finish().site(), PATIENT).await
+    Served::start(Server::build(mount).finish().site(), LONG_LIMITS).await
 }
 
 #[tokio::test]
-async fn head_tells_what_get_would_for_every_route() {
+async fn head_matches_get_on_every_route() {
     let served = served().await;
     let document: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let mut urls = vec!["/docs/".to_owned(), "/docs".to_owned(), "/nowhere".to_owned()];
     for (path, item) in document["paths"].as_object().unwrap() {
-        // Of a bucket, HEAD asks in S3 whether it is there, and GET lists it.
+        // In S3, HEAD of a bucket checks its existence, and GET lists it.
         if item.get("get").is_none() || path == "/s3/{mount}" {
             continue;
         }
         assert!(item.get("head").is_some(), "{path} has GET and no HEAD");
         let filled = path.replace("{mount}", "m").replace("{chunks}", "4x4").replace("{codec}", "zstd");
-        // The rest of the path: a value, an array, a chunk, and what is not there.
+        // The rest of the path: a value, an array, a chunk, and a missing key.
         let rests = ["text", "a", "a/", "a/zarr.json", "a/c/0/1", "none", "%ff"];
         let names = ["{key}", "{path}", "{level}", "{chunk}", "{id}", "{index}"];
         for rest in rests {
@@ -76,7 +76,11 @@ async fn head_tells_what_get_would_for_every_route() {
             let get = get.send().await.unwrap();
             let head = ask(Method::HEAD).send().await.unwrap();
             assert_eq!(head.status(), get.status(), "{url} {name}: {value}");
-            assert_eq!(told(head.headers()), told(get.headers()), "{url} {name}: {value}");
+            assert_eq!(
+                stable_headers(head.headers()),
+                stable_headers(get.headers()),
+                "{url} {name}: {value}"
+            );
             assert!(head.bytes().await.unwrap().is_empty());
             *found.entry(get.status().as_u16()).or_default() += 1;
         }

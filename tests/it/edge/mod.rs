@@ -1,5 +1,6 @@
-//! The edge: what a connection may do before, between and instead of requests, and what stands in front of the server.
+//! Connections: what a client may do before, between and instead of requests, and proxies in front of the server.
 
+mod cors;
 mod descriptors;
 mod floods;
 mod frames;
@@ -8,10 +9,9 @@ mod limits;
 mod methods;
 mod multiplexed;
 mod proxies;
-mod sharing;
-mod stopping;
+mod shutdown;
+mod timeouts;
 mod tls;
-mod waiting;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use zarrd::http::Peer;
 const SHORT: Duration = Duration::from_millis(300);
 /// A limit that no test waits for.
 const LONG: Duration = Duration::from_hours(1);
-/// By when what must happen has happened, on the slowest machine.
+/// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_mins(1);
 
-const PATIENT: ConnectionLimits = ConnectionLimits {
+const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
     first_byte: LONG,
     handshake: LONG,
     header: LONG,
@@ -92,7 +92,7 @@ impl Served {
         stream
     }
 
-    /// What is answered up to the end of the connection.
+    /// The response up to the end of the connection.
     async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         until_closed(self.send(bytes).await).await
     }

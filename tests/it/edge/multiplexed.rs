@@ -1,4 +1,4 @@
-//! Answers that share a connection (HTTP/2): each is under way until it is sent, however many wait for the client's window.
+//! Responses that share a connection (HTTP/2): each is in flight until it is sent, however many wait for the client's window.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, get, status};
-use super::{BOUND, PATIENT, Served};
+use super::{BOUND, LONG_LIMITS, Served};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -18,7 +18,7 @@ const ANSWER: u64 = 128 << 10;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 #[tokio::test]
-async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent() {
+async fn responses_waiting_for_an_http2_window_hold_their_budget_until_sent() {
     let store = memory();
     let array = json!({
         "zarr_format": 3, "node_type": "array", "shape": [STREAMS, ANSWER], "data_type": "uint8", "fill_value": 7,
@@ -32,7 +32,7 @@ async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent
     let site = builder.finish().site();
     let state = site.state();
     let in_flight = || state.load().under_way_bytes;
-    let served = Served::start(site, PATIENT).await;
+    let served = Served::start(site, LONG_LIMITS).await;
     for url in ["/v1/data/m/fill?slice=", "/store/m/value?"] {
         let mut framed = Framed::open(served.address, &[(INITIAL_WINDOW_SIZE, 1)]).await;
         for number in 0..STREAMS {

@@ -1,4 +1,4 @@
-//! Behind a proxy: what it says of the client, and what stands before every path.
+//! Proxies in front of the server: forwarded client information, and path prefixes.
 
 use axum::http::Method;
 use serde_json::Value;
@@ -88,7 +88,7 @@ async fn links_hold(
 }
 
 #[tokio::test]
-async fn a_base_path_stands_before_every_link() {
+async fn a_base_path_prefixes_every_link() {
     let server = server("/zarr", &[]).await;
     links_hold(&server, "/zarr", str::to_owned, &[]).await;
     assert_eq!(server.get("/zarr").await.status, 200);
@@ -111,7 +111,7 @@ async fn a_base_path_stands_before_every_link() {
 }
 
 #[tokio::test]
-async fn a_prefix_that_a_proxy_has_taken_off_stands_before_every_link() {
+async fn a_prefix_stripped_by_a_proxy_prefixes_every_link() {
     let inner = |path: &str| path.strip_prefix("/outer").unwrap_or(path).to_owned();
     let server = server("", &["127.0.0.1"]).await;
     links_hold(&server, "/outer", inner, &[("x-forwarded-prefix", "/outer")]).await;
@@ -120,7 +120,7 @@ async fn a_prefix_that_a_proxy_has_taken_off_stands_before_every_link() {
 }
 
 #[tokio::test]
-async fn nobody_else_changes_links_or_hosts() {
+async fn untrusted_clients_cannot_change_links_or_hosts() {
     let server = server("", &["10.0.0.0/8"]).await;
     let headers = [
         ("x-forwarded-prefix", "/evil"),
@@ -133,7 +133,7 @@ async fn nobody_else_changes_links_or_hosts() {
 }
 
 #[tokio::test]
-async fn the_host_that_a_client_named_is_the_host() {
+async fn the_host_header_of_the_client_is_used() {
     let server = server("/zarr", &["127.0.0.1/32"]).await;
     for headers in [
         [("host", "own:8000"), ("x-forwarded-host", "DATA.example:443")],

@@ -1,4 +1,4 @@
-//! TLS: who is answered how, who keeps nobody waiting, and certificates that change while requests are served.
+//! TLS: negotiation, clients that must not delay others, and certificates that change while requests are served.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use zarrd::app::{ConnectionLimits, Tls};
 use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::client;
 use crate::support::process::{Running, run, text, zarrd};
 
@@ -76,8 +76,8 @@ fn client() -> reqwest::ClientBuilder {
 }
 
 #[tokio::test]
-async fn the_client_chooses_the_version_of_tls_and_of_http() {
-    let (served, _) = server(PATIENT).await;
+async fn negotiates_the_version_of_tls_and_of_http() {
+    let (served, _) = server(LONG_LIMITS).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
         (client(), reqwest::Version::HTTP_2),
@@ -106,8 +106,8 @@ async fn the_client_chooses_the_version_of_tls_and_of_http() {
 }
 
 #[tokio::test]
-async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
+async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
         assert!(!answer.contains("HTTP"), "{answer:?}");
@@ -116,8 +116,8 @@ async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_not_finished_is_closed() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
+async fn an_unfinished_handshake_is_closed() {
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
@@ -133,8 +133,8 @@ async fn a_handshake_that_is_not_finished_is_closed() {
 }
 
 #[tokio::test]
-async fn within_tls_the_same_waiting_ends() {
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+async fn timeouts_apply_within_tls() {
+    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..LONG_LIMITS };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
         let mut stream = handshake(served.address).await.unwrap();
@@ -145,9 +145,9 @@ async fn within_tls_the_same_waiting_ends() {
 }
 
 #[tokio::test]
-async fn a_thousand_silent_connections_hinder_no_handshake() {
+async fn a_thousand_silent_connections_delay_no_handshake() {
     have_many();
-    let (served, _) = server(PATIENT).await;
+    let (served, _) = server(LONG_LIMITS).await;
     let mut silent = Vec::new();
     for _ in 0..1000 {
         silent.push(served.connect().await);
@@ -158,8 +158,8 @@ async fn a_thousand_silent_connections_hinder_no_handshake() {
 }
 
 #[tokio::test]
-async fn connections_under_tls_end_with_the_server() {
-    let (served, _) = server(PATIENT).await;
+async fn tls_connections_are_closed_at_shutdown() {
+    let (served, _) = server(LONG_LIMITS).await;
     let silent = served.connect().await;
     let half = served.send(b"\x16\x03\x01").await;
     let mut idle = handshake(served.address).await.unwrap();
@@ -173,8 +173,8 @@ async fn connections_under_tls_end_with_the_server() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_shown_and_no_request_fails() {
-    let (served, tls) = server(PATIENT).await;
+async fn a_replaced_certificate_is_presented_without_failed_requests() {
+    let (served, tls) = server(LONG_LIMITS).await;
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let asking: Vec<_> = (0..4)
         .map(|number| {
@@ -232,7 +232,7 @@ impl Process {
         self.folder.path()
     }
 
-    /// Tells the server to read its configuration again, and gives what it says about it.
+    /// Makes the server read its configuration again, and gives what it says about it.
     fn reload(&self) -> Vec<String> {
         self.running.signal(Signal::HUP);
         let mut said = vec![self.logged("configuration")];
@@ -264,7 +264,7 @@ fn config(folder: &Path, more: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
+async fn a_process_serves_tls_is_healthy_and_reloads_certificate_files() {
     let server = Process::start();
     let address = server.running.address;
     let file = server.path().join("zarrd.toml");
@@ -283,7 +283,7 @@ async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
     assert_eq!(shown_by(address).await, certificate("two"));
     assert_eq!(health(), Some(0));
 
-    // A file that is bad in whatever way changes nothing.
+    // An invalid file changes nothing.
     let one_key = std::fs::read(data("one.key")).unwrap();
     let key = server.path().join("server.key");
     for bad in
@@ -305,7 +305,7 @@ async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
     assert!(said.contains("zarrd.toml:2: unknown key `http.url_byte`"), "{said}");
     assert_eq!(shown_by(address).await, certificate("two"));
 
-    // What cannot change at run time is named, and the rest changes.
+    // Settings that need a restart are named, and the others change.
     std::fs::write(&file, config(server.path(), "[http]\nurl_bytes = 100\n[server]\nidle_seconds = 31\n"))
         .unwrap();
     let said = server.reload().concat();
@@ -319,7 +319,7 @@ async fn a_process_speaks_tls_is_healthy_and_takes_over_new_files() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_refused_where_it_was_configured() {
+fn an_unusable_certificate_is_refused_at_its_configuration_key() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display().to_string();
     install(folder.path(), "one");

@@ -1,4 +1,4 @@
-//! A backend in trouble is asked little, and told of at once; others are not hindered.
+//! A failing backend gets few requests and fails fast; other backends are not affected.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use zarrd::store::{ByteRange, CircuitState, StoreError};
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::Server;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn always(fault: Fault) -> Vec<Rule> {
     vec![Rule { kinds: vec![Kind::Get, Kind::Head], key: "", when: When::Always, fault }]
 }
 
 #[tokio::test]
-async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
+async fn the_circuit_opens_for_a_dead_backend_and_closes_when_it_recovers() {
     let s3 = TestS3::start().await;
     s3.insert("value", "0123456789");
     let store = s3.store_with(|options| options.remote.tries = 1);
@@ -34,7 +34,7 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
             assert_eq!(answer.status == 503, !answer.header("retry-after").is_empty());
         }
         assert_ne!(store.backend().unwrap().circuit, CircuitState::Closed, "{fault:?}");
-        // The last of them are told without asking; how many seconds it took is how often one was tried.
+        // The last of them fail without a request; how many seconds it took is how often one was tried.
         let asked = s3.requests(Kind::Get) - before;
         let tried = usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
         assert!((10..=10 + tried).contains(&asked), "{asked} of 200 in {:?}", began.elapsed());
@@ -44,14 +44,14 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(PATIENCE, back).await.expect("it is tried again");
+        timeout(TIMEOUT, back).await.expect("it is tried again");
         assert_eq!(store.backend().unwrap().circuit, CircuitState::Closed);
     }
     assert!(store.backend().unwrap().opened_total >= 3);
 }
 
 #[tokio::test]
-async fn further_tries_do_not_multiply_what_a_backend_in_trouble_is_asked() {
+async fn retries_do_not_multiply_the_load_of_a_failing_backend() {
     const ASKED: usize = 400;
     const LANES: usize = 8;
     let s3 = TestS3::start().await;
@@ -62,7 +62,7 @@ async fn further_tries_do_not_multiply_what_a_backend_in_trouble_is_asked() {
     let answers = stream::iter(0..ASKED).map(|_| server.get("/store/m/value")).buffer_unordered(LANES);
     let statuses: Vec<u16> = answers.map(|answer| answer.status.as_u16()).collect().await;
     assert_eq!(statuses, [503; ASKED]);
-    // What is saved up at first, and what those had begun by then who could still hope.
+    // The retry budget at first, and what requests had begun before it was used up.
     let asked = s3.requests(Kind::Get);
     assert!((ASKED + 1..=ASKED + 20 + 2 * LANES).contains(&asked), "{asked} for {ASKED}");
     s3.heal();
@@ -70,7 +70,7 @@ async fn further_tries_do_not_multiply_what_a_backend_in_trouble_is_asked() {
 }
 
 #[tokio::test]
-async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
+async fn absent_and_forbidden_keys_do_not_open_the_circuit() {
     let s3 = TestS3::start().await;
     let store = s3.store_with(|options| options.remote.tries = 1);
     let key = StoreKey::parse("none").unwrap();
@@ -89,7 +89,7 @@ async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_that_hangs_is_nothing_to_those_beside_it() {
+async fn a_hanging_backend_does_not_affect_other_mounts() {
     let (hung, well) = (TestS3::start().await, TestS3::start().await);
     for s3 in [&hung, &well] {
         s3.insert("value", "0123456789");
@@ -118,9 +118,9 @@ async fn a_backend_that_hangs_is_nothing_to_those_beside_it() {
     for _ in 0..50 {
         assert_eq!(server.get("/store/well/value").await.body, "0123456789");
     }
-    let statuses: Vec<u16> = timeout(PATIENCE, join_all(waiting))
+    let statuses: Vec<u16> = timeout(TIMEOUT, join_all(waiting))
         .await
-        .expect("all are told")
+        .expect("all get a response")
         .into_iter()
         .map(|answer| answer.unwrap().status.as_u16())
         .collect();

@@ -1,4 +1,4 @@
-//! Memory that is short: budgets that cannot be kept are refused, and connections do not stay.
+//! Memory pressure: impossible budgets are refused, and connections are closed.
 
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -12,7 +12,7 @@ use crate::support::client;
 use crate::support::process::{Running, text, zarrd};
 
 #[test]
-fn budgets_that_add_up_to_more_than_there_is_are_refused_by_name() {
+fn budgets_over_the_available_memory_are_refused_by_name() {
     let output = zarrd(&["serve", "--demo", "--listen", "127.0.0.1:0"])
         .env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", "512MiB")
         .env("ZARRD__CACHE__DECODED_BYTES", "1GiB")
@@ -26,7 +26,7 @@ fn budgets_that_add_up_to_more_than_there_is_are_refused_by_name() {
 }
 
 #[test]
-fn budgets_are_chosen_by_the_memory_there_is_and_told() {
+fn budgets_follow_the_available_memory_and_are_reported() {
     for (limit, total) in [("512MiB", 512 << 20), ("64GiB", 64_u64 << 30)] {
         let mut command = zarrd(&["serve", "--demo"]);
         command.env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", limit);
@@ -54,7 +54,7 @@ impl RequestHandler for Short {
 }
 
 #[tokio::test]
-async fn while_memory_is_short_each_answer_is_the_last_of_its_connection() {
+async fn under_memory_pressure_every_response_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ConnectionLimits::of(&ServerOptions::default(), HttpOptions::default().headers);

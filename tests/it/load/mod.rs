@@ -1,6 +1,6 @@
-//! More than the server can do: a backend in trouble, memory that is short. What is turned away by class and by caller is
-//! tested where it is decided.
+//! Overload: failing backends and memory pressure. Load shedding by class and by caller is
+//! tested in `admission`.
 
 mod backends;
+mod fairness;
 mod memory;
-mod room;

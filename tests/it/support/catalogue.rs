@@ -20,7 +20,7 @@ fn bytes(endian: &str) -> Value {
     codec("bytes", &json!({ "endian": endian }))
 }
 
-/// What makes bytes of the type, in the byte order where there is one.
+/// The array-to-bytes codec of the type, in the byte order if it has one.
 fn serializer(data_type: &Value, endian: &str) -> Value {
     match data_type.as_str() {
         Some("string") => json!({ "name": "vlen-utf8" }),
@@ -137,7 +137,7 @@ fn every_type() -> Vec<Encoded> {
     all
 }
 
-/// `packbits` of v3, whole and of some bits only.
+/// `packbits` of v3, for all bits and for some bits only.
 fn packed_bits() -> Vec<Encoded> {
     let index = json!([bytes("little")]);
     let mut all = Vec::new();
@@ -173,7 +173,7 @@ fn packed_bits() -> Vec<Encoded> {
     all
 }
 
-/// Every codec of v3 but those of [`every_type`], each before and behind what it may stand with.
+/// Every codec of v3 except those of [`every_type`], each before and after codecs it combines with.
 fn every_codec() -> Vec<Encoded> {
     let mut all = Vec::new();
     let mut behind = vec![

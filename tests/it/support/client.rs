@@ -1,10 +1,10 @@
-//! HTTP clients, each ready to speak TLS: to install what it takes is easily forgotten where another test has done so.
+//! HTTP clients, each ready to speak TLS: an explicit installation is easily missed where another test has done it.
 
 use reqwest::{Client, ClientBuilder, Error, Response};
 
-/// A client that is yet to be told how it behaves.
+/// A client that is still to be configured.
 pub fn builder() -> ClientBuilder {
-    // Whoever comes first installs it for all.
+    // The first caller installs it for all.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
 }

@@ -26,7 +26,7 @@ pub async fn read_all(server: &Server, url: &str) -> BTreeMap<String, Bytes> {
     values
 }
 
-/// Every key below a URL with its size and entity tag, page by page if a page has so many keys.
+/// Every key below a URL with its size and entity tag, page by page if a page has this many keys.
 pub async fn list_all(server: &Server, url: &str, limit: Option<usize>) -> Vec<(String, u64, String)> {
     let (mut entries, mut after) = (Vec::new(), String::new());
     let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();

@@ -18,7 +18,7 @@ use zarrd::store::{
     StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
-/// What is read of a store, and what a test does to its reads of chunks; metadata passes freely.
+/// Counts of a store's reads, and faults that a test injects into reads of chunks; metadata passes freely.
 #[derive(Debug)]
 pub struct Counting {
     inner: SharedStore,
@@ -27,9 +27,9 @@ pub struct Counting {
     gate: Semaphore,
     failing: AtomicBool,
     given_up: Arc<AtomicUsize>,
-    /// What an answer about a chunk takes to arrive; what it says is from before.
+    /// The latency of a response about a chunk; its content is from before the wait.
     latency: Duration,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
     most: AtomicUsize,
     lists: AtomicUsize,
     heads: AtomicUsize,
@@ -45,12 +45,12 @@ impl Counting {
         Self::slow(inner, Duration::ZERO)
     }
 
-    /// The same, whose answers about chunks take so long to arrive.
+    /// The same, with this latency of requests for chunks.
     pub fn slow(inner: SharedStore, latency: Duration) -> Arc<Self> {
         Arc::new(Self {
             inner,
             latency,
-            under_way: Arc::default(),
+            in_flight: Arc::default(),
             most: AtomicUsize::new(0),
             lists: AtomicUsize::new(0),
             reads: Mutex::default(),
@@ -75,7 +75,7 @@ impl Counting {
         self.gate.add_permits(OPEN);
     }
 
-    /// From now on reads of chunks, and looks at them, fail, or no longer do.
+    /// From now on, GET and HEAD requests for chunks fail, or no longer fail.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, SeqCst);
     }
@@ -90,15 +90,15 @@ impl Counting {
         self.ranges().iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Forgets what was asked for.
-    pub fn forget(&self) {
+    /// Resets all counts.
+    pub fn reset(&self) {
         self.reads.lock().unwrap().clear();
         for counter in [&self.most, &self.lists, &self.heads, &self.blind, &self.documents] {
             counter.store(0, SeqCst);
         }
     }
 
-    /// How many looks at chunks there were.
+    /// How many HEAD requests for chunks there were.
     pub fn heads(&self) -> usize {
         self.heads.load(SeqCst)
     }
@@ -108,17 +108,17 @@ impl Counting {
         self.lists.load(SeqCst)
     }
 
-    /// How many questions about chunks were under way at a time, at most.
-    pub fn most_under_way(&self) -> usize {
+    /// The maximum number of requests for chunks in flight at a time.
+    pub fn max_in_flight(&self) -> usize {
         self.most.load(SeqCst)
     }
 
-    /// How many questions about chunks are under way.
-    pub fn under_way(&self) -> usize {
-        self.under_way.load(SeqCst)
+    /// How many requests for chunks are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(SeqCst)
     }
 
-    /// Waits for what an answer takes to arrive.
+    /// Waits for the latency of a response.
     async fn arrive(&self) {
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
@@ -126,9 +126,9 @@ impl Counting {
     }
 
     fn begin(&self) -> Question {
-        let now = self.under_way.fetch_add(1, SeqCst) + 1;
+        let now = self.in_flight.fetch_add(1, SeqCst) + 1;
         self.most.fetch_max(now, SeqCst);
-        Question(Arc::clone(&self.under_way))
+        Question(Arc::clone(&self.in_flight))
     }
 
     /// How many metadata documents were read.
@@ -141,7 +141,7 @@ impl Counting {
         self.given_up.load(SeqCst)
     }
 
-    /// Waits until so many requests have asked for a chunk, by a look or a read of any version, and have gone on from there as far as they get
+    /// Waits until this many requests have asked for a chunk, by HEAD or by a read of any version, and have gone on from there as far as they get
     /// while the gate is shut. For runtimes of one thread, on which nothing else runs meanwhile.
     pub async fn waiting(&self, requests: usize) {
         until(|| self.heads.load(SeqCst) + self.blind.load(SeqCst) >= requests && !self.ranges().is_empty())
@@ -177,7 +177,7 @@ impl Drop for Underway {
     }
 }
 
-/// A question that is under way.
+/// A request in flight.
 struct Question(Arc<AtomicUsize>);
 
 impl Drop for Question {
@@ -280,7 +280,7 @@ impl Shortcuts for Counting {
 /// How often each part of a value was decoded.
 pub type Decodes = Arc<Mutex<HashMap<(String, u64), usize>>>;
 
-/// A source that counts what it is asked to decode.
+/// A source that counts the chunks it decodes.
 #[derive(Debug)]
 pub struct CountingSource {
     pub inner: Arc<dyn ChunkSource>,

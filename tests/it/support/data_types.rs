@@ -17,7 +17,7 @@ pub struct TypeCase {
     /// The v2 type without its byte order; the filter, if elements are of variable length.
     pub v2: &'static str,
     pub item_bytes: usize,
-    /// Bytes of what byte order is about.
+    /// Bytes of the unit that a byte order applies to.
     pub unit_bytes: usize,
     /// Bytes of each such unit of an element.
     pub units: Vec<usize>,

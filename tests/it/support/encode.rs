@@ -1,5 +1,5 @@
 //! Writing chunks as another implementation would: transposition, byte order and sharding are written here a second
-//! time, naively. Of the server's own encoders only blosc is used, whose decoder has fixtures of others.
+//! time, naively. Of the server's own encoders only blosc is used, whose decoder has fixtures by others.
 
 use std::io::Write;
 
@@ -64,7 +64,7 @@ impl Shards {
 }
 
 impl Codec {
-    /// What makes bytes of elements of a type.
+    /// The array-to-bytes codec of a type.
     pub fn serializer(data_type: &TypeCase, big: bool) -> Self {
         if data_type.is_variable() { Self::Variable(data_type.v2) } else { Self::Bytes { big } }
     }

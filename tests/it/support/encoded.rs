@@ -1,5 +1,4 @@
-//! Arrays that the library itself encodes: documents, elements made for them, and chunks. Which there are, `catalogue`
-//! says.
+//! Arrays that the library itself encodes: documents, elements, and chunks. The list is `catalogue`.
 
 use serde_json::Value;
 use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, VarSlice};
@@ -42,7 +41,7 @@ impl Encoded {
         Self { name: name.to_owned(), document, metadata, elements, chain }
     }
 
-    /// The elements as `/v1/data` answers them: one after another, those of variable length behind their length.
+    /// The elements as `/v1/data` returns them: one after another, each of variable length after its length.
     pub fn packed(&self) -> Vec<u8> {
         self.pack(&self.elements)
     }
@@ -57,7 +56,7 @@ impl Encoded {
         elements.iter().flat_map(packed).collect()
     }
 
-    /// The chunks with their keys, but for those that are not stored because all their elements are the fill value.
+    /// The chunks with their keys, without chunks of the fill value alone, which are not stored.
     pub fn chunks(&self) -> Vec<(String, Vec<u8>)> {
         let mut chunks = Vec::new();
         for (coords, elements) in self.decoded_chunks() {
@@ -142,7 +141,7 @@ impl Encoded {
     }
 }
 
-/// What a document of this name says.
+/// The content of a document of this name.
 pub fn parsed((name, document): &(&'static str, Value)) -> ArrayMetadata {
     let (text, limits) = (document.to_string(), MetadataLimits::default());
     let metadata = match *name {

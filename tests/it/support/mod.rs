@@ -1,7 +1,6 @@
-//! The harness: a whole server in memory, arrays to put into it, a model that answers as it should, and what tests
-//! ask of it.
+//! The harness: a complete server in memory, arrays to store in it, a model with the expected results, and helpers
+//! of tests.
 
-pub mod blind;
 pub mod catalogue;
 pub mod changing;
 pub mod client;
@@ -17,5 +16,6 @@ pub mod pickle;
 pub mod process;
 pub mod s3;
 pub mod server;
+pub mod stamped;
 pub mod strategies;
-pub mod told;
+pub mod unlistable;

@@ -22,7 +22,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// The text of a whole selection.
+/// The text of a complete selection.
 pub fn spell(dims: &[Dim]) -> String {
     dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(",")
 }
@@ -48,7 +48,7 @@ impl Model {
         &self.elements[number * self.item_bytes..][..self.item_bytes]
     }
 
-    /// What numpy answers; every integer must be in range.
+    /// The result in numpy; every integer must be in range.
     pub fn select(&self, dims: &[Dim]) -> Selected {
         let given = dims.iter().filter(|dim| !matches!(dim, Dim::Ellipsis)).count();
         let whole = Dim::Slice { start: None, stop: None, step: None };

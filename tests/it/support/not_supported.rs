@@ -1,4 +1,4 @@
-//! What is refused on purpose: `tests/data/not-supported.toml`.
+//! Features that are refused on purpose: `tests/data/not-supported.toml`.
 
 use std::path::Path;
 

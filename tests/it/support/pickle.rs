@@ -44,7 +44,7 @@ impl Object {
 }
 
 /// What the machine of a pickle has on its stack, by its place among all that were made: lists are filled after they
-/// are remembered.
+/// are kept.
 #[derive(Clone, Debug)]
 enum Made {
     Plain(Object),
@@ -220,7 +220,7 @@ impl Machine<'_> {
                 let pair = |pair: &[usize]| (self.resolve(pair[0]), self.resolve(pair[1]));
                 Object::Dict(items.chunks(2).map(pair).collect())
             }
-            // Only ever the class of what is reconstructed.
+            // Always the class of the reconstructed object.
             Made::Global(name) | Made::DataType(name) => Object::Text(name.clone()),
             Made::Array(state) => {
                 let (dtype, data) = state.clone().unwrap();

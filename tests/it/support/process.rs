@@ -40,7 +40,7 @@ impl Running {
         Self::of(zarrd(arguments))
     }
 
-    /// Starts what the command says, on a free port.
+    /// Starts the command on a free port.
     pub fn of(mut command: Command) -> Self {
         let mut child = command
             .args(["--listen", "127.0.0.1:0"])

@@ -1,4 +1,4 @@
-//! A server without a socket: requests go straight to its site.
+//! A server without a socket: requests go directly to its endpoint.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -75,14 +75,14 @@ impl Answer {
         self.json()["code"].as_str().unwrap().to_owned()
     }
 
-    /// Fails unless this is a whole problem document of this status and code, which a page of another origin can read
-    /// and whose request can be found in the log. Gives what the document says to do about it.
+    /// Fails unless this is a complete problem document of this status and code, which a page of another origin can read
+    /// and whose request can be found in the log. Returns its `detail`.
     pub fn refuses(&self, status: u16, code: &str, what: &str) -> String {
         assert_eq!(self.header("access-control-allow-origin"), "*", "{what}");
         self.is_problem(status, code, what)
     }
 
-    /// As [`Self::refuses`], whoever may read it.
+    /// As [`Self::refuses`], for a response that pages of other origins may not read.
     pub fn is_problem(&self, status: u16, code: &str, what: &str) -> String {
         assert_eq!((self.status.as_u16(), &*self.code()), (status, code), "{what}: {:?}", self.body);
         let problem = self.json();
@@ -97,7 +97,7 @@ impl Answer {
 #[derive(Clone)]
 pub struct Server(Endpoint, Option<AppState>);
 
-/// What a server is built of.
+/// The parts of a server.
 pub struct ServerBuilder {
     mounts: Vec<Mount>,
     pub cache: CacheOptions,
@@ -108,7 +108,7 @@ pub struct ServerBuilder {
     pub codec: CodecLimits,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
-    /// What the mounts' stores remember, if they do.
+    /// The cache of the mounts' stores, if they have one.
     pub values: Option<ValueCache>,
 }
 
@@ -137,7 +137,7 @@ impl Server {
         self.0.clone()
     }
 
-    /// What is served at a site.
+    /// A server of an endpoint.
     pub fn at(site: Endpoint) -> Self {
         Self(site, None)
     }
@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// A request with a body.
-    pub async fn tell(
+    pub async fn request(
         &self,
         method: &str,
         url: &str,
@@ -174,12 +174,12 @@ impl Server {
         Answer { status, headers, body: body.expect("the body ends well") }
     }
 
-    /// Bytes of answers that are under way.
-    pub fn under_way_bytes(&self) -> u64 {
+    /// Bytes of responses in flight.
+    pub fn in_flight_bytes(&self) -> u64 {
         self.1.as_ref().expect("it was built here").load().under_way_bytes
     }
 
-    /// From now on, this says who may do what.
+    /// Replaces the authorization of requests.
     pub fn set_access(&self, access: Access) {
         self.1.as_ref().expect("it was built here").set_access(access);
     }
@@ -236,7 +236,7 @@ impl ServerBuilder {
         self.finish_with_admin().0
     }
 
-    /// The server, and what is at its admin listener.
+    /// The server, and the one at its admin listener.
     pub fn finish_with_admin(self) -> (Server, Server) {
         let cpu = cpu();
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));

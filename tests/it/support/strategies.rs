@@ -8,7 +8,7 @@ use super::encode::{Codec, Shards};
 use super::hierarchy::{Array, Edges, Format};
 use super::model::Dim;
 
-/// How a chunk, or a level of a shard, is encoded. What does not fit the rank is made to.
+/// The encoding of a chunk or of a level of a shard, adjusted to the rank.
 #[derive(Clone, Debug)]
 struct Level {
     transposes: Vec<Vec<Index>>,
@@ -211,7 +211,7 @@ pub fn case() -> impl Strategy<Value = Case> {
 
 /// A selection as it is drawn: one pick for each dimension of the array, and which of them to leave to an ellipsis.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RandomSelection {
     picks: Vec<Pick>,
     ellipsis: Option<(Index, Index)>,
 }
@@ -222,7 +222,7 @@ enum Pick {
     Slice(Option<i64>, Option<i64>, Option<i64>),
 }
 
-impl Asked {
+impl RandomSelection {
     pub fn dims(&self, shape: &[usize]) -> Vec<Dim> {
         let mut dims: Vec<Dim> =
             shape.iter().zip(&self.picks).map(|(&length, pick)| pick.dim(length)).collect();
@@ -250,7 +250,7 @@ impl Pick {
     }
 }
 
-pub fn asked() -> impl Strategy<Value = Asked> {
+pub fn random_selection() -> impl Strategy<Value = RandomSelection> {
     let number = || {
         proptest::option::of(
             prop_oneof![8 => -12..=12_i64, 2 => -45..=45_i64, 1 => select(&[i64::MIN, i64::MAX][..])],
@@ -267,5 +267,5 @@ pub fn asked() -> impl Strategy<Value = Asked> {
         3 => (number(), number(), step).prop_map(|(start, stop, step)| Pick::Slice(start, stop, step)),
     ];
     (prop::collection::vec(pick, 4), proptest::option::of(any::<(Index, Index)>()))
-        .prop_map(|(picks, ellipsis)| Asked { picks, ellipsis })
+        .prop_map(|(picks, ellipsis)| RandomSelection { picks, ellipsis })
 }

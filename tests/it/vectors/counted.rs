@@ -71,7 +71,7 @@ async fn reads_only_the_touched_chunks() {
     // The single HEAD request is for fragments in Zarr v1; the store has none in any version.
     assert_eq!((counting.heads(), counting.lists()), (1, 1), "and one listing, of the levels");
     // Cached values are not read again, and a box that touches nothing reads nothing.
-    counting.forget();
+    counting.reset();
     let arrow = ask(&server, &format!("s/vertices?{bbox}&format=arrow")).await;
     assert_eq!((arrow.status, arrow.header("x-zvf-rows")), (StatusCode::OK, "1000"));
     assert_eq!(counting.bytes(), 0);

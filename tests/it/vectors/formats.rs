@@ -137,13 +137,13 @@ async fn posted_boxes_return_each_vertex_once() {
     let server = server("real");
     let url = "/v1/vectors/m/points_tiny.zarrvectors/vertices";
     let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10], {"min": [50, 0, 0], "max": [60, 10, "60"]}], "attributes": ["intensity"]});
-    let answer = server.tell("POST", url, &[("content-type", "application/json")], body.to_string()).await;
+    let answer = server.request("POST", url, &[("content-type", "application/json")], body.to_string()).await;
     assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
     let found = answer.json();
     assert_eq!(found["stats"]["rows"], 7, "{found}");
     assert_eq!(found["attributes"]["intensity"].as_array().unwrap().len(), 7);
     let one = server
-        .tell("POST", url, &[], json!({"bbox": [0, 0, 0, 49, 49, 49], "interval": "closed"}).to_string())
+        .request("POST", url, &[], json!({"bbox": [0, 0, 0, 49, 49, 49], "interval": "closed"}).to_string())
         .await;
     assert_eq!(sorted(&one.json()["positions"]), [[10.0, 10.0, 10.0]]);
     for (body, code) in [
@@ -154,9 +154,9 @@ async fn posted_boxes_return_each_vertex_once() {
         (json!({"bbox": {"a": 1}}), "bad_param"),
         (json!({"box": [1]}), "bad_param"),
     ] {
-        server.tell("POST", url, &[], body.to_string()).await.refuses(400, code, &body.to_string());
+        server.request("POST", url, &[], body.to_string()).await.refuses(400, code, &body.to_string());
     }
-    server.tell("POST", "/v1/vectors/m/points_tiny.zarrvectors/chunks", &[], "{}").await.refuses(
+    server.request("POST", "/v1/vectors/m/points_tiny.zarrvectors/chunks", &[], "{}").await.refuses(
         405,
         "not-allowed",
         "chunks",

@@ -57,9 +57,9 @@ async fn ask_each(server: &Server, routes: &[&str], what: &str) {
     for route in routes {
         let answer = server.get(&format!("/v1/vectors/m/s{route}")).await;
         let status = answer.status.as_u16();
-        let is_told =
+        let is_reported =
             answer.status.is_success() || !matches!(&*answer.code(), "internal" | "overloaded" | "timed-out");
-        assert!(is_told, "{what} {route}: {status} {:?}", answer.body);
+        assert!(is_reported, "{what} {route}: {status} {:?}", answer.body);
     }
 }
 

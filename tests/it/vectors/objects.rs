@@ -37,7 +37,7 @@ async fn returns_the_links_that_the_library_wrote() {
 }
 
 #[tokio::test]
-async fn links_between_levels_name_rows_of_both() {
+async fn links_between_levels_name_rows_of_both_levels() {
     let server = server("real");
     for (store, level, delta) in
         [("streamlines", 0, 1), ("streamlines", 1, -1), ("streamlines", 2, -1), ("points_pyramid", 2, -1)]

@@ -105,7 +105,7 @@ impl Bucket {
 
     /// Stores bytes, as another client would.
     pub fn insert(&mut self, key: &str, bytes: Bytes, metadata: Vec<(String, String)>) -> String {
-        // A second apart, and none the same: no version can be told by its time alone.
+        // A second apart, and none the same: no version is identified by its time alone.
         self.count += 1;
         let modified = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(1_700_000_000 + self.count));
         let tag = tag(&bytes);
@@ -144,7 +144,7 @@ impl Bucket {
         response.header("content-range", &content_range).body(object.bytes.slice(start..end))
     }
 
-    /// What stands against a write.
+    /// The reason why a write is refused.
     fn refusal(&self, request: &Request) -> Option<Response> {
         if !self.heeds_conditions {
             return None;
@@ -170,7 +170,7 @@ impl Bucket {
         Response::new(200).header("etag", &tag)
     }
 
-    /// What is wrong with an uploaded body.
+    /// The fault of an uploaded body.
     fn check_body(&mut self, request: &Request) -> Option<Response> {
         let sent = request.header("x-amz-checksum-sha256")?;
         self.checksums += 1;
@@ -221,7 +221,7 @@ impl Bucket {
         let mut is_truncated = false;
         for (key, object) in &self.objects {
             let Some(rest) = key.strip_prefix(prefix) else { continue };
-            // A token names a key, or a prefix that has been told with all its keys.
+            // A token names a key, or a prefix that has been listed with all its keys.
             if key.as_str() <= after || (after.ends_with('/') && key.starts_with(after)) {
                 continue;
             }

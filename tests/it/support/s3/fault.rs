@@ -1,11 +1,11 @@
-//! Faults, and the script that says when each is injected. Every one is counted as it is.
+//! Faults, and the script that says when each is injected. Each injection is counted.
 
 use std::io::Write;
 
 use super::bucket::{Bucket, tag};
 use super::wire::{End, Kind, Request, Response, Sent};
 
-/// What goes wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// This status, and nothing is done. 301 is the redirect of another region, without a location.
@@ -22,7 +22,7 @@ pub enum Fault {
     CutWithoutLength,
     /// More bytes come than were promised.
     Longer,
-    /// `Content-Range` is of another range; or the whole value comes for a range.
+    /// `Content-Range` names another range; or the complete value is sent for a range.
     WrongRange,
     WholeForRange,
     /// The value is replaced while it is read, and the connection breaks.
@@ -52,7 +52,7 @@ pub enum When {
     /// At the nth request that fits, counted from 0.
     Nth(usize),
     Always,
-    /// At so many of a thousand.
+    /// At this many of a thousand.
     PerMille(u64),
 }
 
@@ -86,7 +86,7 @@ impl Script {
         self.injected
     }
 
-    /// What goes wrong with this request: the first rule whose time has come.
+    /// The fault of this request: the first rule that is due.
     pub fn next(&mut self, kind: Kind, key: &str) -> Option<Fault> {
         let mut chosen = None;
         for (rule, seen) in &mut self.rules {
@@ -112,7 +112,7 @@ impl Script {
     }
 }
 
-/// The answer to a request, with what goes wrong.
+/// The response to a request, with its fault.
 pub fn answer(bucket: &mut Bucket, kind: Kind, request: &Request, fault: Option<Fault>) -> Sent {
     let is_head = kind == Kind::Head;
     let Some(fault) = fault else { return whole(&bucket.answer(kind, request), is_head) };
@@ -141,7 +141,7 @@ pub fn answer(bucket: &mut Bucket, kind: Kind, request: &Request, fault: Option<
             let mut flipped = Request::of(request, |_| true);
             let mut body = flipped.body.to_vec();
             let middle = body.len() / 2;
-            // What has no body has no bit.
+            // A response without a body has no bit to flip.
             body.get_mut(middle).into_iter().for_each(|byte| *byte ^= 4);
             flipped.body = body.into();
             bucket.answer(kind, &flipped)

@@ -1,4 +1,4 @@
-//! A server that speaks S3 on a port of this machine, and fails as it is told.
+//! A server that speaks S3 on a port of this machine, and fails as its script says.
 //!
 //! Path-style, unsigned or signed (signatures are not checked), one bucket. It is honest unless its script says
 //! otherwise: conditions of writes are one step, entity tags are digests of the bytes, checksums are compared.
@@ -25,7 +25,7 @@ use self::fault::Script;
 use self::wire::Request;
 use super::server::cpu;
 
-/// What stands before every key in the bucket.
+/// The prefix of every key in the bucket.
 const PREFIX: &str = "some/prefix/";
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl TestS3 {
         self.shared.counts.lock().unwrap().get(&kind).copied().unwrap_or_default()
     }
 
-    /// The traces and spans that requests were said to belong to.
+    /// The `traceparent` headers of requests.
     pub fn traceparents(&self) -> Vec<String> {
         self.shared.traceparents.lock().unwrap().clone()
     }
@@ -133,7 +133,7 @@ impl TestS3 {
         self.shared.bucket.lock().unwrap().objects.keys().cloned().collect()
     }
 
-    /// What is there now, to be put back later.
+    /// The current content, to be restored later.
     pub fn objects(&self) -> Objects {
         self.shared.bucket.lock().unwrap().objects.clone()
     }
@@ -156,7 +156,7 @@ impl TestS3 {
         self.shared.bucket.lock().unwrap().heeds_conditions = false;
     }
 
-    pub fn forget_metadata(&self) {
+    pub fn drop_metadata(&self) {
         self.shared.bucket.lock().unwrap().keeps_metadata = false;
     }
 

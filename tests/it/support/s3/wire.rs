@@ -1,5 +1,5 @@
-//! Requests and answers as bytes on a connection. Written by hand, because a server that can be told to lie about its
-//! lengths and to break off is not to be had of a library.
+//! Requests and responses as bytes on a connection. Written by hand, because no library offers a server that lies about its
+//! lengths and breaks off.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::bucket::BUCKET;
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Get,
@@ -77,7 +77,7 @@ impl Request {
         Some(Self { method, key: decoded(key.trim_start_matches('/')), query, headers, body })
     }
 
-    /// The same request with those of its headers that pass.
+    /// The same request with the headers that pass the filter.
     pub fn of(other: &Self, passes: impl Fn(&str) -> bool) -> Self {
         let headers = other.headers.iter().filter(|(name, _)| passes(name)).cloned().collect();
         let (method, key, query) = (other.method.clone(), other.key.clone(), other.query.clone());
@@ -152,9 +152,9 @@ impl Response {
         self
     }
 
-    /// The head of the answer, promising a body of this length, or saying nothing of it.
+    /// The head of the response, with this length of the body, or without a length.
     pub fn head(&self, length: Option<usize>) -> Vec<u8> {
-        let mut head = format!("HTTP/1.1 {} Told\r\n", self.status);
+        let mut head = format!("HTTP/1.1 {} Scripted\r\n", self.status);
         for (name, value) in &self.headers {
             write!(head, "{name}: {value}\r\n").unwrap();
         }
@@ -168,7 +168,7 @@ impl Response {
     }
 }
 
-/// What becomes of a connection after an answer.
+/// The state of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It is kept for the next request.
@@ -181,7 +181,7 @@ pub enum End {
     Hang,
 }
 
-/// An answer on its way: bytes, in pieces, and what comes after them.
+/// A response in transfer: bytes, in pieces, and the end of the connection.
 pub struct Sent {
     pub bytes: Vec<u8>,
     pub piece_bytes: usize,
@@ -202,7 +202,7 @@ impl Sent {
                 let _ = socket.shutdown().await;
             }
             End::Reset => {
-                // What was sent must be read first: a reset throws away what has not been.
+                // Read what was sent first: a reset discards unread bytes.
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 let _ = socket.set_zero_linger();
             }

@@ -1,4 +1,4 @@
-//! Freshness: how old an answer may be, and what that saves.
+//! Cache policies: the maximum age of a response, and the requests that it saves.
 
 use std::fs;
 use std::path::Path;
@@ -32,8 +32,8 @@ fn chunk(byte: u8, sharded: bool) -> Vec<u8> {
     array.chunk(&array.model(), &[0, 0, 0])
 }
 
-/// A server of a directory with such an array, where what is known may be so old, and its store, which cannot tell
-/// without waiting and counts what it is asked.
+/// A server of a directory with such an array, with this cache policy, and its store, which cannot say
+/// without waiting and counts its requests.
 async fn served(freshness: CachePolicy, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };
@@ -52,14 +52,14 @@ fn write(root: &Path, chunk_number: usize, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn within_its_time_the_store_is_asked_for_nothing() {
+async fn within_the_ttl_the_store_gets_no_request() {
     for freshness in LONG {
         for sharded in [false, true] {
             let (directory, server, store) = served(freshness, sharded).await;
             let tag = server.get(URL).await.header("etag").to_owned();
             let raw = server.get("/store/m/a/c/2/0/0").await;
             write(directory.path(), 2, &chunk(9, sharded));
-            store.forget();
+            store.reset();
             for _ in 0..3 {
                 assert_eq!(server.get(URL).await.body, [1; 8][..], "{freshness}");
                 let not_modified = server.ask(Method::GET, URL, &[("if-none-match", &tag)]).await;
@@ -76,7 +76,7 @@ async fn within_its_time_the_store_is_asked_for_nothing() {
 }
 
 #[tokio::test]
-async fn by_default_no_answer_is_older_than_its_request() {
+async fn by_default_no_response_is_older_than_its_request() {
     for sharded in [false, true] {
         let (directory, server, _) = served(CachePolicy::default(), sharded).await;
         for byte in 2..20 {
@@ -88,12 +88,15 @@ async fn by_default_no_answer_is_older_than_its_request() {
 }
 
 #[tokio::test]
-async fn what_is_written_through_the_server_is_seen_at_once() {
+async fn writes_through_the_server_are_visible_at_once() {
     for freshness in LONG {
         let (_directory, server, _) = served(freshness, false).await;
         for byte in 2..9 {
             let key = "/store/m/a/c/2/0/0";
-            assert_eq!(server.tell("PUT", key, &[], chunk(byte, false)).await.status, StatusCode::NO_CONTENT);
+            assert_eq!(
+                server.request("PUT", key, &[], chunk(byte, false)).await.status,
+                StatusCode::NO_CONTENT
+            );
             for _ in 0..2 {
                 assert_eq!(server.get(URL).await.body[4], byte, "{freshness}");
                 assert_eq!(server.get(key).await.body, chunk(byte, false));
@@ -109,7 +112,7 @@ async fn what_is_written_through_the_server_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn after_its_time_what_others_wrote_is_seen() {
+async fn after_the_ttl_writes_of_others_are_visible() {
     let age = Duration::from_millis(150);
     let (directory, server, _) = served(CachePolicy::Ttl(age), false).await;
     let old_ones = (1..8).map(|byte| {
@@ -130,12 +133,12 @@ async fn after_its_time_what_others_wrote_is_seen() {
 }
 
 #[tokio::test]
-async fn what_turns_out_to_have_changed_is_looked_at_anew() {
+async fn a_value_found_to_have_changed_is_revalidated() {
     for freshness in LONG {
         let (directory, server, _) = served(freshness, true).await;
         assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [1, 1][..]);
         write(directory.path(), 2, &chunk(7, true));
-        // Another inner chunk of the same shard, which no look has told that it changed.
+        // Another inner chunk of the same shard, which no check has found to have changed.
         for _ in 0..2 {
             assert_eq!(server.get("/v1/data/m/a?slice=2,7,7").await.body, [7, 7][..], "{freshness}");
             assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [7, 7][..], "{freshness}");

@@ -1,4 +1,4 @@
-//! Room for small answers, however slowly long ones are read.
+//! Capacity for small responses, however slowly long ones are read.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ use crate::support::server::{Server, put};
 
 /// Bytes of the array that is read slowly; all of them are its fill value.
 const LONG: u64 = 128 << 20;
-/// What one of its answers holds: two bands, of which the room for all has eight times as many.
+/// What one of its responses holds: two segments, an eighth of the budget of all.
 const BAND_BYTES: u64 = 1 << 20;
 
 async fn server() -> Server {
@@ -46,14 +46,14 @@ fn from(last: u8) -> Peer {
     Peer { address: Ipv4Addr::new(192, 0, 2, last).into(), is_encrypted: false }
 }
 
-/// The head of an answer whose body nobody reads yet.
+/// The head of a response whose body is not read yet.
 async fn begin(server: &Server, url: &str, from: Peer) -> Response<Body> {
     let request = Request::builder().uri(url).body(Body::empty()).unwrap();
     server.site().handle(request, from).await
 }
 
 #[tokio::test]
-async fn slow_readers_of_long_slices_leave_small_answers_of_every_class_their_room() {
+async fn slow_readers_of_long_slices_do_not_block_small_responses() {
     let server = server().await;
     let mut unread = Vec::new();
     for address in 1..=3 {
@@ -102,7 +102,7 @@ async fn slow_readers_of_long_slices_leave_small_answers_of_every_class_their_ro
         assert_eq!(answer.status, 200, "round {round}, parts: {:?}", answer.body);
     }
     for task in waiting {
-        assert!(!task.is_finished(), "a long answer found room");
+        assert!(!task.is_finished(), "a long response was admitted");
         task.abort();
     }
     drop(unread);

@@ -1,4 +1,4 @@
-//! Clients that keep the server waiting: each way of it has its limit, and ends.
+//! Timeouts: every way to keep the server waiting ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::Server;
 
 #[tokio::test]
-async fn every_way_to_say_nothing_ends() {
+async fn every_kind_of_silent_connection_times_out() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..LONG_LIMITS };
     let served = Served::start(Plain(routes), limits).await;
     let preface = [frames::PREFACE, &Frame::of(frames::SETTINGS, 0, 0, []).bytes()].concat();
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
@@ -74,9 +74,9 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
+async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
     let (routes, dropped) = endless();
-    let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let given_up = async {
         while !dropped.load(Ordering::SeqCst) {
@@ -90,10 +90,10 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
+async fn a_client_that_reads_below_the_minimum_rate_is_disconnected() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
-    let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..PATIENT };
+    let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..LONG_LIMITS };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let dribble = async {
@@ -110,10 +110,14 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_well_is_not_cut_off() {
+async fn a_client_that_reads_steadily_is_not_disconnected() {
     let (routes, dropped) = endless();
-    let limits =
-        ConnectionLimits { write_bytes_per_second: 1, write_pace: SHORT, write_stall: SHORT * 20, ..PATIENT };
+    let limits = ConnectionLimits {
+        write_bytes_per_second: 1,
+        write_pace: SHORT,
+        write_stall: SHORT * 20,
+        ..LONG_LIMITS
+    };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut part = vec![0; 1 << 16];
@@ -124,17 +128,17 @@ async fn a_client_that_reads_well_is_not_cut_off() {
     assert!(!dropped.load(Ordering::SeqCst));
 }
 
-/// The whole surface with short times for bodies.
+/// The complete API with short timeouts of bodies.
 async fn surface() -> Served {
     let options =
         HttpOptions { body_stall_ms: 300, body_bytes_per_second: 1 << 30, ..HttpOptions::default() };
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
     builder.http = options;
-    Served::start(builder.finish().site(), PATIENT).await
+    Served::start(builder.finish().site(), LONG_LIMITS).await
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_408_and_nothing_is_stored() {
+async fn a_missing_body_is_408_and_nothing_is_stored() {
     let served = surface().await;
     for (method, path) in
         [("PUT", "/store/m/a"), ("POST", "/v1/partial/m"), ("PROPFIND", "/store/m/"), ("POST", "/v1/erase/m")]
@@ -155,7 +159,7 @@ async fn a_body_that_does_not_come_is_408_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_body_that_dribbles_is_408() {
+async fn a_body_below_the_minimum_rate_is_408() {
     let served = surface().await;
     let mut stream =
         served.send("PUT /store/m/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;

@@ -1,4 +1,4 @@
-//! Pages of other origins (Fetch standard, "CORS protocol"): who is on the list may read, nobody else, whatever the answer.
+//! Pages of other origins (Fetch standard, "CORS protocol"): listed origins may read every response, others none.
 
 use axum::http::Method;
 use zarrd::http::{CorsOptions, HttpOptions};
@@ -10,7 +10,7 @@ use crate::support::server::{Answer, Server, put};
 
 const LISTED: &str = "https://good.com";
 
-/// Origins that look like the one on the list.
+/// Origins that resemble the listed one.
 const OTHERS: [&str; 14] = [
     "https://good.com.evil.com",
     "https://evilgood.com",
@@ -29,10 +29,10 @@ const OTHERS: [&str; 14] = [
 ];
 
 /// A request, and how it is answered: method, path, headers, status.
-type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
+type ExpectedRequest = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
 
 /// Requests of all kinds.
-const ASKED: [Asked; 17] = [
+const REQUESTS: [ExpectedRequest; 17] = [
     ("GET", "/store/m/text", &[], 200),
     ("HEAD", "/store/m/text", &[], 200),
     ("GET", "/store/m/text", &[("range", "bytes=0-1")], 206),
@@ -68,27 +68,31 @@ fn listed() -> CorsOptions {
     }
 }
 
-async fn asked(server: &Server, origin: Option<&str>, (method, url, headers, status): Asked) -> Answer {
+async fn asked(
+    server: &Server,
+    origin: Option<&str>,
+    (method, url, headers, status): ExpectedRequest,
+) -> Answer {
     let mut sent = headers.to_vec();
     sent.extend(origin.map(|origin| ("origin", origin)));
-    // What would write is refused to other pages before it is said whether that is offered.
+    // Writes of other origins are refused before the method is checked.
     let status = if method == "PUT" && origin.is_some() { 403 } else { status };
-    let answer = server.tell(method, url, &sent, axum::body::Body::empty()).await;
+    let answer = server.request(method, url, &sent, axum::body::Body::empty()).await;
     assert_eq!(answer.status.as_u16(), status, "{method} {url}");
     assert!(!answer.headers.contains_key("set-cookie"), "{method} {url}");
     answer
 }
 
-/// Whether caches are told that the answer depends on the origin.
+/// Whether `Vary` says that the response depends on the origin.
 fn varies(answer: &Answer) -> bool {
     let all = answer.headers.get_all("vary").iter().flat_map(|value| value.to_str().unwrap().split(','));
     all.map(str::trim).any(|name| name.eq_ignore_ascii_case("origin"))
 }
 
 #[tokio::test]
-async fn who_is_listed_is_echoed_and_every_answer_varies() {
+async fn listed_origins_are_echoed_and_every_response_varies() {
     let server = server(listed()).await;
-    for request in ASKED {
+    for request in REQUESTS {
         for origin in [LISTED, "http://localhost:8080"] {
             let answer = asked(&server, Some(origin), request).await;
             assert_eq!(answer.header("access-control-allow-origin"), origin, "{request:?}");
@@ -97,8 +101,8 @@ async fn who_is_listed_is_echoed_and_every_answer_varies() {
         for origin in OTHERS {
             let answer = asked(&server, Some(origin), request).await;
             assert!(varies(&answer), "{request:?} {origin}");
-            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
-            assert_eq!(told, None, "{request:?} {origin}");
+            let cors_header = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(cors_header, None, "{request:?} {origin}");
         }
         let answer = asked(&server, None, request).await;
         assert!(
@@ -109,23 +113,23 @@ async fn who_is_listed_is_echoed_and_every_answer_varies() {
 }
 
 #[tokio::test]
-async fn for_everybody_nothing_varies_and_off_is_off() {
+async fn a_wildcard_origin_does_not_vary_and_cors_can_be_off() {
     let any = server(CorsOptions::default()).await;
     let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
-    for request in ASKED {
+    for request in REQUESTS {
         for origin in [Some(LISTED), Some("null"), None] {
             let answer = asked(&any, origin, request).await;
             assert_eq!(answer.header("access-control-allow-origin"), "*", "{request:?}");
             assert!(!answer.headers.contains_key("access-control-allow-credentials") && !varies(&answer));
             let answer = asked(&off, origin, request).await;
-            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
-            assert_eq!(told, None, "{request:?}");
+            let cors_header = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(cors_header, None, "{request:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_preflight_names_what_reads_need() {
+async fn a_preflight_lists_the_headers_that_reads_need() {
     let server = server(listed()).await;
     let headers = [
         ("origin", LISTED),
@@ -149,7 +153,7 @@ async fn a_preflight_names_what_reads_need() {
 }
 
 #[test]
-fn credentials_for_everybody_are_refused_at_the_start() {
+fn credentials_with_a_wildcard_origin_are_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for (rules, says) in [

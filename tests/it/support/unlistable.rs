@@ -1,4 +1,4 @@
-//! A store that cannot list, as plain web servers cannot, and that counts what is asked about chunks.
+//! A store that cannot list, like most web servers, and that counts requests for chunks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -14,31 +14,31 @@ use zarrd::store::{
 
 /// Everything but its listings is the inner store's.
 #[derive(Debug)]
-pub struct Blind {
+pub struct Unlistable {
     inner: SharedStore,
-    looks: AtomicUsize,
+    chunk_requests: AtomicUsize,
 }
 
-impl Blind {
+impl Unlistable {
     pub fn new(inner: SharedStore) -> Arc<Self> {
-        Arc::new(Self { inner, looks: AtomicUsize::new(0) })
+        Arc::new(Self { inner, chunk_requests: AtomicUsize::new(0) })
     }
 
-    /// How often the version of something with a number for a name was asked for.
-    pub fn looks(&self) -> usize {
-        self.looks.load(SeqCst)
+    /// How often the version of a key with a numeric name was requested.
+    pub fn chunk_requests(&self) -> usize {
+        self.chunk_requests.load(SeqCst)
     }
 }
 
 #[async_trait]
-impl Store for Blind {
+impl Store for Unlistable {
     fn kind(&self) -> StoreKind {
         StoreKind::Http
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         if key.name().starts_with(|c: char| c.is_ascii_digit()) {
-            self.looks.fetch_add(1, SeqCst);
+            self.chunk_requests.fetch_add(1, SeqCst);
         }
         self.inner.head(key).await
     }
@@ -81,4 +81,4 @@ impl Store for Blind {
     }
 }
 
-impl Shortcuts for Blind {}
+impl Shortcuts for Unlistable {}

@@ -1,5 +1,5 @@
-//! What the process tells of itself: lines that parse, that hold up nobody and betray nothing; spans of the trace that whoever
-//! asks is in.
+//! Logs and traces: lines that parse, that block no request and reveal no secret; spans of the trace that the caller
+//! is in.
 
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::support::process::{Running, text, zarrd};
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::put;
 
-/// A collector of traces on a port of this machine, and what it was sent.
+/// A collector of traces on a port of this machine, with the traces it received.
 struct Collector {
     address: SocketAddr,
     sent: Arc<Mutex<Vec<Value>>>,
@@ -62,7 +62,7 @@ fn mount_of(folder: &tempfile::TempDir) -> String {
     format!("m={}", folder.path().display())
 }
 
-/// Stops a server, and gives what it wrote to standard error.
+/// Stops a server, and returns its standard error.
 fn stop(mut server: Running) -> String {
     server.signal(Signal::TERM);
     let mut errors = String::new();
@@ -76,7 +76,7 @@ fn client() -> reqwest::Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
+async fn a_collector_gets_spans_of_the_callers_trace() {
     let (collector, folder) = (Collector::start().await, directory().await);
     let mut command = zarrd(&["serve", &mount_of(&folder)]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}/", collector.address));
@@ -88,7 +88,7 @@ async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
         client().get(&url).header("traceparent", format!("00-{trace}-{parent}-01")).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     answer.bytes().await.unwrap();
-    // Of this one whoever asks says that nobody wants to know.
+    // The caller marks this trace as not sampled.
     let unwanted = "11111111111111111111111111111111";
     client().get(&url).header("traceparent", format!("00-{unwanted}-{parent}-00")).send().await.unwrap();
     tokio::task::block_in_place(|| stop(server));
@@ -122,7 +122,7 @@ async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
+async fn requests_to_backends_carry_the_trace_context() {
     let (collector, s3) = (Collector::start().await, TestS3::start().await);
     s3.insert("k", "value");
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
         assert_eq!(answer.text().await.unwrap(), "value");
     }
     tokio::task::block_in_place(|| stop(server));
-    let told = s3.traceparents();
+    let traces = s3.traceparents();
     let spans = collector.spans();
     let asked: Vec<String> = spans
         .iter()
@@ -152,10 +152,11 @@ async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
         .map(|span| format!("00-{kept}-{}-01", span["spanId"].as_str().unwrap()))
         .collect();
     assert!(!asked.is_empty(), "{spans:#?}");
-    let of = |trace: &str| -> Vec<&String> { told.iter().filter(|told| told.contains(trace)).collect() };
-    assert_eq!(of(kept), asked.iter().collect::<Vec<_>>(), "each is told the span that stands for it");
-    assert!(of(unwanted).iter().all(|told| told.ends_with("-00")), "{told:?}");
-    assert!(!of(unwanted).is_empty(), "{told:?}");
+    let of =
+        |trace: &str| -> Vec<&String> { traces.iter().filter(|traces| traces.contains(trace)).collect() };
+    assert_eq!(of(kept), asked.iter().collect::<Vec<_>>(), "each request names the span that stands for it");
+    assert!(of(unwanted).iter().all(|traces| traces.ends_with("-00")), "{traces:?}");
+    assert!(!of(unwanted).is_empty(), "{traces:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +193,7 @@ fn pipeline(address: SocketAddr, requests: impl Iterator<Item = Vec<u8>>) {
 }
 
 #[test]
-fn whatever_is_asked_for_every_line_of_the_log_is_json() {
+fn every_log_line_is_json() {
     const REQUESTS: u64 = 20_000;
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__LOG__FORMAT", "json");
@@ -209,7 +210,7 @@ fn whatever_is_asked_for_every_line_of_the_log_is_json() {
         }
         lines
     });
-    // What a head may hold without being refused for it: the rest never becomes a request.
+    // Characters that a head may contain: with others, there is no request.
     let pieces: [&[u8]; 20] = [
         b"/",
         b"store",
@@ -260,10 +261,13 @@ fn whatever_is_asked_for_every_line_of_the_log_is_json() {
     server.signal(Signal::TERM);
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     let lines = reading.join().unwrap();
-    assert!(lines > REQUESTS / 2, "{lines} lines: those that nobody took in time are dropped, but not most");
+    assert!(
+        lines > REQUESTS / 2,
+        "{lines} lines: those that were not read in time are dropped, but not most"
+    );
 }
 
-/// The address of the admin listener, from what the server says at its start.
+/// The address of the admin listener, from the server's startup banner.
 fn admin_of(server: &mut Running) -> String {
     let mut said = String::new();
     while !said.contains("/metrics") {
@@ -274,12 +278,12 @@ fn admin_of(server: &mut Running) -> String {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
+fn a_blocked_log_delays_no_request() {
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__SERVER__ADMIN_LISTEN", "127.0.0.1:0");
     let mut server = Running::of(command);
     let admin = admin_of(&mut server);
-    // A pipe takes 64 KiB, and what waits is bounded: of 10 MB most are dropped.
+    // A pipe takes 64 KiB, and the queue is bounded: most of 10 MB is dropped.
     let path = "x".repeat(4000);
     let request = format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     pipeline(server.address, (0..2500).map(|_| request.clone()));
@@ -293,7 +297,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
     stop(server);
 }
 
-/// Secrets, each where it may be told by mistake.
+/// Secrets, each where it may be revealed by mistake.
 const CANARIES: [&str; 9] = [
     "canary-s3-secret",
     "canary-session-token",
@@ -307,7 +311,7 @@ const CANARIES: [&str; 9] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told_to_anybody() {
+async fn no_secret_appears_in_responses_logs_or_traces() {
     let (s3, collector) = (TestS3::start().await, Collector::start().await);
     put(&s3.store(), "k", "value").await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -335,7 +339,7 @@ async fn no_secret_is_told_to_anybody() {
     }
     let mut server = Running::of(command);
     let admin = admin_of(&mut server);
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     let everything = [Kind::Head, Kind::Get, Kind::List];
     for fault in [
         None,
@@ -364,21 +368,22 @@ async fn no_secret_is_told_to_anybody() {
                 .header("proxy-authorization", "Basic canary-basic")
                 .header("x-api-key", "canary-custom-header");
             let answer = request.send().await.unwrap();
-            told.push(format!("{path}: {:?} {}", answer.headers().clone(), answer.text().await.unwrap()));
+            outputs.push(format!("{path}: {:?} {}", answer.headers().clone(), answer.text().await.unwrap()));
         }
     }
-    told.push(client().get(format!("{admin}/metrics")).send().await.unwrap().text().await.unwrap());
+    outputs.push(client().get(format!("{admin}/metrics")).send().await.unwrap().text().await.unwrap());
     assert!(
-        told.last()
+        outputs
+            .last()
             .unwrap()
             .contains("zarrd_backend_requests_total{mount=\"az\",verb=\"get\",outcome=\"failed\"}")
     );
-    told.push(std::fs::read_to_string(format!("/proc/{}/cmdline", server.child.id())).unwrap());
+    outputs.push(std::fs::read_to_string(format!("/proc/{}/cmdline", server.child.id())).unwrap());
     let errors = tokio::task::block_in_place(|| stop(server));
     assert!(errors.contains("request failed") && errors.contains("az"), "failures are logged: {errors}");
-    told.push(errors);
+    outputs.push(errors);
     assert!(!collector.spans().is_empty());
-    told.push(collector.sent.lock().unwrap().iter().map(Value::to_string).collect());
+    outputs.push(collector.sent.lock().unwrap().iter().map(Value::to_string).collect());
 
     for arguments in [&["check"][..], &["serve", "--demo"][..]] {
         let mut command = zarrd(arguments);
@@ -386,7 +391,7 @@ async fn no_secret_is_told_to_anybody() {
         command.env("ZARRD__MOUNTS__AZ__OPTIONS__ACCOUNT_KEY", "canary-account-key");
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(78));
-        told.push(text(&output.stdout) + &text(&output.stderr));
+        outputs.push(text(&output.stdout) + &text(&output.stderr));
     }
     for (option, value, code) in [
         // No key: it is refused, and not repeated.
@@ -399,16 +404,16 @@ async fn no_secret_is_told_to_anybody() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-        told.push(text(&output.stdout) + &text(&output.stderr));
+        outputs.push(text(&output.stdout) + &text(&output.stderr));
     }
     for canary in CANARIES {
-        let teller = told.iter().find(|told| told.contains(canary));
-        assert!(teller.is_none(), "{canary} was told: {teller:?}");
+        let leak = outputs.iter().find(|outputs| outputs.contains(canary));
+        assert!(leak.is_none(), "{canary} was revealed: {leak:?}");
     }
 }
 
 #[test]
-fn the_wait_for_a_backend_that_hangs_is_bounded_and_says_so() {
+fn a_hanging_backend_times_out_with_an_error_that_states_it() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let s3 = TestS3::start().await;

@@ -1,5 +1,5 @@
-//! Clients that leave in the middle of an upload: before its last byte nothing is visible and nothing stays, after it
-//! the value is the old one or the new one, whole.
+//! Clients that disconnect within an upload: before its last byte nothing is visible or left behind; after it
+//! the value is the complete old one or the complete new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 
 use crate::support::client;
 use crate::support::process::{Running, zarrd};
-use crate::support::told::{Dice, number_of, value};
+use crate::support::stamped::{Dice, number_of, value};
 
 const KEY: &str = "a/b";
 const BYTES: usize = 3 << 20;
 
-/// Waits until no staging file is there; whoever left is noticed soon, but not at once.
+/// Waits until no staging file is there; a disconnect is noticed soon, but not at once.
 async fn nothing_is_staged(root: &Path) {
     let staging = root.join(".zarr-server/staging");
     for _ in 0..1_000 {
@@ -27,7 +27,7 @@ async fn nothing_is_staged(root: &Path) {
     panic!("left behind: {:?}", std::fs::read_dir(&staging).unwrap().collect::<Vec<_>>());
 }
 
-/// Sends so many bytes of a PUT of `bytes`. Dropping the stream is leaving.
+/// Sends this many bytes of a PUT of `bytes`. Dropping the stream disconnects.
 async fn send(server: &Running, bytes: &[u8], sent: usize) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!("PUT /store/w/{KEY} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", bytes.len());
@@ -52,7 +52,7 @@ async fn has_arrived(root: &Path, number: u64) {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_during_a_put_leaves_the_old_value_or_the_new_one() {
+async fn a_client_that_disconnects_during_a_put_leaves_the_old_value_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = zarrd(&["serve", "--writable", &format!("w={}", folder.path().display())]);
     command.env("ZARRD__LOG__LEVEL", "error");

@@ -1,4 +1,4 @@
-//! What answers tell, and to whom.
+//! What responses disclose, and to which callers.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn shape(answer: &Answer) -> (u16, BTreeMap<String, String>, usize) {
 }
 
 #[tokio::test]
-async fn a_mount_that_is_none_of_ones_business_looks_like_one_that_is_not_there() {
+async fn a_mount_without_any_right_is_indistinguishable_from_a_missing_one() {
     let options = json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read"])])) } });
     let (server, _) = server(options, &[("m", &[Scope::Read])]).await;
     let mut asked = 0;
@@ -88,7 +88,7 @@ async fn a_mount_that_is_none_of_ones_business_looks_like_one_that_is_not_there(
 }
 
 #[tokio::test]
-async fn lists_of_mounts_name_those_that_one_may_do_anything_with() {
+async fn lists_of_mounts_name_only_those_the_caller_has_a_right_to() {
     let options = json!({ "tokens": {
         "a": known("a", json!([grant("other", "g", &["read"])])), "none": known("none", json!([grant("nowhere", "", &["read"])])),
     } });
@@ -97,14 +97,14 @@ async fn lists_of_mounts_name_those_that_one_may_do_anything_with() {
         let bearer = format!("Bearer {}", token(holder));
         let headers = [("authorization", &*bearer)];
         let headers = if holder.is_empty() { &[][..] } else { &headers };
-        let told = async |url: &str| ask(&server, "GET", url, headers, "").await;
-        let listed = told("/v1/mounts").await.json();
+        let get = async |url: &str| ask(&server, "GET", url, headers, "").await;
+        let listed = get("/v1/mounts").await.json();
         let listed = listed["mounts"].as_array().unwrap().iter().map(|mount| mount["name"].as_str().unwrap());
         assert_eq!(listed.collect::<Vec<_>>(), names);
-        let ready = told("/readyz").await.json();
+        let ready = get("/readyz").await.json();
         assert_eq!(ready["mounts"].as_object().unwrap().keys().collect::<Vec<_>>(), names);
         for (url, mark) in [("/", "/store/other"), ("/s3/", "<Name>other</Name>")] {
-            let answer = told(url).await;
+            let answer = get(url).await;
             assert_eq!(answer.status, 200);
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             assert_eq!(text.contains(mark), names.contains(&"other"), "{holder} {url}: {text}");
@@ -116,7 +116,7 @@ async fn lists_of_mounts_name_those_that_one_may_do_anything_with() {
 }
 
 #[tokio::test]
-async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
+async fn a_url_with_a_token_reads_ranges_and_is_not_leaked() {
     let options = json!({ "query_tokens": true, "tokens": { "a": known("a", json!([grant("m", "", &["read", "list"])])) } });
     let (server, _) = server(options, &[("other", &[Scope::Read])]).await;
     let token = token("a");
@@ -128,13 +128,13 @@ async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
     );
     assert_eq!(part.header("referrer-policy"), "no-referrer");
     assert_eq!((part.header("cache-control"), part.header("vary")), ("private, no-cache", "Authorization"));
-    // Where unknown parameters are refused, and where answers are remembered by their URLs.
+    // Where unknown parameters are refused, and where responses are cached by their URLs.
     for _ in 0..2 {
         let slice = get(&format!("/v1/data/m/arr?slice=0:2&token={token}&format=json"), &[]).await;
         assert_eq!((slice.status.as_u16(), slice.json()), (200, json!([1, 2])));
         assert_eq!(get("/v1/data/m/arr?slice=0:2&format=json", &[]).await.status, 401);
     }
-    // What leads to the same place keeps it.
+    // Links to the same place keep the token.
     let moved = get(&format!("/store/m/arr?token={token}&format=json"), &[]).await;
     assert_eq!(
         (moved.status.as_u16(), moved.header("location")),
@@ -150,7 +150,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
         assert!(!String::from_utf8_lossy(&answer.body).contains("zs_"), "{url}: {:?}", answer.body);
         assert_eq!(answer.header("referrer-policy"), "no-referrer", "{url}");
     }
-    // What is for everybody stays so.
+    // Public responses stay public.
     let public = get_as(&server, &token, "/store/other/arr/c/0").await;
     assert_eq!(
         (public.status.as_u16(), public.header("cache-control"), public.header("vary")),
@@ -159,7 +159,7 @@ async fn a_url_with_a_token_reads_ranges_and_is_told_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn who_may_not_list_is_told_no_children() {
+async fn names_of_children_need_the_right_to_list() {
     let tokens = json!({ "r": known("r", json!([grant("m", "", &["read"])])), "l": known("l", json!([grant("m", "", &["read", "list"])])) });
     let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
     assert_eq!(get_as(&server, &token("r"), "/v1/nodes/m").await.json()["children"], Value::Null);

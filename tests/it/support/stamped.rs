@@ -1,9 +1,9 @@
-//! Values that tell what they are: key, number and length, and after that bytes that follow from these. A reader can
-//! tell from the bytes alone whether it got one value, all of it and nothing else.
+//! Values that describe themselves: key, number and length, and after that bytes that follow from these. A reader can
+//! decide from the bytes alone whether it got one value, all of it and nothing else.
 
 use bytes::Bytes;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -33,14 +33,14 @@ impl Dice {
     }
 }
 
-/// The value of a number; shorter ones than what it has to tell are the beginning of that.
+/// The value of a number; values shorter than their description are its beginning.
 pub fn value(key: &str, number: u64, bytes: usize) -> Bytes {
     let mut value = format!("{key} {number} {bytes}\n").into_bytes();
     let seed = value.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut dice = Dice::of(seed);
-    // A block once made is repeated, each time under its own place, so that long values are quick to make.
+    // One block is repeated with its own offset each time, so that long values are quick to build.
     let block: Vec<u8> = (0..512).flat_map(|_| dice.roll().to_le_bytes()).collect();
     while value.len() < bytes {
         value.extend_from_slice(&value.len().to_le_bytes());
@@ -50,14 +50,14 @@ pub fn value(key: &str, number: u64, bytes: usize) -> Bytes {
     value.into()
 }
 
-/// The number of a value that is long enough to tell it; fails unless it is that value whole.
+/// The number of a value that is long enough to contain it; fails unless the value is complete.
 pub fn number_of(key: &str, bytes: &[u8]) -> u64 {
     let end = bytes.iter().position(|byte| *byte == b'\n').expect("a torn value: it does not say what it is");
-    let told = std::str::from_utf8(&bytes[..end]).unwrap();
-    let mut told = told.rsplitn(3, ' ');
-    let length: usize = told.next().unwrap().parse().unwrap();
-    let number = told.next().unwrap().parse().unwrap();
-    assert_eq!(told.next(), Some(key), "the value of another key");
+    let stamp = std::str::from_utf8(&bytes[..end]).unwrap();
+    let mut stamp = stamp.rsplitn(3, ' ');
+    let length: usize = stamp.next().unwrap().parse().unwrap();
+    let number = stamp.next().unwrap().parse().unwrap();
+    assert_eq!(stamp.next(), Some(key), "the value of another key");
     assert!(bytes == value(key, number, length), "a torn value: {number} of {key}, {} bytes", bytes.len());
     number
 }

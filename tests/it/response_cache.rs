@@ -1,4 +1,4 @@
-//! Answers from memory: what is stored is what they say, whatever happened to it since the last answer.
+//! Cached responses: they match what is stored, whatever happened to it since the last response.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -69,7 +69,7 @@ fn middle(root: &Path, array: usize) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_chunk_that_other_programs_change_is_never_answered_from_memory() {
+async fn a_chunk_changed_by_another_program_is_never_served_from_a_cache() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let local = LocalStore::open(root, &LocalOptions { writable: true, ..LocalOptions::default() }).unwrap();
@@ -109,7 +109,7 @@ async fn a_chunk_that_other_programs_change_is_never_answered_from_memory() {
         fs::write(other.join("0/0"), chunk(array, 5)).unwrap();
         fs::remove_dir_all(&back).unwrap();
         symlink(&other, &back).unwrap();
-        check_refused(&server, array, "a link to elsewhere in place of its directory").await;
+        check_refused(&server, array, "a link to another place in place of its directory").await;
 
         fs::remove_file(&back).unwrap();
         fs::rename(&other, &back).unwrap();
@@ -118,7 +118,7 @@ async fn a_chunk_that_other_programs_change_is_never_answered_from_memory() {
 }
 
 #[tokio::test]
-async fn a_document_that_other_programs_change_is_never_answered_from_memory() {
+async fn a_document_changed_by_another_program_is_never_served_from_a_cache() {
     let directory = tempfile::tempdir().unwrap();
     let local =
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
@@ -132,7 +132,7 @@ async fn a_document_that_other_programs_change_is_never_answered_from_memory() {
         fs::write(directory.path().join(format!("{array}/{name}")), document.to_string()).unwrap();
         let url = format!("/v1/data/m/{array}?slice=:,3,5");
         assert_eq!(server.get(&url).await.status, StatusCode::BAD_REQUEST);
-        // What wins over it, or is no array any longer.
+        // A document that takes precedence, or that is no array any longer.
         fs::write(
             directory.path().join(format!("{array}/zarr.json")),
             r#"{"zarr_format":3,"node_type":"group"}"#,
@@ -145,7 +145,7 @@ async fn a_document_that_other_programs_change_is_never_answered_from_memory() {
 }
 
 #[tokio::test]
-async fn what_is_written_to_a_store_in_memory_is_seen_at_once() {
+async fn writes_to_a_memory_store_are_visible_at_once() {
     let store = memory();
     for (array, made) in arrays(1).iter().enumerate() {
         made.store(&store, &array.to_string()).await;
@@ -162,7 +162,7 @@ async fn what_is_written_to_a_store_in_memory_is_seen_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
+async fn no_response_is_older_than_its_request_under_concurrency() {
     let directory = tempfile::tempdir().unwrap();
     let local =
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
@@ -192,7 +192,7 @@ async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
     }
 }
 
-/// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of so many bytes.
+/// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of this many bytes.
 async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
     let store = memory();
     let array = Array::of(&[8, 512, 512]).chunks(&[1, 512, 512]).codecs([LITTLE, codec]);
@@ -210,7 +210,7 @@ fn total(decodes: &Decodes) -> usize {
 }
 
 #[tokio::test]
-async fn a_small_answer_that_took_much_decoding_is_kept_at_once_whatever_chunks_are_read_after_it() {
+async fn an_expensive_small_response_is_cached_at_once_and_survives_later_reads() {
     let (server, decodes) = counted(Codec::Gzip, 4 << 20).await;
     let pixel = "/v1/data/m/a?slice=:,3,5";
     let first = server.get(pixel).await;
@@ -226,7 +226,7 @@ async fn a_small_answer_that_took_much_decoding_is_kept_at_once_whatever_chunks_
 }
 
 #[tokio::test]
-async fn a_chunk_is_decoded_whole_once_two_parts_of_it_were_asked_for() {
+async fn a_chunk_is_decoded_completely_after_two_partial_requests() {
     let (server, decodes) = counted(Codec::Blosc { cname: "lz4", shuffle: "noshuffle" }, 256 << 20).await;
     for (row, cache, decoded) in
         [(0, "miss", 1), (0, "hit", 1), (1, "miss", 2), (2, "hit", 2), (0, "hit", 2), (511, "hit", 2)]
@@ -239,7 +239,7 @@ async fn a_chunk_is_decoded_whole_once_two_parts_of_it_were_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_from_memory_is_what_it_would_be_without() {
+async fn a_cached_response_equals_an_uncached_one() {
     let directory = tempfile::tempdir().unwrap();
     let local =
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
@@ -287,7 +287,7 @@ async fn an_answer_from_memory_is_what_it_would_be_without() {
     for url in urls {
         for way in ways {
             for method in [Method::GET, Method::HEAD] {
-                let told = async |server: &Server| {
+                let responses = async |server: &Server| {
                     let mut answer = server.ask(method.clone(), url, way).await;
                     for of_one_request in ["x-request-id", "server-timing", "zarrd-cache"] {
                         answer.headers.remove(of_one_request);
@@ -303,9 +303,9 @@ async fn an_answer_from_memory_is_what_it_would_be_without() {
                     let body = body.split(r#""request_id""#).next().unwrap().to_owned();
                     (answer.status, headers, body)
                 };
-                let expected = told(&cold).await;
+                let expected = responses(&cold).await;
                 for _ in 0..4 {
-                    assert_eq!(told(&warm).await, expected, "{method} {url} {way:?}");
+                    assert_eq!(responses(&warm).await, expected, "{method} {url} {way:?}");
                 }
             }
         }

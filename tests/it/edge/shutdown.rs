@@ -1,4 +1,4 @@
-//! The end under load: everybody who was let in is answered whole.
+//! Shutdown under load: every admitted request gets a complete response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,21 +11,21 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 use zarrd::app::ConnectionLimits;
 
-use super::{BOUND, PATIENT, Plain, Served, until, until_closed};
+use super::{BOUND, LONG_LIMITS, Plain, Served, until, until_closed};
 
 const LARGE: usize = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_was_let_in_is_answered_whole() {
+async fn admitted_requests_are_answered_completely_at_shutdown() {
     let slow = || async {
         sleep(Duration::from_millis(20)).await;
         "done"
     };
     let routes = Router::new().route("/slow", get(slow)).route("/large", get(|| async { vec![b'x'; LARGE] }));
-    let served = Served::start(Plain(routes), ConnectionLimits { drain: BOUND, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { drain: BOUND, ..LONG_LIMITS }).await;
     let address = served.address;
 
-    // Readers in the middle of a long answer, who take their time.
+    // Slow readers in the middle of a long response.
     let mut readers = Vec::new();
     for _ in 0..10 {
         let mut stream = served.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -45,7 +45,7 @@ async fn whoever_was_let_in_is_answered_whole() {
     for _ in 0..20 {
         halves.push(served.send("GET /slow HTTP/1.1\r\nHo").await);
     }
-    // Clients that come until nobody is let in.
+    // Clients that connect until no connection is accepted.
     let answered = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..8)
         .map(|_| {

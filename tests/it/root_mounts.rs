@@ -1,4 +1,4 @@
-//! Mounts at the root of listeners and hosts of their own, by real TCP, and a client built on `object_store` there.
+//! Mounts at the root of their own listeners and hosts, over TCP, and a client built on `object_store` there.
 
 use std::io::BufRead;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ fn client() -> Client {
 }
 
 #[tokio::test]
-async fn each_listener_has_its_mount_at_the_root_and_all_end_together() {
+async fn each_listener_serves_its_root_mount_and_all_shut_down_together() {
     let folder = tempfile::tempdir().unwrap();
     let (mut running, [a, b]) = start(folder.path());
     let client = client();
@@ -76,7 +76,7 @@ async fn each_listener_has_its_mount_at_the_root_and_all_end_together() {
             assert_eq!(answer.text().await.unwrap(), value);
         }
     }
-    // A listener is its mount's, whatever host is named.
+    // A listener serves its mount for every host name.
     let other = client.get(format!("http://{b}/healthz")).header("host", "data.example").send().await;
     assert_eq!(other.unwrap().text().await.unwrap(), "of b");
     assert_eq!(get(format!("http://{a}/store/a/healthz")).await.0, StatusCode::NOT_FOUND);

@@ -1,6 +1,6 @@
-//! The accept loop and the graceful end, by raw TCP: clients that say nothing, half of it, or take nothing.
+//! The accept loop and graceful shutdown, by raw TCP: clients that send nothing, send half a request, or read nothing.
 //!
-//! Limits are short and bounds generous: what is asserted is that a thing ends at all, and how.
+//! Timeouts are short and bounds generous: the tests assert that a connection ends, and how.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use zarrd::http::Peer;
 const SHORT: Duration = Duration::from_millis(300);
 /// A limit that no test waits for.
 const LONG: Duration = Duration::from_hours(1);
-/// By when what must happen has happened, on the slowest machine.
+/// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-const PATIENT: ConnectionLimits = ConnectionLimits {
+const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
     first_byte: LONG,
     handshake: LONG,
     header: LONG,
@@ -113,7 +113,7 @@ impl Server {
         stream
     }
 
-    /// What a whole request is answered, up to the end of the connection.
+    /// The response to a complete request, up to the end of the connection.
     async fn ask(&self, text: &str) -> String {
         until_closed(self.send(text).await).await
     }
@@ -163,13 +163,13 @@ const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
 
 #[tokio::test]
 async fn a_connection_that_sends_nothing_is_closed() {
-    let server = Server::start(ConnectionLimits { first_byte: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { first_byte: SHORT, ..LONG_LIMITS }).await;
     assert_eq!(until_closed(server.connect().await).await, "");
 }
 
 #[tokio::test]
-async fn a_head_that_is_never_finished_is_closed() {
-    let server = Server::start(ConnectionLimits { header: SHORT, ..PATIENT }).await;
+async fn an_unfinished_head_is_closed() {
+    let server = Server::start(ConnectionLimits { header: SHORT, ..LONG_LIMITS }).await;
     for beginning in ["G", HALF, "\r\n", "P", "PRI * HT"] {
         until_closed(server.send(beginning).await).await;
     }
@@ -177,14 +177,15 @@ async fn a_head_that_is_never_finished_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_only_says_it_speaks_http2_is_closed() {
-    let server = Server::start(ConnectionLimits { header: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { header: SHORT, ..LONG_LIMITS }).await;
     until_closed(server.send(PREFACE).await).await;
 }
 
 #[tokio::test]
-async fn a_head_that_dribbles_in_is_closed() {
+async fn a_head_that_arrives_too_slowly_is_closed() {
     let server =
-        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
+        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..LONG_LIMITS })
+            .await;
     let mut stream = server.send("GET /ok HTTP/1.1\r\nX: ").await;
     let dribble = async {
         while stream.write_all(b"x").await.is_ok() {
@@ -196,32 +197,36 @@ async fn a_head_that_dribbles_in_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_idles_after_a_request_is_closed() {
-    let server = Server::start(ConnectionLimits { idle: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { idle: SHORT, ..LONG_LIMITS }).await;
     let answer = server.ask(OK).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok"), "{answer}");
 }
 
 #[tokio::test]
-async fn each_limit_is_for_its_own_kind_of_waiting() {
-    let server = Server::start(ConnectionLimits { first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
+async fn each_timeout_applies_to_its_own_phase() {
+    let server = Server::start(ConnectionLimits { first_byte: SHORT, idle: SHORT, ..LONG_LIMITS }).await;
     let mut half = server.send(HALF).await;
     assert!(stays_open(&mut half).await, "half a head is the header limit's");
     half.write_all(b"st: x\r\n\r\n").await.unwrap();
     assert!(until_closed(half).await.ends_with("ok"));
 
-    let server = Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, ..LONG_LIMITS }).await;
     let mut idle = server.send(OK).await;
     until(&mut idle, "\r\n\r\nok").await;
     assert!(stays_open(&mut idle).await, "idling is the idle limit's");
 
     let server =
-        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
-    assert!(server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"), "work is nobody's");
+        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..LONG_LIMITS })
+            .await;
+    assert!(
+        server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"),
+        "work does not count as idle time"
+    );
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_cut_off() {
-    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
+async fn a_client_that_reads_nothing_is_disconnected() {
+    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
     let _stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     server.body_is_dropped().await;
 }
@@ -232,8 +237,8 @@ fn http2_client() -> reqwest::Client {
 }
 
 #[tokio::test]
-async fn an_http2_client_that_opens_no_window_is_cut_off() {
-    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
+async fn an_http2_client_that_opens_no_window_is_disconnected() {
+    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
     let client = http2_client();
     let response = client.get(format!("http://{}/endless", server.address)).send().await.unwrap();
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
@@ -242,8 +247,8 @@ async fn an_http2_client_that_opens_no_window_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_request() {
-    let server = Server::start(PATIENT).await;
+async fn a_disconnected_client_cancels_its_request() {
+    let server = Server::start(LONG_LIMITS).await;
     let mut stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     until(&mut stream, "200 OK").await;
     drop(stream);
@@ -251,8 +256,8 @@ async fn a_client_that_leaves_ends_its_request() {
 }
 
 #[tokio::test]
-async fn what_comes_above_the_limit_of_connections_is_closed_at_once() {
-    let server = Server::start(ConnectionLimits { max_connections: 1, ..PATIENT }).await;
+async fn connections_over_the_limit_are_closed_at_once() {
+    let server = Server::start(ConnectionLimits { max_connections: 1, ..LONG_LIMITS }).await;
     let mut first = server.send(OK).await;
     until(&mut first, "\r\n\r\nok").await;
     assert_eq!(until_closed(server.connect().await).await, "");
@@ -267,12 +272,12 @@ async fn what_comes_above_the_limit_of_connections_is_closed_at_once() {
             }
         }
     };
-    timeout(BOUND, next_one).await.expect("room comes back when a connection ends");
+    timeout(BOUND, next_one).await.expect("capacity is released when a connection ends");
 }
 
 #[tokio::test]
 async fn requests_with_the_wrong_framing_are_refused() {
-    let server = Server::start(ConnectionLimits { idle: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { idle: SHORT, ..LONG_LIMITS }).await;
     let many = "X: y\r\n".repeat(101);
     let long = "y".repeat(70_000);
     for (head, status) in [
@@ -303,8 +308,8 @@ async fn requests_with_the_wrong_framing_are_refused() {
 }
 
 #[tokio::test]
-async fn a_request_with_two_lengths_is_answered_and_nothing_after_it() {
-    let server = Server::start(PATIENT).await;
+async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
+    let server = Server::start(LONG_LIMITS).await;
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = server.ask(&format!("{chunked}3\r\nabc\r\n0\r\n\r\n{OK}")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nabc"), "{answer}");
@@ -312,8 +317,8 @@ async fn a_request_with_two_lengths_is_answered_and_nothing_after_it() {
 }
 
 #[tokio::test]
-async fn a_client_whose_body_is_not_read_is_told_that_the_connection_ends() {
-    let server = Server::start(PATIENT).await;
+async fn an_unread_body_gets_connection_close() {
+    let server = Server::start(LONG_LIMITS).await;
     // Refused before the body has come.
     let refused = server.ask("POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;
     assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("connection: close\r\n"), "{refused}");
@@ -329,8 +334,8 @@ async fn a_client_whose_body_is_not_read_is_told_that_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_refusal_survives_the_body_that_nobody_reads() {
-    let server = Server::start(PATIENT).await;
+async fn a_refusal_arrives_though_the_body_is_not_read() {
+    let server = Server::start(LONG_LIMITS).await;
     let mut stream =
         server.send("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n").await;
     // The refusal has long been sent when the body still comes; a reset would destroy it unread.
@@ -344,8 +349,8 @@ async fn a_refusal_survives_the_body_that_nobody_reads() {
 }
 
 #[tokio::test]
-async fn the_end_does_not_wait_for_silent_half_heads_or_idle_connections() {
-    let server = Server::start(PATIENT).await;
+async fn shutdown_does_not_wait_for_silent_or_idle_connections() {
+    let server = Server::start(LONG_LIMITS).await;
     let silent = server.connect().await;
     let half = server.send(HALF).await;
     let preface = server.send(PREFACE).await;
@@ -359,9 +364,9 @@ async fn the_end_does_not_wait_for_silent_half_heads_or_idle_connections() {
 }
 
 #[tokio::test]
-async fn connections_that_wait_to_be_accepted_are_served_before_the_end() {
-    let server = Server::start(PATIENT).await;
-    // Blocking calls on the only thread: the server cannot accept before it is told to stop.
+async fn connections_in_the_accept_queue_are_served_before_shutdown() {
+    let server = Server::start(LONG_LIMITS).await;
+    // Blocking calls on the only thread: the server cannot accept before it is asked to stop.
     let connect = |_| {
         let mut stream = std::net::TcpStream::connect(server.address).unwrap();
         std::io::Write::write_all(&mut stream, OK.as_bytes()).unwrap();
@@ -378,8 +383,8 @@ async fn connections_that_wait_to_be_accepted_are_served_before_the_end() {
 }
 
 #[tokio::test]
-async fn the_end_waits_for_requests_under_way() {
-    let server = Server::start(PATIENT).await;
+async fn shutdown_waits_for_requests_in_flight() {
+    let server = Server::start(LONG_LIMITS).await;
     let slow = server.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut upload = server.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nabc").await;
     let client = http2_client();
@@ -387,7 +392,7 @@ async fn the_end_waits_for_requests_under_way() {
     sleep(SHORT).await;
     server.shutdown.advance();
     sleep(SHORT).await;
-    assert!(TcpStream::connect(server.address).await.is_err(), "nobody new is let in");
+    assert!(TcpStream::connect(server.address).await.is_err(), "no new connection is accepted");
     upload.write_all(b"def").await.unwrap();
     assert!(until_closed(upload).await.ends_with("\r\n\r\nabcdef"));
     let answer = until_closed(slow).await;
@@ -397,8 +402,8 @@ async fn the_end_waits_for_requests_under_way() {
 }
 
 #[tokio::test]
-async fn the_end_does_not_wait_longer_than_it_may() {
-    let server = Server::start(ConnectionLimits { drain: SHORT, ..PATIENT }).await;
+async fn shutdown_ends_at_its_deadline() {
+    let server = Server::start(ConnectionLimits { drain: SHORT, ..LONG_LIMITS }).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
     server.shutdown.advance();
@@ -407,8 +412,8 @@ async fn the_end_does_not_wait_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once() {
-    let server = Server::start(PATIENT).await;
+async fn a_second_signal_stops_at_once() {
+    let server = Server::start(LONG_LIMITS).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
     server.shutdown.advance();
