@@ -11,70 +11,7 @@ use super::sources::{Source, sources};
 
 /// Groups that still have to be taken apart, each as its files with blanks between them. The list becomes shorter and, in
 /// the end, empty.
-const KNOWN: &[&str] = &[
-    "http/access/credential.rs http/access/guard.rs http/access/issuer.rs http/access/mod.rs \
-     http/access/principal.rs http/access/rules.rs http/access/signed.rs http/access/token.rs \
-     http/access/verified.rs http/admission/gate/mod.rs http/admission/mod.rs http/admission/rates.rs \
-     http/admission/share.rs http/caller.rs http/compression.rs http/document.rs http/download.rs \
-     http/elements.rs http/extract.rs http/frame.rs http/held.rs http/json_answer.rs http/json_body.rs \
-     http/kept.rs http/listing.rs http/metrics/exposition.rs http/metrics/mod.rs http/missing.rs \
-     http/origin.rs http/room.rs http/router.rs http/routes/cache.rs http/routes/consolidated.rs \
-     http/routes/data.rs http/routes/dav/mod.rs http/routes/dav/multistatus.rs \
-     http/routes/dav/propfind.rs http/routes/dav/transfer.rs http/routes/list.rs http/routes/nodes.rs \
-     http/routes/partial.rs http/routes/patch.rs http/routes/rechunk.rs http/routes/s3/bucket.rs \
-     http/routes/s3/error.rs http/routes/s3/list.rs http/routes/s3/object.rs http/routes/service.rs \
-     http/routes/store.rs http/routes/vectors/amplification.rs http/routes/vectors/chunks.rs \
-     http/routes/vectors/links.rs http/routes/vectors/mod.rs http/routes/vectors/objects.rs \
-     http/routes/vectors/validate.rs http/routes/vectors/vertices.rs http/routes/views.rs \
-     http/routes/write.rs http/shared_text.rs http/state.rs http/too_large.rs http/views.rs http/warm.rs",
-    "codec/adler32.rs codec/astype.rs codec/base64.rs codec/bitround.rs codec/blosc/ffi.rs \
-     codec/blosc/frame.rs codec/blosc/mod.rs codec/blosc/part.rs codec/bytes.rs codec/bz2.rs \
-     codec/cast_value.rs codec/categorize.rs codec/chain.rs codec/checksum.rs codec/conditional.rs \
-     codec/crc32.rs codec/crc32c.rs codec/delta.rs codec/fixedscaleoffset.rs codec/fletcher32.rs \
-     codec/gzip.rs codec/jenkins_lookup3.rs codec/json2.rs codec/lz4.rs codec/lzma/mod.rs \
-     codec/n5_default.rs codec/numcodecs_packbits.rs codec/packbits.rs codec/pcodec.rs codec/quantize.rs \
-     codec/registry.rs codec/reshape.rs codec/scale_offset.rs codec/sharding_indexed/index.rs \
-     codec/sharding_indexed/mod.rs codec/shuffle.rs codec/transpose.rs codec/vlen.rs codec/zfp.rs \
-     codec/zlib.rs codec/zstd.rs",
-    "vectors/attributes.rs vectors/bbox.rs vectors/cells/keys.rs vectors/cells/list.rs \
-     vectors/cells/mod.rs vectors/cells/short_keys.rs vectors/chunk.rs vectors/context.rs \
-     vectors/error.rs vectors/level.rs vectors/links.rs vectors/mod.rs vectors/object_rows.rs \
-     vectors/objects.rs vectors/read_plan.rs vectors/root.rs vectors/select.rs vectors/shapes.rs \
-     vectors/stats.rs vectors/store.rs vectors/touched.rs vectors/vertex_stream.rs vectors/vertices.rs \
-     vectors/walk.rs",
-    "store/backend/mod.rs store/local/directories.rs store/local/disk.rs store/local/erase.rs \
-     store/local/list.rs store/local/mod.rs store/local/nonblocking.rs store/local/overlap.rs \
-     store/local/read.rs store/local/root.rs store/local/staging.rs store/local/watch.rs \
-     store/local/write.rs store/mod.rs store/object/mod.rs store/observed.rs store/open.rs \
-     store/options.rs store/partial.rs store/zip/load.rs store/zip/mod.rs",
-    "render/arrow/columns.rs render/arrow/mod.rs render/arrow/types.rs render/csv.rs \
-     render/json/element.rs render/json/mod.rs render/mod.rs render/npy_text.rs render/packed.rs \
-     render/vertices/arrow.rs render/vertices/binary.rs render/vertices/json.rs render/vertices/mod.rs",
-    "array/dependencies.rs array/dependent.rs array/mod.rs array/open.rs array/plan.rs array/read.rs \
-     array/snapshot.rs",
-    "views/dependent_set.rs views/document.rs views/list.rs views/listing_segment.rs views/order.rs \
-     views/view.rs views/view_array.rs",
-    "vectors/payload/cursor.rs vectors/payload/fragments.rs vectors/payload/links.rs \
-     vectors/payload/manifest.rs vectors/payload/mod.rs vectors/payload/rows.rs",
-    "config/access.rs config/layers.rs config/machine.rs config/memory.rs config/mod.rs",
-    "hierarchy/children.rs hierarchy/consolidate.rs hierarchy/dependents.rs hierarchy/locate.rs \
-     hierarchy/mod.rs",
-    "http/coding.rs http/conditions.rs http/negotiate.rs http/problem.rs http/range.rs",
-    "app/banner.rs app/check.rs app/mod.rs app/mounts.rs",
-    "key/mod.rs key/node_path.rs key/store_key.rs",
-    "metadata/attributes.rs metadata/compact.rs metadata/json.rs",
-    "metadata/chunk_key_encoding.rs metadata/key_template.rs metadata/model.rs",
-    "vectors/validate/data.rs vectors/validate/links.rs vectors/validate/manifests.rs",
-    "views/rechunk/chunk.rs views/rechunk/list.rs views/rechunk/store.rs",
-    "cache/mod.rs cache/source.rs",
-    "cache/single_flight.rs cache/weighted_cache.rs",
-    "chunk/extended_keys.rs chunk/key_encoding.rs",
-    "config/error.rs config/tree.rs",
-    "cpu/drop_on_pool.rs cpu/mod.rs",
-    "metadata/data_type/mod.rs metadata/data_type/structure.rs",
-    "store/local/settled.rs store/local/version.rs",
-    "store/object/list.rs store/object/pages.rs",
-];
+const KNOWN: &[&str] = &[];
 
 /// Groups of files that import from each other, the largest first; each group is sorted.
 fn circles(graph: &Graph) -> Vec<Vec<&str>> {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 22] = [
     "error",
     "key",
     "metadata",
@@ -25,9 +25,18 @@ const LAYERS: [&str; 16] = [
     "vectors",
     "render",
     "http",
+    "metrics",
+    "auth",
+    "admission",
+    "services",
+    "api",
+    "web",
     "config",
     "app",
 ];
+
+/// Layers that name HTTP.
+const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, and rendering.
 const SYNC: [&str; 6] = ["error", "key", "metadata", "chunk", "codec", "render"];
@@ -36,21 +45,21 @@ const SYNC: [&str; 6] = ["error", "key", "metadata", "chunk", "codec", "render"]
 const NAMES: &[(&str, &[&str])] = &[
     ("object_store", &["store"]),
     ("moka", &["cache"]),
-    ("axum", &["http", "app"]),
-    ("StatusCode", &["http", "app"]),
-    ("arc_swap", &["http"]),
+    ("axum", &HTTP),
+    ("StatusCode", &HTTP),
+    ("arc_swap", &["auth", "metrics", "services", "web"]),
     // `main`: telemetry sends traces by the same client.
     ("reqwest", &["store", "main"]),
-    ("ring", &["http"]),
-    ("subtle", &["http"]),
-    ("tower", &["http"]),
+    ("ring", &["auth"]),
+    ("subtle", &["auth"]),
+    ("tower", &["web"]),
     ("md5", &["http"]),
-    ("tower_http", &["http"]),
-    ("prometheus_client", &["http"]),
-    ("quick_xml", &["http"]),
-    ("utoipa", &["http"]),
-    ("utoipa_axum", &["http"]),
-    ("utoipa_swagger_ui", &["http"]),
+    ("tower_http", &["web"]),
+    ("prometheus_client", &["api"]),
+    ("quick_xml", &["api"]),
+    ("utoipa", &["http", "services", "api", "web"]),
+    ("utoipa_axum", &["services", "api", "web"]),
+    ("utoipa_swagger_ui", &["web"]),
     ("clap", &["config"]),
     ("strsim", &["error"]),
     ("toml", &["config"]),
