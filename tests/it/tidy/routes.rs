@@ -41,10 +41,13 @@ fn strings(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
                 }
             }
             // An inner attribute: `#![doc = …]`.
-            TokenTree::Punct(punct) if punct.as_char() == '!' => {
-                if tokens.peek().is_some_and(|next| next.to_string().replace(' ', "").starts_with("[doc=")) {
-                    tokens.next();
-                }
+            TokenTree::Punct(punct)
+                if punct.as_char() == '!'
+                    && tokens
+                        .peek()
+                        .is_some_and(|next| next.to_string().replace(' ', "").starts_with("[doc=")) =>
+            {
+                tokens.next();
             }
             TokenTree::Group(group) => strings(group.stream(), found),
             TokenTree::Literal(literal) => {

@@ -79,7 +79,9 @@ fn breaches(sources: &[Source], shared: &[&str], known: &[&str]) -> Vec<String> 
     }
     let file = |place: &String| place.split(':').next().map(str::to_owned);
     // Variants for several platforms stand in one file.
-    places.values_mut().for_each(|places| places.dedup_by_key(|place| file(place)));
+    for places in places.values_mut() {
+        places.dedup_by_key(|place| file(place));
+    }
     places.retain(|_, places| places.len() > 1);
     let is_allowed = |name: &str| shared.contains(&name) || known.contains(&name);
     let new = places.iter().filter(|(name, _)| !is_allowed(name));
