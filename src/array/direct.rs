@@ -18,7 +18,7 @@ use super::jobs::{JobPart, decode, jobs};
 use super::read_context::ReadContext;
 use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
-use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex};
+use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
@@ -306,7 +306,7 @@ impl ChunkSource for DirectSource {
         context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
         // The stored size is not known; the decoded size is a safe estimate.
-        let bytes = chain.sharding().map_or(chain.working_bytes(), |sharding| sharding.index_bytes());
+        let bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
         let read = Self::read_speculatively(key, chain, context);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));

@@ -70,6 +70,10 @@ pub(crate) enum MediaTypes {
 
 /// A route.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read by another part of the server"
+)]
 pub(crate) struct RouteSpec {
     /// The path with its parameters, as the router writes it; `{*name}` is the rest of the path.
     pub(crate) template: &'static str,

@@ -102,7 +102,7 @@ pub(super) fn optional<'a>(members: &'a Map<String, Value>, member: &str) -> Opt
     members.get(member).filter(|value| !value.is_null())
 }
 
-/// An array of at max_items `max_items` items.
+/// An array of at most `max_items` items.
 pub(super) fn items<'a>(
     value: &'a Value,
     member: &str,
@@ -118,7 +118,7 @@ pub(super) fn items<'a>(
     }
 }
 
-/// An array of at max_items `rank` lengths: integers without fraction or exponent, from 0 to 2^63 − 1.
+/// An array of at most `rank` lengths: integers without fraction or exponent, from 0 to 2^63 − 1.
 pub(super) fn lengths(value: &Value, member: &str, rank: usize) -> Result<Vec<u64>, MetadataError> {
     let length = |item: &Value| item.as_u64().filter(|&length| i64::try_from(length).is_ok());
     items(value, member, rank)?

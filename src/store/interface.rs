@@ -186,7 +186,7 @@ pub trait Shortcuts {
 
     /// What the backend is good at. By default nothing: a backend that takes a network request for each verb.
     fn capabilities(&self) -> Capabilities {
-        self.inner().map_or(Capabilities::REMOTE, |inner| inner.capabilities())
+        self.inner().map_or(Capabilities::REMOTE, Shortcuts::capabilities)
     }
 
     /// Circuit breaker and concurrency limit of the backend; `None` for a backend without them.

@@ -123,7 +123,7 @@ impl ExportTask {
         match request.send().await {
             Ok(response) if response.status().is_success() => {}
             Ok(response) => {
-                tracing::warn!(status = response.status().as_u16(), "the collector rejected traces")
+                tracing::warn!(status = response.status().as_u16(), "the collector rejected traces");
             }
             Err(error) => tracing::warn!(error = %error.without_url(), "the collector cannot be reached"),
         }

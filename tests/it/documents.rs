@@ -125,7 +125,7 @@ async fn duplicate_members_are_refused_except_in_attributes_where_the_last_one_w
     let server = Server::of(store);
     for path in ["shape", "codec", "v2"] {
         let detail = server.get(&format!("/v1/nodes/m/{path}")).await.refuses(500, "invalid-metadata", path);
-        assert!(detail.contains("twice"), "{path}: {detail}");
+        assert!(detail.contains("repeated name"), "{path}: {detail}");
     }
     for path in ["attributes", "v2a"] {
         let found = server.get(&format!("/v1/nodes/m/{path}")).await.json();

@@ -69,6 +69,51 @@ fn element_to_json(data_type: &DataType, element: &[u8]) -> Option<Value> {
         DataType::UInt16 => Value::from(u16::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt32 => Value::from(u32::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt64 => Value::from(u64::from_le_bytes(element.try_into().ok()?)),
+        DataType::Float16
+        | DataType::BFloat16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::SmallFloat(_) => float_to_json(data_type, element)?,
+        DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::Complex64
+        | DataType::Complex128 => pair_to_json(&data_type.complex_half()?, element)?,
+        DataType::Struct(structure) => {
+            let member = |(at, field): (usize, &Field)| {
+                let bytes = element.get(at..at + field.data_type.item_bytes())?;
+                Some((field.name.to_string(), element_to_json(&field.data_type, bytes)?))
+            };
+            Value::Object(structure.fields_at().map(member).collect::<Option<_>>()?)
+        }
+        DataType::Subarray(subarray) => {
+            let items = element.chunks_exact(subarray.item().item_bytes());
+            Value::Array(items.map(|item| element_to_json(subarray.item(), item)).collect::<Option<_>>()?)
+        }
+        DataType::String => Value::from(std::str::from_utf8(element).ok()?),
+        DataType::VariableBytes => Value::from(BASE64_STANDARD.encode(element)),
+        DataType::VariableArray(item) => {
+            let items = element.chunks_exact(item.item_bytes());
+            Value::Array(items.map(|element| element_to_json(item, element)).collect::<Option<_>>()?)
+        }
+        DataType::Json => serde_json::from_slice(element).ok()?,
+        DataType::RawBits { .. } => Value::from(element),
+        DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
+            match i64::from_le_bytes(element.try_into().ok()?) {
+                i64::MIN => Value::from(NOT_A_TIME),
+                steps => Value::from(steps),
+            }
+        }
+        DataType::FixedLengthUtf32 { .. } => Value::from(text::utf32_text(element).ok()?),
+        DataType::NullTerminatedBytes { .. } => {
+            Value::from(BASE64_STANDARD.encode(text::without_padding(element)))
+        }
+    })
+}
+
+/// A float as a number, by its name, or, for a NaN with a payload, by its bits in hexadecimal. `None` for other types.
+fn float_to_json(data_type: &DataType, element: &[u8]) -> Option<Value> {
+    Some(match data_type {
         DataType::Float16 => {
             let bits = u16::from_le_bytes(element.try_into().ok()?);
             let float = decimal::float16_to_print(bits);
@@ -119,40 +164,7 @@ fn element_to_json(data_type: &DataType, element: &[u8]) -> Option<Value> {
                     .unwrap_or_else(|| Value::from(float))
             }
         }
-        DataType::ComplexFloat16
-        | DataType::ComplexBFloat16
-        | DataType::ComplexSmallFloat(_)
-        | DataType::Complex64
-        | DataType::Complex128 => pair_to_json(&data_type.complex_half()?, element)?,
-        DataType::Struct(structure) => {
-            let member = |(at, field): (usize, &Field)| {
-                let bytes = element.get(at..at + field.data_type.item_bytes())?;
-                Some((field.name.to_string(), element_to_json(&field.data_type, bytes)?))
-            };
-            Value::Object(structure.fields_at().map(member).collect::<Option<_>>()?)
-        }
-        DataType::Subarray(subarray) => {
-            let items = element.chunks_exact(subarray.item().item_bytes());
-            Value::Array(items.map(|item| element_to_json(subarray.item(), item)).collect::<Option<_>>()?)
-        }
-        DataType::String => Value::from(std::str::from_utf8(element).ok()?),
-        DataType::VariableBytes => Value::from(BASE64_STANDARD.encode(element)),
-        DataType::VariableArray(item) => {
-            let items = element.chunks_exact(item.item_bytes());
-            Value::Array(items.map(|element| element_to_json(item, element)).collect::<Option<_>>()?)
-        }
-        DataType::Json => serde_json::from_slice(element).ok()?,
-        DataType::RawBits { .. } => Value::from(element),
-        DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
-            match i64::from_le_bytes(element.try_into().ok()?) {
-                i64::MIN => Value::from(NOT_A_TIME),
-                steps => Value::from(steps),
-            }
-        }
-        DataType::FixedLengthUtf32 { .. } => Value::from(text::utf32_text(element).ok()?),
-        DataType::NullTerminatedBytes { .. } => {
-            Value::from(BASE64_STANDARD.encode(text::without_padding(element)))
-        }
+        _ => return None,
     })
 }
 
