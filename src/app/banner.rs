@@ -151,7 +151,7 @@ fn host_of(address: SocketAddr) -> String {
 
 /// How much memory is taken at most, in a few words.
 fn memory(config: &Config) -> String {
-    let most = size(MemoryBound::of(config).bytes());
+    let most = size(MemoryBound::from_config(config).bytes());
     match config.memory.total_and_share() {
         Some((total, _)) => format!("at most {most} (of {})", size(total)),
         None => format!("at most {most}"),

@@ -73,23 +73,23 @@ impl ConnectionLimits {
     pub fn of(options: &ServerOptions, headers: usize) -> Self {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         Self {
-            first_byte: seconds(options.first_byte_seconds),
-            handshake: seconds(options.handshake_seconds),
-            header: seconds(options.header_seconds),
-            idle: seconds(options.idle_seconds),
-            write_stall: seconds(options.write_stall_seconds),
-            write_bytes_per_second: options.write_bytes_per_second,
-            write_pace: seconds(options.write_pace_seconds),
-            drain: seconds(options.drain_seconds),
+            first_byte: seconds(options.first_byte_timeout),
+            handshake: seconds(options.tls_handshake_timeout),
+            header: seconds(options.header_timeout),
+            idle: seconds(options.idle_timeout),
+            write_stall: seconds(options.write_stall_timeout),
+            write_bytes_per_second: options.min_write_rate,
+            write_pace: seconds(options.min_write_rate_window),
+            drain: seconds(options.drain_timeout),
             max_connections: options.max_connections,
             wire: ProtocolLimits {
                 headers,
-                http1_buffer_bytes: options.http1_buffer_bytes,
-                http2_streams: options.http2_streams,
-                http2_header_list_bytes: options.http2_header_list_bytes,
-                http2_send_buffer_bytes: options.http2_send_buffer_bytes,
-                http2_ping: seconds(options.http2_ping_seconds),
-                http2_pong: seconds(options.http2_pong_seconds),
+                http1_buffer_bytes: options.http1_buffer_size,
+                http2_streams: options.http2_max_streams,
+                http2_header_list_bytes: options.http2_max_header_list_size,
+                http2_send_buffer_bytes: options.http2_send_buffer_size,
+                http2_ping: seconds(options.http2_keepalive_interval),
+                http2_pong: seconds(options.http2_keepalive_timeout),
             },
         }
     }

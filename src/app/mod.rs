@@ -74,8 +74,8 @@ impl App {
         // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cpu = ComputePool::new(config.cpu)?;
-        let values = ValueCache::new(config.cache.value_bytes);
-        let directories = ZipBudget::new(config.cache.zip_directory_bytes);
+        let values = ValueCache::new(config.cache.value_size);
+        let directories = ZipBudget::new(config.cache.zip_directory_size);
         let mut opener = MountOpener::new(cpu.clone(), values.clone(), directories);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
@@ -143,7 +143,7 @@ impl App {
         }
         self.announce(address, &roots, admin);
 
-        let mut limits = ConnectionLimits::of(&self.config.server, self.config.http.headers);
+        let mut limits = ConnectionLimits::of(&self.config.server, self.config.http.max_headers);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
         let changing = sites.iter().map(|listening| listening.routes.clone()).collect();
@@ -176,7 +176,7 @@ impl App {
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = lines.len(), "listening");
-        tracing::debug!("memory: at most {}", MemoryBound::of(&self.config));
+        tracing::debug!("memory: at most {}", MemoryBound::from_config(&self.config));
         if let Some(warning) = self.config.server.warning() {
             tracing::warn!("{warning}");
         }
@@ -218,7 +218,7 @@ fn mounts_of(served: &[ServedMount]) -> Vec<Mount> {
 fn memory_info(config: &Config) -> MemoryInfo {
     MemoryInfo {
         total_bytes: config.memory.total_and_share().map(|(total, _)| total),
-        most_bytes: MemoryBound::of(config).bytes(),
+        most_bytes: MemoryBound::from_config(config).bytes(),
         connection_bytes: MemoryBound::CONNECTION_BYTES,
         budgets: config.budgets().into(),
     }
@@ -228,8 +228,8 @@ fn memory_info(config: &Config) -> MemoryInfo {
 fn arrays(config: &Config, cpu: ComputePool, values: ValueCache) -> ArrayEngine {
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
     let source = CachedSource::new(source, config.cache);
-    let nodes = BoundedNodeCache::new(config.cache.node_bytes);
-    let encoded = EncodedCache::new(config.cache.encoded_bytes);
+    let nodes = BoundedNodeCache::new(config.cache.node_size);
+    let encoded = EncodedCache::new(config.cache.encoded_size);
     // Values last: what is made of them is forgotten by then.
     let caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
     ArrayEngine {

@@ -164,7 +164,7 @@ impl MountOpener {
             consolidated: options.consolidated,
             hosts: options.hosts.clone(),
             backend,
-            redirect: options.redirect.then(|| Duration::from_secs(options.redirect_seconds.into())),
+            redirect: options.redirect.then(|| Duration::from_secs(options.redirect_lifetime.into())),
         };
         let (url, freshness, separator) =
             (options.url.clone(), options.freshness, options.dimension_separator);

@@ -31,22 +31,22 @@ const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
     /// Ranges of one value that are at most this far apart are fetched as one, in bytes.
-    pub coalesce_gap_bytes: u64,
+    pub max_coalesce_gap: u64,
     /// The most bytes that ranges are merged to.
-    pub coalesce_fetch_bytes: u64,
+    pub max_coalesce_size: u64,
     /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
-    pub concurrency: usize,
+    pub max_concurrency: usize,
     /// Bytes that may be fetched and decoded at a time, over all requests.
-    pub inflight_bytes: u64,
+    pub inflight_size: u64,
 }
 
 impl Default for FetchOptions {
     fn default() -> Self {
         Self {
-            coalesce_gap_bytes: 4 << 10,
-            coalesce_fetch_bytes: 16 << 20,
-            concurrency: 32,
-            inflight_bytes: 512 << 20,
+            max_coalesce_gap: 4 << 10,
+            max_coalesce_size: 16 << 20,
+            max_concurrency: 32,
+            inflight_size: 512 << 20,
         }
     }
 }
@@ -65,7 +65,7 @@ impl DirectSource {
     /// A source with a budget of its own.
     #[must_use]
     pub fn new(cpu: ComputePool, options: FetchOptions) -> Self {
-        let budget_kib = u32::try_from(options.inflight_bytes >> 10).unwrap_or(u32::MAX).max(1);
+        let budget_kib = u32::try_from(options.inflight_size >> 10).unwrap_or(u32::MAX).max(1);
         let permits =
             usize::try_from(budget_kib).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
@@ -288,7 +288,7 @@ fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> Ar
 #[async_trait]
 impl ChunkSource for DirectSource {
     fn concurrency(&self) -> usize {
-        self.options.concurrency
+        self.options.max_concurrency
     }
 
     fn budget(&self) -> Option<FetchBudget> {
@@ -337,10 +337,10 @@ impl ChunkSource for DirectSource {
             })
             .collect();
         let longest = match value.store.kind() {
-            StoreKind::Local => self.options.coalesce_fetch_bytes.min(LOCAL_FETCH_BYTES),
-            _ => self.options.coalesce_fetch_bytes,
+            StoreKind::Local => self.options.max_coalesce_size.min(LOCAL_FETCH_BYTES),
+            _ => self.options.max_coalesce_size,
         };
-        let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
+        let mut fetches = coalesce(ranges, self.options.max_coalesce_gap, longest);
         for fetch in &mut fetches {
             fetch.wanted.retain(|&place| elements[place].is_none());
         }
@@ -356,7 +356,7 @@ impl ChunkSource for DirectSource {
             let only = fetches.remove(0);
             put(decode(vec![fetch(only).await]).await);
         } else {
-            let most = self.options.concurrency.clamp(1, fetches.len().max(1));
+            let most = self.options.max_concurrency.clamp(1, fetches.len().max(1));
             // What comes at a time, as from a file in memory, takes one way to the threads that decode.
             let mut decoded = stream::iter(fetches)
                 .map(fetch)

@@ -13,18 +13,23 @@ use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 #[serde(default, deny_unknown_fields)]
 pub struct ReadLimits {
     /// Bytes of elements in an answer.
-    pub response_bytes: u64,
+    pub max_response_size: u64,
     /// Bytes that must be decoded for an answer.
-    pub decoded_bytes: u64,
+    pub max_decoded_size: u64,
     /// Chunks (inner chunks, if sharded) that must be decoded for an answer.
-    pub chunks: u64,
+    pub max_chunks: u64,
     /// Elements of an answer are assembled this many bytes at a time, where the chunks' shape lets them.
-    pub band_bytes: u64,
+    pub segment_size: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { response_bytes: 256 << 20, decoded_bytes: 4 << 30, chunks: 4096, band_bytes: 32 << 20 }
+        Self {
+            max_response_size: 256 << 20,
+            max_decoded_size: 4 << 30,
+            max_chunks: 4096,
+            segment_size: 32 << 20,
+        }
     }
 }
 
@@ -73,8 +78,8 @@ impl Plan {
             response_bytes: within(cost.response_bytes),
             decoded_bytes: within(cost.decoded_bytes),
             chunks: within(cost.chunks),
-            band_bytes: limits.band_bytes.max(1),
-            heap_limit: limits.response_bytes,
+            band_bytes: limits.segment_size.max(1),
+            heap_limit: limits.max_response_size,
         })
     }
 
@@ -217,9 +222,9 @@ impl Cost {
     /// The first limit that is broken: what is counted, how much was asked, how much is allowed.
     fn excess(&self, limits: &ReadLimits) -> Option<(&'static str, u128, u64)> {
         [
-            ("bytes of elements", self.response_bytes, limits.response_bytes),
-            ("decoded chunks", self.chunks, limits.chunks),
-            ("decoded bytes", self.decoded_bytes, limits.decoded_bytes),
+            ("bytes of elements", self.response_bytes, limits.max_response_size),
+            ("decoded chunks", self.chunks, limits.max_chunks),
+            ("decoded bytes", self.decoded_bytes, limits.max_decoded_size),
         ]
         .into_iter()
         .find(|&(_, asked, limit)| asked > limit.into())

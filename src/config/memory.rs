@@ -92,17 +92,17 @@ const fn in_flight(section: &'static str, bytes: fn(&Config) -> u64) -> Budget {
 
 /// All of them. The first takes what others may not.
 const BUDGETS: [Budget; 9] = [
-    cached("decoded_bytes", |config| config.cache.decoded_bytes, 7, u64::MAX),
-    cached("index_bytes", |config| config.cache.index_bytes, 1, 1024 * MIB),
-    cached("node_bytes", |config| config.cache.node_bytes, 2, 1024 * MIB),
-    cached("value_bytes", |config| config.cache.value_bytes, 2, 4096 * MIB),
-    cached("encoded_bytes", |config| config.cache.encoded_bytes, 2, 4096 * MIB),
-    cached("zip_directory_bytes", |config| config.cache.zip_directory_bytes, 1, 1024 * MIB),
-    in_flight("http", |config| config.http.inflight_bytes),
-    in_flight("fetch", |config| config.fetch.inflight_bytes),
+    cached("decoded_bytes", |config| config.cache.decoded_size, 7, u64::MAX),
+    cached("index_bytes", |config| config.cache.index_size, 1, 1024 * MIB),
+    cached("node_bytes", |config| config.cache.node_size, 2, 1024 * MIB),
+    cached("value_bytes", |config| config.cache.value_size, 2, 4096 * MIB),
+    cached("encoded_bytes", |config| config.cache.encoded_size, 2, 4096 * MIB),
+    cached("zip_directory_bytes", |config| config.cache.zip_directory_size, 1, 1024 * MIB),
+    in_flight("http", |config| config.http.inflight_size),
+    in_flight("fetch", |config| config.fetch.inflight_size),
     Budget {
         key: ["read", "band_bytes"],
-        bytes: |config| config.read.band_bytes,
+        bytes: |config| config.read.segment_size,
         purpose: Purpose::Freed,
         choice: Choice::Part { of: 64, least: 4 * MIB, most: 32 * MIB },
     },
@@ -206,7 +206,7 @@ pub(super) fn limit(tree: &mut Entry, found: Memory) -> Memory {
 /// # Errors
 /// [`ConfigError::InvalidValue`], at the largest budget that somebody has set, or else at the limit.
 pub(super) fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
-    let (bound, Some(limit)) = (MemoryBound::of(config), config.memory.limit) else { return Ok(()) };
+    let (bound, Some(limit)) = (MemoryBound::from_config(config), config.memory.limit) else { return Ok(()) };
     if bound.bytes() <= limit {
         return Ok(());
     }
@@ -258,7 +258,7 @@ impl MemoryBound {
 
     /// By the budgets of a configuration.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         Self::of_budgets(bytes_of(config))
     }
 
@@ -305,18 +305,18 @@ mod tests {
     #[test]
     fn the_bound_is_what_the_configuration_adds_up_to() {
         let cache = CacheOptions {
-            decoded_bytes: 100 * MIB,
-            index_bytes: 60 * MIB,
-            node_bytes: 30 * MIB,
-            value_bytes: 5 * MIB,
-            encoded_bytes: 3 * MIB,
-            zip_directory_bytes: 2 * MIB,
+            decoded_size: 100 * MIB,
+            index_size: 60 * MIB,
+            node_size: 30 * MIB,
+            value_size: 5 * MIB,
+            encoded_size: 3 * MIB,
+            zip_directory_size: 2 * MIB,
         };
         let mut config = Config { cache, ..Config::default() };
-        config.http.inflight_bytes = 30 * MIB;
-        config.fetch.inflight_bytes = 5 * MIB;
-        config.read.band_bytes = 2 * MIB;
-        let text = MemoryBound::of(&config).to_string();
+        config.http.inflight_size = 30 * MIB;
+        config.fetch.inflight_size = 5 * MIB;
+        config.read.segment_size = 2 * MIB;
+        let text = MemoryBound::from_config(&config).to_string();
         let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 under way, 8 freed just now; and up to 160 KiB a connection";
         assert_eq!(text, expected);
     }
@@ -393,8 +393,8 @@ mod tests {
     #[test]
     fn budgets_beyond_all_memory_have_a_bound_too() {
         let mut config = Config::default();
-        config.cache.decoded_bytes = u64::MAX;
-        config.fetch.inflight_bytes = u64::MAX;
-        assert_eq!(MemoryBound::of(&config).bytes(), u64::MAX);
+        config.cache.decoded_size = u64::MAX;
+        config.fetch.inflight_size = u64::MAX;
+        assert_eq!(MemoryBound::from_config(&config).bytes(), u64::MAX);
     }
 }

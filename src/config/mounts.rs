@@ -65,7 +65,7 @@ pub struct MountOptions {
     pub redirect: bool,
     /// For how many seconds such a URL is good.
     #[serde(default = "redirect_seconds")]
-    pub redirect_seconds: u32,
+    pub redirect_lifetime: u32,
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,
@@ -97,7 +97,7 @@ pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, 
     if mount.redirect && !can_sign {
         return Some(("redirect", "only s3://, gs:// and az:// backends sign URLs".to_owned()));
     }
-    if !(1..=LONGEST_REDIRECT).contains(&mount.redirect_seconds) {
+    if !(1..=LONGEST_REDIRECT).contains(&mount.redirect_lifetime) {
         return Some(("redirect_seconds", format!("must be between 1 and {LONGEST_REDIRECT}")));
     }
     None

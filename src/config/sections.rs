@@ -10,38 +10,38 @@ use crate::metadata::MetadataLimits;
 #[serde(default, deny_unknown_fields)]
 pub struct LimitOptions {
     /// Longest metadata document, in bytes.
-    pub document_bytes: usize,
+    pub max_document_size: usize,
     /// Deepest nesting of JSON arrays and objects in one.
-    pub document_depth: usize,
+    pub max_document_depth: usize,
     /// Most dimensions of an array.
-    pub rank: usize,
+    pub max_rank: usize,
     /// Most codecs in one chain: that of an array, of inner chunks, of an index.
-    pub codecs: usize,
+    pub max_codecs: usize,
     /// Longest consolidated metadata, read or made, in bytes.
-    pub consolidated_bytes: usize,
+    pub max_consolidated_size: usize,
     /// Most nodes that consolidated metadata is made of.
-    pub consolidated_nodes: usize,
+    pub max_consolidated_nodes: usize,
     /// Largest decoded chunk, in bytes.
-    pub chunk_bytes: u64,
+    pub max_chunk_size: u64,
     /// Most inner chunks in a shard.
-    pub shard_chunks: u64,
+    pub max_shard_chunks: u64,
     /// Deepest nesting of shards in shards.
-    pub sharding_depth: usize,
+    pub max_sharding_depth: usize,
 }
 
 impl Default for LimitOptions {
     fn default() -> Self {
         let (metadata, codec) = (MetadataLimits::default(), CodecLimits::default());
         Self {
-            document_bytes: metadata.document_bytes,
-            document_depth: metadata.depth,
-            rank: metadata.rank,
-            codecs: metadata.codecs,
-            consolidated_bytes: metadata.consolidated_bytes,
-            consolidated_nodes: metadata.consolidated_nodes,
-            chunk_bytes: codec.chunk_bytes,
-            shard_chunks: codec.shard_chunks,
-            sharding_depth: codec.sharding_depth,
+            max_document_size: metadata.document_bytes,
+            max_document_depth: metadata.depth,
+            max_rank: metadata.rank,
+            max_codecs: metadata.codecs,
+            max_consolidated_size: metadata.consolidated_bytes,
+            max_consolidated_nodes: metadata.consolidated_nodes,
+            max_chunk_size: codec.chunk_bytes,
+            max_shard_chunks: codec.shard_chunks,
+            max_sharding_depth: codec.sharding_depth,
         }
     }
 }
@@ -51,12 +51,12 @@ impl LimitOptions {
     pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
         let positive = |value: bool| value.then(|| "must be more than 0".to_owned());
         [
-            ("document_bytes", positive(self.document_bytes == 0)),
-            ("document_depth", positive(self.document_depth == 0)),
-            ("rank", positive(self.rank == 0)),
-            ("codecs", positive(self.codecs == 0)),
-            ("chunk_bytes", positive(self.chunk_bytes == 0)),
-            ("shard_chunks", positive(self.shard_chunks == 0)),
+            ("document_bytes", positive(self.max_document_size == 0)),
+            ("document_depth", positive(self.max_document_depth == 0)),
+            ("rank", positive(self.max_rank == 0)),
+            ("codecs", positive(self.max_codecs == 0)),
+            ("chunk_bytes", positive(self.max_chunk_size == 0)),
+            ("shard_chunks", positive(self.max_shard_chunks == 0)),
         ]
         .into_iter()
         .find_map(|(key, reason)| Some((key, reason?)))
@@ -66,12 +66,12 @@ impl LimitOptions {
     #[must_use]
     pub fn metadata(&self) -> MetadataLimits {
         MetadataLimits {
-            document_bytes: self.document_bytes,
-            depth: self.document_depth,
-            rank: self.rank,
-            codecs: self.codecs,
-            consolidated_bytes: self.consolidated_bytes,
-            consolidated_nodes: self.consolidated_nodes,
+            document_bytes: self.max_document_size,
+            depth: self.max_document_depth,
+            rank: self.max_rank,
+            codecs: self.max_codecs,
+            consolidated_bytes: self.max_consolidated_size,
+            consolidated_nodes: self.max_consolidated_nodes,
         }
     }
 
@@ -79,10 +79,10 @@ impl LimitOptions {
     #[must_use]
     pub fn codec(&self) -> CodecLimits {
         CodecLimits {
-            chunk_bytes: self.chunk_bytes,
-            shard_chunks: self.shard_chunks,
-            sharding_depth: self.sharding_depth,
-            codecs: self.codecs,
+            chunk_bytes: self.max_chunk_size,
+            shard_chunks: self.max_shard_chunks,
+            sharding_depth: self.max_sharding_depth,
+            codecs: self.max_codecs,
         }
     }
 }

@@ -20,37 +20,37 @@ pub struct ServerOptions {
     /// Threads that run the server; 0 means as many as there are cores.
     pub workers: u16,
     /// Bytes of memory that the process may take; 0 means as many as its control group may.
-    pub memory_limit_bytes: u64,
+    pub max_memory: u64,
     /// Most connections at a time; what comes above is closed at once.
     pub max_connections: u32,
     /// A connection that sends nothing is closed after this many seconds.
-    pub first_byte_seconds: u32,
+    pub first_byte_timeout: u32,
     /// The handshake of TLS must be done this many seconds after the connection came about.
-    pub handshake_seconds: u32,
+    pub tls_handshake_timeout: u32,
     /// The head of a request must be whole this many seconds after its first byte.
-    pub header_seconds: u32,
+    pub header_timeout: u32,
     /// A connection without a request is closed after this many seconds.
-    pub idle_seconds: u32,
+    pub idle_timeout: u32,
     /// A client that takes nothing of a response for this many seconds is cut off.
-    pub write_stall_seconds: u32,
+    pub write_stall_timeout: u32,
     /// A client that takes less than this many bytes a second of a response is cut off; 0 for any speed.
-    pub write_bytes_per_second: u32,
+    pub min_write_rate: u32,
     /// That is counted over so many seconds in which nothing but the client is waited for.
-    pub write_pace_seconds: u32,
+    pub min_write_rate_window: u32,
     /// After the signal to stop, requests under way may take this many seconds to finish.
-    pub drain_seconds: u32,
+    pub drain_timeout: u32,
     /// Buffer of an HTTP/1 connection, in bytes: the head of a request must fit in it.
-    pub http1_buffer_bytes: u32,
+    pub http1_buffer_size: u32,
     /// Most requests at a time on an HTTP/2 connection.
-    pub http2_streams: u32,
+    pub http2_max_streams: u32,
     /// Most bytes of a head in HTTP/2, as that counts them; more are 431.
-    pub http2_header_list_bytes: u32,
+    pub http2_max_header_list_size: u32,
     /// Most bytes of an answer that are held for an HTTP/2 client that does not take them.
-    pub http2_send_buffer_bytes: u32,
+    pub http2_send_buffer_size: u32,
     /// A quiet HTTP/2 client is asked after this many seconds whether it is there.
-    pub http2_ping_seconds: u32,
+    pub http2_keepalive_interval: u32,
     /// It must answer within this many seconds.
-    pub http2_pong_seconds: u32,
+    pub http2_keepalive_timeout: u32,
     /// Proxies whose word is taken for who asks, by which scheme, for which host: addresses, or networks as in
     /// `10.0.0.0/8`.
     pub trusted_proxies: Vec<Network>,
@@ -67,22 +67,22 @@ impl Default for ServerOptions {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             admin_listen: None,
             workers: 0,
-            memory_limit_bytes: 0,
+            max_memory: 0,
             max_connections: 16_384,
-            first_byte_seconds: 10,
-            handshake_seconds: 10,
-            header_seconds: 10,
-            idle_seconds: 30,
-            write_stall_seconds: 30,
-            write_bytes_per_second: 16 << 10,
-            write_pace_seconds: 60,
-            drain_seconds: 25,
-            http1_buffer_bytes: 64 << 10,
-            http2_streams: 100,
-            http2_header_list_bytes: 16 << 10,
-            http2_send_buffer_bytes: 64 << 10,
-            http2_ping_seconds: 20,
-            http2_pong_seconds: 10,
+            first_byte_timeout: 10,
+            tls_handshake_timeout: 10,
+            header_timeout: 10,
+            idle_timeout: 30,
+            write_stall_timeout: 30,
+            min_write_rate: 16 << 10,
+            min_write_rate_window: 60,
+            drain_timeout: 25,
+            http1_buffer_size: 64 << 10,
+            http2_max_streams: 100,
+            http2_max_header_list_size: 16 << 10,
+            http2_send_buffer_size: 64 << 10,
+            http2_keepalive_interval: 20,
+            http2_keepalive_timeout: 10,
             trusted_proxies: Vec::new(),
             behind_proxy: false,
             tls: None,
@@ -100,19 +100,19 @@ impl ServerOptions {
         [
             ("workers", between(0, 1024, u32::from(self.workers))),
             ("max_connections", between(1, 1_000_000, self.max_connections)),
-            ("first_byte_seconds", between(1, LONGEST, self.first_byte_seconds)),
-            ("handshake_seconds", between(1, LONGEST, self.handshake_seconds)),
-            ("header_seconds", between(1, LONGEST, self.header_seconds)),
-            ("idle_seconds", between(1, LONGEST, self.idle_seconds)),
-            ("write_stall_seconds", between(1, LONGEST, self.write_stall_seconds)),
-            ("write_pace_seconds", between(1, LONGEST, self.write_pace_seconds)),
-            ("drain_seconds", between(0, LONGEST, self.drain_seconds)),
-            ("http1_buffer_bytes", between(8 << 10, 16 << 20, self.http1_buffer_bytes)),
-            ("http2_streams", between(1, 10_000, self.http2_streams)),
-            ("http2_header_list_bytes", between(1 << 10, 1 << 20, self.http2_header_list_bytes)),
-            ("http2_send_buffer_bytes", between(1 << 10, 16 << 20, self.http2_send_buffer_bytes)),
-            ("http2_ping_seconds", between(1, LONGEST, self.http2_ping_seconds)),
-            ("http2_pong_seconds", between(1, LONGEST, self.http2_pong_seconds)),
+            ("first_byte_seconds", between(1, LONGEST, self.first_byte_timeout)),
+            ("handshake_seconds", between(1, LONGEST, self.tls_handshake_timeout)),
+            ("header_seconds", between(1, LONGEST, self.header_timeout)),
+            ("idle_seconds", between(1, LONGEST, self.idle_timeout)),
+            ("write_stall_seconds", between(1, LONGEST, self.write_stall_timeout)),
+            ("write_pace_seconds", between(1, LONGEST, self.min_write_rate_window)),
+            ("drain_seconds", between(0, LONGEST, self.drain_timeout)),
+            ("http1_buffer_bytes", between(8 << 10, 16 << 20, self.http1_buffer_size)),
+            ("http2_streams", between(1, 10_000, self.http2_max_streams)),
+            ("http2_header_list_bytes", between(1 << 10, 1 << 20, self.http2_max_header_list_size)),
+            ("http2_send_buffer_bytes", between(1 << 10, 16 << 20, self.http2_send_buffer_size)),
+            ("http2_ping_seconds", between(1, LONGEST, self.http2_keepalive_interval)),
+            ("http2_pong_seconds", between(1, LONGEST, self.http2_keepalive_timeout)),
         ]
         .into_iter()
         .find_map(|(key, reason)| Some((key, reason?)))

@@ -12,14 +12,19 @@ pub struct TelemetryOptions {
     /// What the server is called there.
     pub service_name: String,
     /// The part of requests that is traced where whoever asks does not say: 0.0 to 1.0.
-    pub sample: f64,
+    pub sample_ratio: f64,
     /// Spans that wait to be sent; what comes above is dropped, and counted.
-    pub queue_spans: usize,
+    pub max_queued_spans: usize,
 }
 
 impl Default for TelemetryOptions {
     fn default() -> Self {
-        Self { otlp_endpoint: None, service_name: "zarrd".to_owned(), sample: 1.0, queue_spans: 4096 }
+        Self {
+            otlp_endpoint: None,
+            service_name: "zarrd".to_owned(),
+            sample_ratio: 1.0,
+            max_queued_spans: 4096,
+        }
     }
 }
 
@@ -40,10 +45,10 @@ impl TelemetryOptions {
             let reason = "expected http://HOST:PORT or https://HOST:PORT, without credentials or query";
             return Some(("otlp_endpoint", reason.to_owned()));
         }
-        if !(0.0..=1.0).contains(&self.sample) {
+        if !(0.0..=1.0).contains(&self.sample_ratio) {
             return Some(("sample", "must be between 0.0 and 1.0".to_owned()));
         }
-        (!(1..=1_000_000).contains(&self.queue_spans))
+        (!(1..=1_000_000).contains(&self.max_queued_spans))
             .then(|| ("queue_spans", "must be between 1 and 1000000".to_owned()))
     }
 }

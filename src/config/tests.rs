@@ -54,9 +54,9 @@ fn each_layer_lies_over_the_one_before() {
     let variables = [("ZARRD__SERVER__LISTEN", "127.0.0.1:2"), ("ZARRD__SERVER__IDLE_SECONDS", "20")];
     let config = resolve(file, &variables, &["--listen", "127.0.0.1:3"]);
     assert_eq!(config.server.listen.port(), 3);
-    assert_eq!(config.server.idle_seconds, 20);
-    assert_eq!(config.server.drain_seconds, 3);
-    assert_eq!(config.server.header_seconds, 10);
+    assert_eq!(config.server.idle_timeout, 20);
+    assert_eq!(config.server.drain_timeout, 3);
+    assert_eq!(config.server.header_timeout, 10);
 }
 
 #[test]
@@ -178,9 +178,9 @@ fn sizes_and_times_may_have_units_wherever_they_are_written() {
     let file = "[cache]\ndecoded_bytes = '1GiB'\n[server]\nidle_seconds = '2m'\n[http]\nqueue_ms = '1s'\n\
         [mounts.a]\nurl = 's3://b'\noptions.held_bytes = '1 MiB'\n";
     let config = resolve(file, &[("ZARRD__CACHE__INDEX_BYTES", "5MB")], &[]);
-    assert_eq!((config.cache.decoded_bytes, config.cache.index_bytes), (1 << 30, 5_000_000));
-    assert_eq!((config.server.idle_seconds, config.http.queue_ms), (120, 1000));
-    assert_eq!(config.mounts["a"].options.held_bytes, 1 << 20);
+    assert_eq!((config.cache.decoded_size, config.cache.index_size), (1 << 30, 5_000_000));
+    assert_eq!((config.server.idle_timeout, config.http.admission_timeout), (120, 1000));
+    assert_eq!(config.mounts["a"].options.max_buffered_upload_size, 1 << 20);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_an_image_brings_along_lies_below_the_users_file() {
     let base = "[server]\nlisten = '0.0.0.0:8000'\nidle_seconds = 5\n";
     sources.files.insert(0, (PathBuf::from("container.toml"), base.to_owned()));
     let config = sources.resolve().unwrap();
-    assert_eq!((config.server.listen.port(), config.server.idle_seconds), (8000, 7));
+    assert_eq!((config.server.listen.port(), config.server.idle_timeout), (8000, 7));
     assert!(config.server.listen.ip().is_unspecified());
 }
 
@@ -203,7 +203,7 @@ fn budgets_left_to_the_server_follow_from_the_memory_there_is() {
     let limit = |limit: u64| Memory { limit: Some(limit), machine: None };
     let small = with("", limit(512 << 20)).unwrap();
     let large = with("", limit(64 << 30)).unwrap();
-    assert!(small.cache.decoded_bytes < large.cache.decoded_bytes);
+    assert!(small.cache.decoded_size < large.cache.decoded_size);
     // What is configured goes before what the machine says.
     let told = with("[server]\nmemory_limit_bytes = '512MiB'\n", limit(64 << 30)).unwrap();
     assert_eq!(told.budgets(), small.budgets());

@@ -15,11 +15,11 @@ use super::network::Network;
 #[serde(deny_unknown_fields, default)]
 pub struct HttpOptions {
     /// Longest URL (path and query) in bytes; a longer one is 414.
-    pub url_bytes: usize,
+    pub max_url_size: usize,
     /// Most headers of a request; more are 431.
-    pub headers: usize,
+    pub max_headers: usize,
     /// Most bytes of a request's headers, names and values, each as one line; more are 431.
-    pub header_bytes: usize,
+    pub max_headers_size: usize,
     /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
     /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
     pub base_path: String,
@@ -31,31 +31,31 @@ pub struct HttpOptions {
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
     /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
-    pub put_body_bytes: u64,
+    pub max_value_size: u64,
     /// Milliseconds without a byte of a request's body after which it is 408.
-    pub body_stall_ms: u64,
+    pub body_stall_timeout: u64,
     /// Least bytes a second of a request's body, counted after the stall time; a slower one is 408.
-    pub body_bytes_per_second: u64,
+    pub min_body_rate: u64,
     /// Most keys and prefixes on a page of a JSON listing.
-    pub list_page_keys: usize,
+    pub max_list_keys: usize,
     /// Bytes of answers under way at one time, as estimated when they are admitted.
-    pub inflight_bytes: u64,
+    pub inflight_size: u64,
     /// Answers under way at one time: each counts at least its part of `inflight_bytes`.
-    pub inflight_requests: u64,
+    pub max_inflight_requests: u64,
     /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
     /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
-    pub whole_bytes: u64,
+    pub max_buffered_response_size: u64,
     /// What a streamed value counts against `inflight_bytes`, whatever its length.
-    pub stream_bytes: u64,
+    pub streamed_response_size: u64,
     /// Milliseconds a request waits for `inflight_bytes` before it is 503; at once if it is likely to wait for more than
     /// half as long.
-    pub queue_ms: u64,
+    pub admission_timeout: u64,
     /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
-    pub deadline_ms: u64,
+    pub response_timeout: u64,
     /// Milliseconds a backend has to say that it is ready.
-    pub check_ms: u64,
+    pub readiness_timeout: u64,
     /// How much each caller may ask for.
-    pub rates: RateOptions,
+    pub rate_limit: RateOptions,
     /// Whether `/metrics` is at the server's own address too, for everybody.
     pub public_metrics: bool,
     /// Which pages of other origins may read.
@@ -67,26 +67,26 @@ pub struct HttpOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct RateOptions {
     /// Requests a second.
-    pub requests_per_second: u32,
+    pub request_rate: u32,
     /// Requests that may come at once.
-    pub burst_requests: u32,
+    pub request_burst: u32,
     /// Bytes of answers a second.
-    pub bytes_per_second: u64,
+    pub transfer_rate: u64,
     /// Bytes of answers that may be sent at once.
-    pub burst_bytes: u64,
+    pub transfer_burst: u64,
 }
 
 impl RateOptions {
     /// Whether there is any limit.
     pub(super) fn is_on(&self) -> bool {
-        self.requests_per_second > 0 || self.bytes_per_second > 0
+        self.request_rate > 0 || self.transfer_rate > 0
     }
 
     fn check(&self) -> Result<(), HttpOptionsError> {
-        if self.requests_per_second > 0 && self.burst_requests == 0 {
+        if self.request_rate > 0 && self.request_burst == 0 {
             return Err(HttpOptionsError::Zero("rates.burst_requests"));
         }
-        if self.bytes_per_second > 0 && self.burst_bytes == 0 {
+        if self.transfer_rate > 0 && self.transfer_burst == 0 {
             return Err(HttpOptionsError::Zero("rates.burst_bytes"));
         }
         Ok(())
@@ -98,36 +98,36 @@ impl RateOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct CorsOptions {
     /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
-    pub origins: Vec<String>,
+    pub allowed_origins: Vec<String>,
     /// Whether PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writing by POST are allowed from there too.
-    pub writes: bool,
+    pub allow_writes: bool,
     /// Whether browsers may send credentials. Not together with `*`.
-    pub credentials: bool,
+    pub allow_credentials: bool,
     /// Seconds for which a browser may remember a preflight answer.
-    pub max_age_seconds: u32,
+    pub max_age: u32,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            url_bytes: 8 << 10,
-            headers: 100,
-            header_bytes: 32 << 10,
+            max_url_size: 8 << 10,
+            max_headers: 100,
+            max_headers_size: 32 << 10,
             base_path: String::new(),
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),
-            put_body_bytes: 256 << 20,
-            body_stall_ms: 30_000,
-            body_bytes_per_second: 16 << 10,
-            list_page_keys: 1000,
-            inflight_bytes: 512 << 20,
-            inflight_requests: 4096,
-            whole_bytes: 64 << 20,
-            stream_bytes: 1 << 20,
-            queue_ms: 500,
-            deadline_ms: 60_000,
-            check_ms: 2_000,
-            rates: RateOptions::default(),
+            max_value_size: 256 << 20,
+            body_stall_timeout: 30_000,
+            min_body_rate: 16 << 10,
+            max_list_keys: 1000,
+            inflight_size: 512 << 20,
+            max_inflight_requests: 4096,
+            max_buffered_response_size: 64 << 20,
+            streamed_response_size: 1 << 20,
+            admission_timeout: 500,
+            response_timeout: 60_000,
+            readiness_timeout: 2_000,
+            rate_limit: RateOptions::default(),
             public_metrics: false,
             cors: CorsOptions::default(),
         }
@@ -136,7 +136,12 @@ impl Default for HttpOptions {
 
 impl Default for CorsOptions {
     fn default() -> Self {
-        Self { origins: vec!["*".to_owned()], writes: false, credentials: false, max_age_seconds: 86_400 }
+        Self {
+            allowed_origins: vec!["*".to_owned()],
+            allow_writes: false,
+            allow_credentials: false,
+            max_age: 86_400,
+        }
     }
 }
 
@@ -187,15 +192,15 @@ impl HttpOptions {
     /// [`HttpOptionsError`] names the option.
     pub fn check(&self) -> Result<(), HttpOptionsError> {
         for (name, is_zero) in [
-            ("url_bytes", self.url_bytes == 0),
-            ("headers", self.headers == 0),
-            ("header_bytes", self.header_bytes == 0),
-            ("body_stall_ms", self.body_stall_ms == 0),
-            ("list_page_keys", self.list_page_keys == 0),
-            ("inflight_bytes", self.inflight_bytes == 0),
-            ("inflight_requests", self.inflight_requests == 0),
-            ("deadline_ms", self.deadline_ms == 0),
-            ("check_ms", self.check_ms == 0),
+            ("url_bytes", self.max_url_size == 0),
+            ("headers", self.max_headers == 0),
+            ("header_bytes", self.max_headers_size == 0),
+            ("body_stall_ms", self.body_stall_timeout == 0),
+            ("list_page_keys", self.max_list_keys == 0),
+            ("inflight_bytes", self.inflight_size == 0),
+            ("inflight_requests", self.max_inflight_requests == 0),
+            ("deadline_ms", self.response_timeout == 0),
+            ("check_ms", self.readiness_timeout == 0),
         ] {
             if is_zero {
                 return Err(HttpOptionsError::Zero(name));
@@ -207,10 +212,10 @@ impl HttpOptions {
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(HttpOptionsError::Host(host.clone()));
         }
-        if self.list_page_keys > 1000 {
-            return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
+        if self.max_list_keys > 1000 {
+            return Err(HttpOptionsError::PageTooLong(self.max_list_keys));
         }
-        self.rates.check()?;
+        self.rate_limit.check()?;
         self.cors.check()
     }
 }
@@ -218,18 +223,18 @@ impl HttpOptions {
 impl CorsOptions {
     /// Whether every origin may read.
     pub(super) fn is_any(&self) -> bool {
-        self.origins.iter().any(|origin| origin == "*")
+        self.allowed_origins.iter().any(|origin| origin == "*")
     }
 
     fn check(&self) -> Result<(), HttpOptionsError> {
         if self.is_any() {
-            return match (self.origins.len(), self.credentials) {
+            return match (self.allowed_origins.len(), self.allow_credentials) {
                 (1, false) => Ok(()),
                 (1, true) => Err(HttpOptionsError::AnyWithCredentials),
                 _ => Err(HttpOptionsError::AnyAmongOthers),
             };
         }
-        match self.origins.iter().find(|origin| !is_origin(origin)) {
+        match self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
             Some(origin) => Err(HttpOptionsError::Origin(origin.clone())),
             None => Ok(()),
         }
@@ -250,8 +255,15 @@ mod tests {
 
     fn cors(origins: &[&str], credentials: bool) -> Result<(), HttpOptionsError> {
         let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-        HttpOptions { cors: CorsOptions { origins, credentials, ..Default::default() }, ..Default::default() }
-            .check()
+        HttpOptions {
+            cors: CorsOptions {
+                allowed_origins: origins,
+                allow_credentials: credentials,
+                ..Default::default()
+            },
+            ..Default::default()
+        }
+        .check()
     }
 
     #[test]
@@ -264,26 +276,26 @@ mod tests {
         }
         assert_eq!(cors(&["https://a.example:8443", "http://[::1]:80"], true), Ok(()));
         assert_eq!(cors(&[], false), Ok(()));
-        let zero = HttpOptions { deadline_ms: 0, ..Default::default() };
+        let zero = HttpOptions { response_timeout: 0, ..Default::default() };
         assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
         let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
         assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
         let url = HttpOptions { hosts: vec!["http://a".to_owned()], ..Default::default() };
         assert_eq!(url.check(), Err(HttpOptionsError::Host("http://a".to_owned())));
-        let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
+        let long = HttpOptions { max_list_keys: 1001, ..Default::default() };
         assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
-        let rates = |rates| HttpOptions { rates, ..Default::default() }.check();
+        let rates = |rates| HttpOptions { rate_limit: rates, ..Default::default() }.check();
         let (requests, bytes) = (RateOptions::default(), RateOptions::default());
-        let none = RateOptions { requests_per_second: 1, ..requests };
+        let none = RateOptions { request_rate: 1, ..requests };
         assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_requests")));
-        let none = RateOptions { bytes_per_second: 1, ..bytes };
+        let none = RateOptions { transfer_rate: 1, ..bytes };
         assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_bytes")));
     }
 
     #[test]
     fn unknown_options_are_refused_and_missing_ones_have_defaults() {
         let options: HttpOptions = serde_json::from_str(r#"{"cors":{"writes":true}}"#).unwrap();
-        assert!(options.cors.writes && options.cors.is_any() && options.url_bytes == 8192);
+        assert!(options.cors.allow_writes && options.cors.is_any() && options.max_url_size == 8192);
         assert!(serde_json::from_str::<HttpOptions>(r#"{"url_byte":1}"#).is_err());
         let text = serde_json::to_string(&options).unwrap();
         assert_eq!(serde_json::from_str::<HttpOptions>(&text).unwrap(), options);

@@ -94,8 +94,8 @@ fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
 fn is_listed(state: &AppState, headers: &HeaderMap) -> bool {
     let cors = &state.options().cors;
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let listed = |origin| cors.is_any() || cors.origins.iter().any(|listed| listed == origin);
-    cors.writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
+    let listed = |origin| cors.is_any() || cors.allowed_origins.iter().any(|listed| listed == origin);
+    cors.allow_writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
 }
 
 /// Whether a request is sent to a host that nobody else can let lead here.

@@ -19,14 +19,14 @@ pub(super) struct Broken {
 impl Broken {
     /// The limit that an error is about, if it is about one.
     pub(super) fn of(state: &AppState, error: &ElementsError) -> Option<Self> {
-        let whole_bytes = state.options().whole_bytes;
+        let whole_bytes = state.options().max_buffered_response_size;
         Some(match error {
             ElementsError::Array(ArrayError::TooLarge { what, asked, limit }) => {
                 let setting = match *what {
                     "decoded chunks" => "read.chunks",
                     "decoded bytes" => "read.decoded_bytes",
                     // Elements of variable length may be no longer than what is put together whole.
-                    _ if *limit == whole_bytes && *limit != state.read_limits().response_bytes => {
+                    _ if *limit == whole_bytes && *limit != state.read_limits().max_response_size => {
                         "http.whole_bytes"
                     }
                     _ => "read.response_bytes",

@@ -77,32 +77,32 @@ pub struct StoreOptions {
     /// Local: when a write is acknowledged.
     pub durability: Durability,
     /// Local: how many file operations that may wait can be under way at once (1 to 64).
-    pub concurrency: usize,
+    pub max_concurrency: usize,
 
     /// Remote: read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with
     /// expired credentials such a store looks empty.
     pub missing_on_403: bool,
     /// Remote: how many milliseconds a connection may take to come about.
-    pub connect_timeout_ms: u64,
+    pub connect_timeout: u64,
     /// Remote: how many milliseconds an answer may stall, before its head or within it. How long it takes in all is for
     /// its reader.
-    pub read_timeout_ms: u64,
+    pub read_timeout: u64,
     /// Remote: how often a request is made in all, if it fails and may be made again (at least 1).
-    pub tries: usize,
+    pub max_attempts: usize,
     /// Remote: after how many milliseconds a request is not made again.
-    pub retry_ms: u64,
+    pub retry_timeout: u64,
     /// Remote: of a hundred requests, how many may be made again (100: all that fail).
-    pub retry_percent: u8,
+    pub max_retry_percent: u8,
     /// Remote: how many questions may be under way at once (at least 1).
-    pub requests: usize,
+    pub max_concurrent_requests: usize,
     /// Remote: how many milliseconds a question waits for its turn among them; then it is 503.
-    pub queue_ms: u64,
+    pub queue_timeout: u64,
     /// Remote: how many questions must fail within 10 seconds, and no more of them succeed, for the backend to be left
     /// alone for a second; 0 for never.
-    pub breaker_failures: usize,
+    pub circuit_breaker_failures: usize,
     /// Remote: the longest value, in bytes, that is held in memory because the backend takes it only whole: under a
     /// condition, or not in parts.
-    pub held_bytes: u64,
+    pub max_buffered_upload_size: u64,
     /// S3, GCS, Azure: another server than the provider's own.
     pub endpoint: Option<String>,
     /// S3, GCS, Azure: let `endpoint` be plain `http://`.
@@ -149,17 +149,17 @@ impl Default for StoreOptions {
             believes_times: local.believes_times,
             symlinks: local.symlinks,
             durability: local.durability,
-            concurrency: local.concurrency,
+            max_concurrency: local.concurrency,
             missing_on_403: false,
-            connect_timeout_ms: 5_000,
-            read_timeout_ms: 30_000,
-            tries: 3,
-            retry_ms: 10_000,
-            retry_percent: 10,
-            requests: 64,
-            queue_ms: 5_000,
-            breaker_failures: 10,
-            held_bytes: 64 << 20,
+            connect_timeout: 5_000,
+            read_timeout: 30_000,
+            max_attempts: 3,
+            retry_timeout: 10_000,
+            max_retry_percent: 10,
+            max_concurrent_requests: 64,
+            queue_timeout: 5_000,
+            circuit_breaker_failures: 10,
+            max_buffered_upload_size: 64 << 20,
             endpoint: None,
             allow_http: false,
             anonymous: None,
@@ -186,7 +186,7 @@ impl StoreOptions {
             symlinks: self.symlinks,
             durability: self.durability,
             writable: self.writable,
-            concurrency: self.concurrency,
+            concurrency: self.max_concurrency,
             believes_times: self.believes_times,
         }
     }
@@ -195,8 +195,8 @@ impl StoreOptions {
         ObjectOptions {
             writable: self.writable,
             missing_on_403: self.missing_on_403,
-            held_bytes: self.held_bytes,
-            retry: Duration::from_millis(self.retry_ms),
+            held_bytes: self.max_buffered_upload_size,
+            retry: Duration::from_millis(self.retry_timeout),
             // The providers' own servers take conditions; of others, which the environment may name too, nothing is known.
             known: self.endpoint.is_none() && !self.instance_credentials,
         }
@@ -204,19 +204,19 @@ impl StoreOptions {
 
     pub(super) fn restraint(&self) -> ThrottleOptions {
         ThrottleOptions {
-            requests: self.requests,
-            queue: Duration::from_millis(self.queue_ms),
-            failures: self.breaker_failures,
+            requests: self.max_concurrent_requests,
+            queue: Duration::from_millis(self.queue_timeout),
+            failures: self.circuit_breaker_failures,
         }
     }
 
     pub(super) fn patience(&self) -> TimeoutOptions {
         TimeoutOptions {
-            connect: Duration::from_millis(self.connect_timeout_ms),
-            read: Duration::from_millis(self.read_timeout_ms),
-            tries: self.tries,
-            retry: Duration::from_millis(self.retry_ms),
-            retry_percent: self.retry_percent,
+            connect: Duration::from_millis(self.connect_timeout),
+            read: Duration::from_millis(self.read_timeout),
+            tries: self.max_attempts,
+            retry: Duration::from_millis(self.retry_timeout),
+            retry_percent: self.max_retry_percent,
         }
     }
 }

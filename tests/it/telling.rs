@@ -421,7 +421,7 @@ fn the_wait_for_a_backend_that_hangs_is_bounded_and_says_so() {
         s3.inject(vec![rule], 1);
         let mut builder =
             crate::support::server::Server::build(zarrd::http::Mount::read_only("m", s3.store()));
-        builder.http.check_ms = 50;
+        builder.http.readiness_timeout = 50;
         let server = builder.finish();
         let ready = tokio::time::timeout(Duration::from_secs(10), server.get("/readyz")).await.unwrap();
         assert_eq!(ready.code(), "unavailable");

@@ -43,7 +43,7 @@ impl RechunkStore {
         let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
         let limits = self.shared().limits();
         // All of it is needed at once.
-        let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
+        let read = ReadLimits { segment_size: u64::MAX, ..limits.read };
         let plan = Plan::new(rechunked.array(), subset, &read).map_err(failed)?;
         let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
         let name = EncodedKey {

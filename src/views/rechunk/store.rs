@@ -53,7 +53,7 @@ pub struct RechunkLimits {
 impl RechunkLimits {
     /// What codecs may be asked to make of chunks that are answers.
     pub(super) fn codec(&self) -> CodecLimits {
-        CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.response_bytes), ..self.codec }
+        CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.max_response_size), ..self.codec }
     }
 }
 

@@ -53,7 +53,10 @@ async fn open(http: HttpOptions) -> Server {
 
 fn cors(origins: &[&str], writes: bool) -> HttpOptions {
     let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-    HttpOptions { cors: CorsOptions { origins, writes, ..CorsOptions::default() }, ..HttpOptions::default() }
+    HttpOptions {
+        cors: CorsOptions { allowed_origins: origins, allow_writes: writes, ..CorsOptions::default() },
+        ..HttpOptions::default()
+    }
 }
 
 #[tokio::test]
@@ -152,7 +155,7 @@ async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
             cors(&["https://good.example"], true),
         ] {
             let refused = Some((403, "cross-origin-write"));
-            let listed = http.cors.origins == ["*"];
+            let listed = http.cors.allowed_origins == ["*"];
             let server = open(http).await;
             for headers in [
                 vec![("host", "localhost:8000"), ("origin", origin)],

@@ -128,7 +128,7 @@ async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
 #[tokio::test]
 async fn no_more_of_a_head_is_held_than_the_buffer() {
     // Only the buffer is a limit.
-    let served = surface(|options| options.header_bytes = 1 << 30).await;
+    let served = surface(|options| options.max_headers_size = 1 << 30).await;
     for (bytes, expected) in [(60_000, 200), (65_535, 200), (65_536 + 8192, 431), (400_000, 431)] {
         let begin = "GET /healthz HTTP/1.1\r\nHost: x\r\nA: ";
         let end = "\r\nConnection: close\r\n\r\n";
@@ -239,7 +239,7 @@ async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
 
 #[tokio::test]
 async fn values_are_as_long_as_they_may_be() {
-    let served = surface(|options| options.put_body_bytes = 1000).await;
+    let served = surface(|options| options.max_value_size = 1000).await;
     for (bytes, expected) in
         [(999, [201, 204]), (1000, [201, 204]), (1001, [413, 413]), (100_000, [413, 413])]
     {
@@ -255,7 +255,7 @@ async fn values_are_as_long_as_they_may_be() {
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_before_it_is_asked_for() {
-    let served = surface(|options| options.put_body_bytes = 1000).await;
+    let served = surface(|options| options.max_value_size = 1000).await;
     let expecting = |bytes: u64| {
         format!(
             "PUT /store/m/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {bytes}\r\n\r\n"

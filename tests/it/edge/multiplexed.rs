@@ -27,7 +27,8 @@ async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent
     put(&store, "fill/zarr.json", array.to_string()).await;
     put(&store, "value", vec![7; usize::try_from(ANSWER).unwrap()]).await;
     let mut builder = Server::build(Mount::read_only("m", store));
-    builder.http = HttpOptions { inflight_bytes: 32 << 20, stream_bytes: ANSWER, ..HttpOptions::default() };
+    builder.http =
+        HttpOptions { inflight_size: 32 << 20, streamed_response_size: ANSWER, ..HttpOptions::default() };
     let site = builder.finish().site();
     let state = site.state();
     let in_flight = || state.load().under_way_bytes;

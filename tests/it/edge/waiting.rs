@@ -125,8 +125,7 @@ async fn a_client_that_reads_well_is_not_cut_off() {
 
 /// The whole surface with short times for bodies.
 async fn surface() -> Served {
-    let options =
-        HttpOptions { body_stall_ms: 300, body_bytes_per_second: 1 << 30, ..HttpOptions::default() };
+    let options = HttpOptions { body_stall_timeout: 300, min_body_rate: 1 << 30, ..HttpOptions::default() };
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
     builder.http = options;
     Served::start(builder.finish().site(), PATIENT).await

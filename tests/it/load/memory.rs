@@ -57,7 +57,7 @@ impl RequestHandler for Short {
 async fn while_memory_is_short_each_answer_is_the_last_of_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = ConnectionLimits::of(&ServerOptions::default(), HttpOptions::default().headers);
+    let limits = ConnectionLimits::of(&ServerOptions::default(), HttpOptions::default().max_headers);
     tokio::spawn(serve(listener, Short, limits, Shutdown::default()));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

@@ -241,8 +241,8 @@ impl ServerBuilder {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
         let source = CachedSource::new(source, self.cache);
-        let nodes = BoundedNodeCache::new(self.cache.node_bytes);
-        let encoded = EncodedCache::new(self.cache.encoded_bytes);
+        let nodes = BoundedNodeCache::new(self.cache.node_size);
+        let encoded = EncodedCache::new(self.cache.encoded_size);
         let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());
         if let Some(values) = self.values {
             caches = caches.and(values);

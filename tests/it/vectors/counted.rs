@@ -96,7 +96,7 @@ async fn a_long_stream_says_what_it_counted_at_its_end() {
 #[tokio::test]
 async fn an_answer_that_is_put_together_whole_has_a_limit() {
     let mut builder = Server::build(zarrd::http::Mount::read_only("m", cloud().await));
-    builder.http.whole_bytes = 100_000;
+    builder.http.max_buffered_response_size = 100_000;
     let server = builder.finish();
     for format in ["json", "bin"] {
         let answer = ask(&server, &format!("s/vertices?format={format}")).await;

@@ -246,7 +246,7 @@ impl VectorRequest<'_> {
                 self.json(objects::edges_of(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
-                let most = self.state.options().whole_bytes;
+                let most = self.state.options().max_buffered_response_size;
                 let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::of_text(&text);

@@ -125,14 +125,17 @@ pub(in crate::http) async fn answer(question: &VectorRequest<'_>) -> Result<Resp
     let options = question.state.options();
     let held = match offer.name {
         "arrow" if !is_page => vertices.held_bytes(&level).saturating_add(WHOLE_ARROW as u64),
-        _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
+        _ => estimated_bytes(&level, &vertices).unwrap_or(options.max_buffered_response_size),
     };
     let permit = question
         .state
         .admission()
         .acquire(
             question.entrant(),
-            held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
+            held.clamp(
+                options.streamed_response_size,
+                options.max_buffered_response_size.max(options.streamed_response_size),
+            ),
         )
         .await?;
     if *question.method == Method::HEAD {
@@ -142,9 +145,9 @@ pub(in crate::http) async fn answer(question: &VectorRequest<'_>) -> Result<Resp
         return Ok(answer);
     }
     let answer = match offer.name {
-        "arrow" => arrow(vertices, offer, is_page, options.whole_bytes).await?,
-        "bin" => binary(vertices, offer, options.whole_bytes).await?,
-        _ => json_text(vertices, offer, options.whole_bytes).await?,
+        "arrow" => arrow(vertices, offer, is_page, options.max_buffered_response_size).await?,
+        "bin" => binary(vertices, offer, options.max_buffered_response_size).await?,
+        _ => json_text(vertices, offer, options.max_buffered_response_size).await?,
     };
     Ok(permit.hold(answer))
 }
