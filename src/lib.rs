@@ -30,5 +30,6 @@ pub mod key;
 pub mod metadata;
 pub mod render;
 pub mod store;
+pub mod units;
 pub mod vectors;
 pub mod views;

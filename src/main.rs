@@ -1,4 +1,4 @@
-//! The binary: flags → configuration → logs → bind → serve, and what each end is as an exit code.
+//! The binary: flags → configuration → logs → listeners → requests, and the exit code of each outcome.
 
 mod telemetry;
 
@@ -53,8 +53,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Serves until a signal ends it.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
-    let read = move || Sources::gather(arguments.clone())?.resolve();
-    let config = read()?;
+    let config = Sources::gather(arguments.clone())?.resolve()?;
+    let reread = move || Sources::gather(arguments.clone())?.resolve_for_reload();
     let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
@@ -65,7 +65,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let ended = runtime.block_on(async {
         telemetry.export();
         let ended = match App::build(config).await {
-            Ok(app) => app.with_process_metrics(Telemetry::surroundings()).run(read).await,
+            Ok(app) => app.with_process_metrics(Telemetry::surroundings()).run(reread).await,
             Err(error) => Err(error),
         };
         telemetry.finish().await;
@@ -76,7 +76,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     ended.map_err(|error| placed(error, &origins))
 }
 
-/// Says whether `serve` would start, and prints the configuration in effect; on request asks the backends, too.
+/// Reports whether `serve` would start, and prints the effective configuration; with `--connect`, contacts the backends, too.
 fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     let config = Sources::gather(serve)?.resolve()?;
     let (origins, shown) = (config.origins.clone(), config.to_toml());
@@ -106,13 +106,13 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
 }
 
-/// A line for whoever runs the program.
+/// Prints a line for the operator.
 fn note(line: std::fmt::Arguments<'_>) {
-    // Nobody may be reading.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "zarrd: {line}");
 }
 
-/// An error, and where the mount was written that it is about.
+/// An error, with the place where its mount is configured.
 fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
     let place = match &error {
         AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
@@ -134,7 +134,7 @@ fn health(arguments: ServeArgs) -> ExitCode {
     );
     match asked {
         Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not well")),
+        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not healthy")),
         Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),
     }
     ExitCode::from(EXIT_FAILURE)

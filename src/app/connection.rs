@@ -11,12 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::connection_timeouts::{ConnectionLimits, ConnectionMonitor, ProtocolLimits};
+use super::connection_timeouts::{ConnectionLimits, ConnectionMonitor};
 use super::heads::Heads;
 use super::service::{ConnectionService, RequestHandler};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;
 use super::tls::Tls;
+use crate::config::ServerOptions;
 use crate::http::Peer;
 
 /// hyper takes no smaller one.
@@ -25,7 +26,8 @@ const LEAST_BUFFER_BYTES: usize = 8 << 10;
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT_BYTES: u32 = 512 << 10;
 /// How hyper is set up, once for all connections.
-pub(super) fn builder(wire: &ProtocolLimits) -> Builder<TokioExecutor> {
+pub(super) fn builder(limits: &ConnectionLimits) -> Builder<TokioExecutor> {
+    let server = &limits.server;
     let bytes = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
     // hyper's header timer stays off: `TimeoutOptions` measures from the first byte, and covers idling too.
@@ -33,17 +35,17 @@ pub(super) fn builder(wire: &ProtocolLimits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        .max_headers(wire.headers)
-        .max_buf_size(bytes(wire.http1_buffer_bytes).max(LEAST_BUFFER_BYTES));
+        .max_headers(limits.max_headers)
+        .max_buf_size(bytes(server.http1_buffer_size).max(LEAST_BUFFER_BYTES));
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(wire.http2_streams)
+        .max_concurrent_streams(server.http2_max_streams)
         // It refuses what is as long as the limit.
-        .max_header_list_size(wire.http2_header_list_bytes.saturating_add(1))
-        .max_send_buf_size(bytes(wire.http2_send_buffer_bytes))
-        .keep_alive_interval(wire.http2_ping)
-        .keep_alive_timeout(wire.http2_pong);
+        .max_header_list_size(server.http2_max_header_list_size.saturating_add(1))
+        .max_send_buf_size(bytes(server.http2_send_buffer_size))
+        .keep_alive_interval(server.http2_keepalive_interval)
+        .keep_alive_timeout(server.http2_keepalive_timeout);
     builder
 }
 
@@ -107,7 +109,7 @@ async fn handshake<R>(
     };
     tokio::select! {
         biased;
-        stream = tokio::time::timeout(terms.limits.handshake, Box::pin(tls.accept(socket))) => match stream {
+        stream = tokio::time::timeout(terms.limits.server.tls_handshake_timeout, Box::pin(tls.accept(socket))) => match stream {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
                 tracing::debug!(%peer, %error, "a handshake failed");
@@ -135,7 +137,7 @@ async fn serve_requests<R: RequestHandler, S: AsyncRead + AsyncWrite + Unpin + S
     let keeps = routes.clone();
     let service = ConnectionService { routes: routes.clone(), peer: from, patience: patience.clone() };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Heads::new(stream)), service));
-    let mut ticks = tokio::time::interval(tick(limits));
+    let mut ticks = tokio::time::interval(tick(&limits.server));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut draining = false;
     let mut settled = false;
@@ -173,7 +175,7 @@ async fn serve_requests<R: RequestHandler, S: AsyncRead + AsyncWrite + Unpin + S
                 if !draining && !keeps.keeps_connections() && !patience.is_idle() {
                     connection.as_mut().graceful_shutdown();
                 }
-                if let Some(overdue) = patience.timed_out(limits, Instant::now()) {
+                if let Some(overdue) = patience.timed_out(&limits.server, Instant::now()) {
                     tracing::debug!(%peer, ?overdue, "a connection is closed");
                     if overdue.is_of_a_reader() {
                         patience.abort();
@@ -192,8 +194,12 @@ const GRACE: Duration = Duration::from_millis(50);
 const DRAINED_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// How often patience is questioned: often enough that no limit is overdrawn by much.
-fn tick(limits: &ConnectionLimits) -> Duration {
-    let shortest =
-        limits.first_byte.min(limits.header).min(limits.idle).min(limits.write_stall).min(limits.write_pace);
+fn tick(limits: &ServerOptions) -> Duration {
+    let shortest = limits
+        .first_byte_timeout
+        .min(limits.header_timeout)
+        .min(limits.idle_timeout)
+        .min(limits.write_stall_timeout)
+        .min(limits.min_write_rate_window);
     (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }

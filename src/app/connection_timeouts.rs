@@ -10,88 +10,20 @@ use std::time::{Duration, Instant};
 
 use crate::config::ServerOptions;
 
-/// How long a connection may keep the server waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The settings of connections. Clones share them.
+#[derive(Clone, Debug)]
 pub struct ConnectionLimits {
-    /// From the start to the first byte.
-    pub first_byte: Duration,
-    /// From the start to the end of TLS's handshake.
-    pub handshake: Duration,
-    /// From the first byte of a request to the end of its head.
-    pub header: Duration,
-    /// Without any request.
-    pub idle: Duration,
-    /// Without taking anything of a response.
-    pub write_stall: Duration,
-    /// Least bytes a second that a client takes while nothing else is waited for; counted over `write_pace`.
-    pub write_bytes_per_second: u32,
-    /// See there.
-    pub write_pace: Duration,
-    /// For requests under way, once the server is told to stop.
-    pub drain: Duration,
-    /// Most connections at a time.
-    pub max_connections: u32,
-    /// What one connection may hold.
-    pub wire: ProtocolLimits,
-}
-
-/// What one connection may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolLimits {
+    /// Timeouts, and limits of HTTP/1 and HTTP/2.
+    pub server: Arc<ServerOptions>,
     /// Most headers of a request in HTTP/1.
-    pub headers: usize,
-    /// Buffer of an HTTP/1 connection: the head of a request must fit in it.
-    pub http1_buffer_bytes: u32,
-    /// Most requests at a time on an HTTP/2 connection.
-    pub http2_streams: u32,
-    /// Most bytes of a head in HTTP/2.
-    pub http2_header_list_bytes: u32,
-    /// What is buffered for an HTTP/2 client that does not take it.
-    pub http2_send_buffer_bytes: u32,
-    /// A quiet HTTP/2 client with open requests is asked after this time whether it is there.
-    pub http2_ping: Duration,
-    /// And must answer in this time.
-    pub http2_pong: Duration,
-}
-
-impl ProtocolLimits {
-    /// What a connection may hold where nobody says otherwise.
-    pub const DEFAULT: Self = Self {
-        headers: 100,
-        http1_buffer_bytes: 64 << 10,
-        http2_streams: 100,
-        http2_header_list_bytes: 16 << 10,
-        http2_send_buffer_bytes: 64 << 10,
-        http2_ping: Duration::from_secs(20),
-        http2_pong: Duration::from_secs(10),
-    };
+    pub max_headers: usize,
 }
 
 impl ConnectionLimits {
-    /// As configured, for requests of at most so many headers.
+    /// The settings of a configuration, with its `http.max_headers`.
     #[must_use]
-    pub fn of(options: &ServerOptions, headers: usize) -> Self {
-        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-        Self {
-            first_byte: seconds(options.first_byte_timeout),
-            handshake: seconds(options.tls_handshake_timeout),
-            header: seconds(options.header_timeout),
-            idle: seconds(options.idle_timeout),
-            write_stall: seconds(options.write_stall_timeout),
-            write_bytes_per_second: options.min_write_rate,
-            write_pace: seconds(options.min_write_rate_window),
-            drain: seconds(options.drain_timeout),
-            max_connections: options.max_connections,
-            wire: ProtocolLimits {
-                headers,
-                http1_buffer_bytes: options.http1_buffer_size,
-                http2_streams: options.http2_max_streams,
-                http2_header_list_bytes: options.http2_max_header_list_size,
-                http2_send_buffer_bytes: options.http2_send_buffer_size,
-                http2_ping: seconds(options.http2_keepalive_interval),
-                http2_pong: seconds(options.http2_keepalive_timeout),
-            },
-        }
+    pub fn new(server: ServerOptions, max_headers: usize) -> Self {
+        Self { server: Arc::new(server), max_headers }
     }
 }
 
@@ -212,17 +144,17 @@ impl ConnectionMonitor {
 
     /// Why the connection should be closed now, if it should. It is to be asked often: what lies between two looks is
     /// taken to be like them.
-    pub(crate) fn timed_out(&self, limits: &ConnectionLimits, now: Instant) -> Option<TimeoutReason> {
+    pub(crate) fn timed_out(&self, limits: &ServerOptions, now: Instant) -> Option<TimeoutReason> {
         let mut facts = self.facts();
         if facts.is_too_slow(limits, now) {
             return Some(TimeoutReason::WritePace);
         }
         let passed = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
-        if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall)) {
+        if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall_timeout)) {
             return Some(TimeoutReason::WriteStall);
         }
         let last_written = facts.written.0;
-        let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall);
+        let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall_timeout);
         if facts.requests.iter().filter_map(|(_, since)| since.as_ref()).any(stalled) {
             return Some(TimeoutReason::WriteStall);
         }
@@ -231,10 +163,12 @@ impl ConnectionMonitor {
         }
         match facts.head_since {
             _ if !facts.heard => {
-                passed(facts.quiet_since, limits.first_byte).then_some(TimeoutReason::FirstByte)
+                passed(facts.quiet_since, limits.first_byte_timeout).then_some(TimeoutReason::FirstByte)
             }
-            Some(since) if !facts.http2 => passed(since, limits.header).then_some(TimeoutReason::Header),
-            _ => passed(facts.quiet_since, limits.idle).then_some(TimeoutReason::Idle),
+            Some(since) if !facts.http2 => {
+                passed(since, limits.header_timeout).then_some(TimeoutReason::Header)
+            }
+            _ => passed(facts.quiet_since, limits.idle_timeout).then_some(TimeoutReason::Idle),
         }
     }
 
@@ -256,7 +190,7 @@ impl ConnectionMonitor {
 
 impl ConnectionState {
     /// Whether a client has taken too little in a while in which nothing else was waited for.
-    fn is_too_slow(&mut self, limits: &ConnectionLimits, now: Instant) -> bool {
+    fn is_too_slow(&mut self, limits: &ServerOptions, now: Instant) -> bool {
         let is_waited_for =
             self.blocked_since.is_some() || self.requests.iter().any(|(_, since)| since.is_some());
         let Some((since, taken)) = self.slow.filter(|_| is_waited_for) else {
@@ -264,11 +198,11 @@ impl ConnectionState {
             return false;
         };
         let waited = now.saturating_duration_since(since);
-        if waited < limits.write_pace {
+        if waited < limits.min_write_rate_window {
             return false;
         }
         self.slow = Some((now, 0));
-        u128::from(taken) * 1000 < u128::from(limits.write_bytes_per_second) * waited.as_millis()
+        u128::from(taken) * 1000 < u128::from(limits.min_write_rate) * waited.as_millis()
     }
 }
 
@@ -314,18 +248,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> ConnectionLimits {
-        ConnectionLimits {
-            first_byte: 10 * SECOND,
-            header: 20 * SECOND,
-            idle: 30 * SECOND,
-            write_stall: 40 * SECOND,
-            write_bytes_per_second: 1000,
-            write_pace: 60 * SECOND,
-            handshake: 50 * SECOND,
-            drain: SECOND,
-            max_connections: 1,
-            wire: ProtocolLimits::DEFAULT,
+    fn limits() -> ServerOptions {
+        ServerOptions {
+            first_byte_timeout: 10 * SECOND,
+            header_timeout: 20 * SECOND,
+            idle_timeout: 30 * SECOND,
+            write_stall_timeout: 40 * SECOND,
+            min_write_rate: 1000,
+            min_write_rate_window: 60 * SECOND,
+            ..ServerOptions::default()
         }
     }
 

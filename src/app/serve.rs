@@ -37,7 +37,7 @@ pub struct BoundListener<R> {
     pub tls: Option<Tls>,
 }
 
-/// Serves connections until told to stop, then lets what is under way finish for [`ConnectionLimits::drain`], and cuts the
+/// Serves connections until told to stop, then lets what is under way finish for `server.drain_timeout`, and cuts the
 /// rest. Returns when no connection is left.
 pub async fn serve<R: RequestHandler>(
     listener: TcpListener,
@@ -54,18 +54,19 @@ pub async fn serve_all<R: RequestHandler>(
     limits: ConnectionLimits,
     shutdown: Shutdown,
 ) {
-    let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
+    let room = Arc::new(Semaphore::new(usize::try_from(limits.server.max_connections).unwrap_or(usize::MAX)));
     // As many at a time as the configuration has listeners.
-    join_all(sites.into_iter().map(|site| accept(site, limits, &shutdown, &room))).await;
+    join_all(sites.into_iter().map(|site| accept(site, limits.clone(), &shutdown, &room))).await;
 
     // Every connection holds a permit: all permits back means that none is left.
-    let all_gone = || room.acquire_many(limits.max_connections);
+    let all_gone = || room.acquire_many(limits.server.max_connections);
     tokio::select! {
         _ = all_gone() => return,
-        () = tokio::time::sleep(limits.drain) => {}
+        () = tokio::time::sleep(limits.server.drain_timeout) => {}
         _ = shutdown.reached(Phase::Forced) => {}
     }
-    let left = usize::try_from(limits.max_connections).unwrap_or(usize::MAX) - room.available_permits();
+    let left =
+        usize::try_from(limits.server.max_connections).unwrap_or(usize::MAX) - room.available_permits();
     tracing::warn!(connections = left, "cutting off connections that did not finish");
     shutdown.force();
     let _ = tokio::time::timeout(FORCED_CLOSE_WAIT, all_gone()).await;
@@ -78,7 +79,7 @@ async fn accept<R: RequestHandler>(
     shutdown: &Shutdown,
     room: &Arc<Semaphore>,
 ) {
-    let builder = connection::builder(&limits.wire);
+    let builder = connection::builder(&limits);
     let terms = ConnectionConfig { builder, routes, tls, limits, shutdown: shutdown.clone() };
     let spawn = |stream, peer| {
         // No room: dropping the stream closes it at once.

@@ -26,17 +26,20 @@ use crate::store::{ByteRange, StoreError, StoreKind, Value};
 /// while the rest is read.
 const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 
-/// How byte ranges are fetched.
+/// How ranges of stored values are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
-    /// Ranges of one value that are at most this far apart are fetched as one, in bytes.
+    /// Ranges of one value with at most this many bytes between them are merged into one.
+    #[serde(with = "crate::units::size")]
     pub max_coalesce_gap: u64,
-    /// The most bytes that ranges are merged to.
+    /// Size of a merged range.
+    #[serde(with = "crate::units::size")]
     pub max_coalesce_size: u64,
-    /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
+    /// Store operations in flight for one request: lookups of chunks, and fetches.
     pub max_concurrency: usize,
-    /// Bytes that may be fetched and decoded at a time, over all requests.
+    /// Memory for bytes that are being fetched and decoded, for all requests together.
+    #[serde(with = "crate::units::size")]
     pub inflight_size: u64,
 }
 

@@ -8,17 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{Array, ArrayError};
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 
-/// What one request may cost.
+/// Limits of one read. A request that exceeds one is 413 before anything is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadLimits {
-    /// Bytes of elements in an answer.
+    /// Size of the elements in a response.
+    #[serde(with = "crate::units::size")]
     pub max_response_size: u64,
-    /// Bytes that must be decoded for an answer.
+    /// Size of all chunks that must be decoded for a response.
+    #[serde(with = "crate::units::size")]
     pub max_decoded_size: u64,
-    /// Chunks (inner chunks, if sharded) that must be decoded for an answer.
+    /// Chunks that must be decoded for a response; in shards, inner chunks.
     pub max_chunks: u64,
-    /// Elements of an answer are assembled this many bytes at a time, where the chunks' shape lets them.
+    /// Elements of a response are assembled in segments of this size, as far as the shape of the chunks permits.
+    #[serde(with = "crate::units::size")]
     pub segment_size: u64,
 }
 

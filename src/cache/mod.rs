@@ -33,21 +33,28 @@ use crate::store::ZipBudget;
 /// The part of what is for decoded chunks that is for small answers as they went out.
 const ANSWERS_SHARE: u64 = 16;
 
-/// How much is remembered.
+/// Memory for caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Bytes of decoded chunks, and of small answers made of them that are asked for again.
+    /// Decoded chunks, and small responses that are requested repeatedly.
+    #[serde(with = "crate::units::size")]
     pub decoded_size: u64,
-    /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
+    /// Indexes of shards, and versions of cached chunks.
+    #[serde(with = "crate::units::size")]
     pub index_size: u64,
-    /// Bytes of opened nodes (arrays and groups), and of documents made of theirs.
+    /// Opened nodes (arrays and groups), and documents derived from their metadata.
+    #[serde(with = "crate::units::size")]
     pub node_size: u64,
-    /// Bytes of small stored values, as they are stored.
+    /// Stored values, or parts of them, of up to 256 KiB each, as they are stored.
+    #[serde(with = "crate::units::size")]
     pub value_size: u64,
-    /// Bytes of chunks that were encoded anew.
+    /// Chunks that were re-encoded for `/rechunk`.
+    #[serde(with = "crate::units::size")]
     pub encoded_size: u64,
-    /// Bytes of the directories of zip files, which stay as long as their mounts do.
+    /// Directories of zip files, for all mounts together: some hundred bytes for each entry. They stay in memory as long as
+    /// their mounts. A zip file whose directory does not fit is 501 `over-budget`, and its mount is not ready.
+    #[serde(with = "crate::units::size")]
     pub zip_directory_size: u64,
 }
 

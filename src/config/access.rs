@@ -8,7 +8,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Config;
+use super::mounts::MountOptions;
+use super::options::Config;
 use crate::http::{AccessError, AccessFault, AccessOptions, Scope};
 
 /// Most bytes of such a file that are read.
@@ -48,7 +49,7 @@ impl Config {
     #[must_use]
     pub fn anonymous(&self) -> BTreeMap<String, Vec<Scope>> {
         let granted =
-            |(name, mount): (&String, &super::MountOptions)| Some((name.clone(), mount.anonymous.clone()?));
+            |(name, mount): (&String, &MountOptions)| Some((name.clone(), mount.anonymous.clone()?));
         self.mounts.iter().filter_map(granted).collect()
     }
 }

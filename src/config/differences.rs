@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::Config;
+use super::options::Config;
 
 impl Config {
     /// The settings, with dots, that are not the same in another configuration. Where only secrets of a mount differ, which

@@ -17,12 +17,12 @@ mod tests {
 
     #[test]
     fn a_mistyped_word_is_answered_with_the_nearest() {
-        assert_eq!(hint("listne", &["idle_seconds", "listen"]), "did you mean `listen`?");
-        assert_eq!(hint("Listen", &["idle_seconds", "listen"]), "did you mean `listen`?");
+        assert_eq!(hint("listne", &["idle_timeout", "listen"]), "did you mean `listen`?");
+        assert_eq!(hint("Listen", &["idle_timeout", "listen"]), "did you mean `listen`?");
     }
 
     #[test]
     fn a_word_near_nothing_is_answered_with_all_there_are() {
-        assert_eq!(hint("port", &["idle_seconds", "listen"]), "known here: idle_seconds, listen");
+        assert_eq!(hint("port", &["idle_timeout", "listen"]), "known here: idle_timeout, listen");
     }
 }

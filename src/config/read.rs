@@ -13,9 +13,10 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::tree::{Entry, Node, Origin};
-use super::units::Unit;
-use super::{ConfigError, nearest};
+use super::error::ConfigError;
+use super::nearest;
+use super::origin::Origin;
+use super::tree::{Entry, Node};
 
 /// Fills a type from the tree.
 ///
@@ -64,8 +65,6 @@ impl Fault {
                 ConfigError::UnknownKey { origin, key, hint }
             }
             Problem::Type(expected, found) => {
-                let unit = self.path.last().and_then(|key| Unit::of(key));
-                let expected = unit.map_or(expected.as_str(), |unit| unit.expected());
                 let reason = format!("expected {expected}, found {found}");
                 ConfigError::InvalidValue { origin, key, reason }
             }

@@ -12,13 +12,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 
-/// The certificate that the server shows, and its key.
+/// TLS 1.2 or later, with HTTP/2 or HTTP/1.1, at every address of the server. SIGHUP reloads both files, together with the whole
+/// configuration. If any part of it is invalid, the previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
-    /// A file with the certificate, and after it those between it and an authority that clients know.
+    /// PEM file with the certificate, followed by the intermediate certificates up to an authority that clients know.
+    ///
+    /// Example: `"/run/secrets/tls.crt"`
     pub certificate: PathBuf,
-    /// A file with the certificate's private key.
+    /// PEM file with the private key of the certificate.
+    ///
+    /// Example: `"/run/secrets/tls.key"`
     pub key: PathBuf,
 }
 

@@ -31,11 +31,11 @@ const BESIDE_BYTES: u64 = 1 << 20;
 /// Work on a longer document than this may take a tenth of a second.
 const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 
-/// How many threads work.
+/// Threads for computation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputePoolOptions {
-    /// Threads that decode and render; 0 means one a core.
+    /// Threads that decode and render. 0: one for each core.
     pub threads: usize,
 }
 

@@ -85,7 +85,7 @@ pub enum HierarchyError {
     /// There is never room for what would be held.
     #[error(
         "to make the consolidated metadata of `{path}` takes more than the {limit} bytes of memory that one request can \
-         have (`http.inflight_bytes`): ask for that of a group below it, or open its nodes one by one"
+         have (`http.inflight_size`): ask for that of a group below it, or open its nodes one by one"
     )]
     NeverRoom {
         /// The group.

@@ -163,9 +163,9 @@ pub(super) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, V
     let limits = Limits {
         bytes: options.max_value_size,
         declared,
-        stall: Duration::from_millis(options.body_stall_timeout),
+        stall: options.body_stall_timeout,
         bytes_per_second: options.min_body_rate,
-        deadline: Duration::from_millis(options.response_timeout),
+        deadline: options.response_timeout,
     };
     let stream = futures::stream::try_unfold(parts, |mut parts| async move {
         match parts.recv().await {

@@ -103,7 +103,7 @@ fn put_headers(
             let list = [reads, writes.unwrap_or_default()].concat().join(", ");
             headers.extend(HeaderValue::try_from(list).ok().map(|list| (name, list)));
         }
-        headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age.into());
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age.as_secs().into());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
 }

@@ -1,7 +1,9 @@
-//! [`HttpOptions`]: the limits of this room and its CORS rules, with their defaults.
+//! [`HttpOptions`]: limits of requests and responses, and CORS rules, with their defaults.
 //!
-//! Sizes are bytes, times are named with their unit. [`HttpOptions::check`] refuses what could not work before
-//! anything is bound, so that nothing built from options can fail later.
+//! [`HttpOptions::check`] rejects impossible combinations before a listener is bound, so nothing that is built from options can
+//! fail later.
+
+use std::time::Duration;
 
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -10,69 +12,93 @@ use super::base::BasePath;
 use super::host::is_host;
 use super::network::Network;
 
-/// Limits and rules of the HTTP surface.
+/// Limits of requests and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpOptions {
-    /// Longest URL (path and query) in bytes; a longer one is 414.
+    /// Size of a URL (path and query). A longer one is 414.
+    #[serde(with = "crate::units::size")]
     pub max_url_size: usize,
-    /// Most headers of a request; more are 431.
+    /// Headers of a request. More are 431.
     pub max_headers: usize,
-    /// Most bytes of a request's headers, names and values, each as one line; more are 431.
+    /// Size of all headers of a request together, each counted as a line of HTTP/1.1. More is 431.
+    #[serde(with = "crate::units::size")]
     pub max_headers_size: usize,
-    /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
-    /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
+    /// A prefix of all paths, such as `"/zarr"`. It is removed from requests (a request without it is 404) and added to links.
+    /// A mount at the root path of an address or host of its own has no prefix.
     pub base_path: String,
-    /// Names of hosts under which this server is reached, beside those of mounts. Where whoever writes has shown no
-    /// credential, browsers may write under these, loopback names and addresses alone; the listener of whoever runs the
-    /// server is asked under these alone.
+    /// Host names of this server besides those of mounts, such as `"data.example"`. A page of the server itself may write without
+    /// a credential only if its host is one of these, a loopback name or an address. Under any other name the write is 421,
+    /// because the owner of that name could point it here and so write from a page of his own (DNS rebinding). Programs other
+    /// than browsers send no `Origin` and may use any name, and anyone may read under every name. At `server.admin_listen`, all
+    /// requests need such a name.
     pub hosts: Vec<String>,
-    /// Proxies whose word is taken for who asks. They are configured with the listener.
+    /// Proxies whose forwarding headers are trusted. They are configured with the listener.
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
-    /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
+    /// Size of a value that PUT stores or PATCH results in. A larger one is 413.
+    #[serde(with = "crate::units::size")]
     pub max_value_size: u64,
-    /// Milliseconds without a byte of a request's body after which it is 408.
-    pub body_stall_timeout: u64,
-    /// Least bytes a second of a request's body, counted after the stall time; a slower one is 408.
+    /// A request body that sends nothing for this long is 408.
+    #[serde(with = "crate::units::duration")]
+    pub body_stall_timeout: Duration,
+    /// Bytes per second that a request body must arrive at, measured after `body_stall_timeout`. A slower one is 408.
+    #[serde(with = "crate::units::size")]
     pub min_body_rate: u64,
-    /// Most keys and prefixes on a page of a JSON listing.
+    /// Keys and prefixes on a page of a JSON listing; 1000 at most.
     pub max_list_keys: usize,
-    /// Bytes of answers under way at one time, as estimated when they are admitted.
+    /// Memory for responses in flight, as estimated when they are admitted.
+    #[serde(with = "crate::units::size")]
     pub inflight_size: u64,
-    /// Answers under way at one time: each counts at least its part of `inflight_bytes`.
+    /// Responses in flight. Each counts at least as an equal part of `inflight_size`.
     pub max_inflight_requests: u64,
-    /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
-    /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
-    pub max_buffered_response_size: u64,
-    /// What a streamed value counts against `inflight_bytes`, whatever its length.
+    /// What a streamed value counts towards `inflight_size`, whatever its length.
+    #[serde(with = "crate::units::size")]
     pub streamed_response_size: u64,
-    /// Milliseconds a request waits for `inflight_bytes` before it is 503; at once if it is likely to wait for more than
-    /// half as long.
-    pub admission_timeout: u64,
-    /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
-    pub response_timeout: u64,
-    /// Milliseconds a backend has to say that it is ready.
-    pub readiness_timeout: u64,
-    /// How much each caller may ask for.
+    /// Size of a response whose length depends on its elements (JSON, CSV, Arrow, text of variable length): it is buffered
+    /// completely before it is sent. A longer one is 413. The same holds for responses and request bodies of `/v1/partial`.
+    #[serde(with = "crate::units::size")]
+    pub max_buffered_response_size: u64,
+    /// How long a request waits to be admitted, which means until the responses in flight leave enough of `inflight_size`.
+    /// Then it is 503. A request whose expected wait is longer than half of this time is 503 at once.
+    ///
+    /// Metadata is admitted before stored bytes, these before decoded elements, and these before listings and bulk requests.
+    /// The later ones leave 1, 2 and 3 sixteenths of the memory free. Within a class, clients with less in flight go first. A
+    /// client that uses more than three times of what is free waits while others are admitted, so many slow responses of one
+    /// client cannot use everything. A response that counts more than 1/128 of the memory (and more than
+    /// `streamed_response_size`) leaves 4 sixteenths free, and shorter ones are admitted before it, so there is memory for
+    /// short responses however slowly long ones are read.
+    #[serde(with = "crate::units::duration")]
+    pub admission_timeout: Duration,
+    /// Time from a request to the head of its response. Then it is 504. The time of an upload does not count.
+    #[serde(with = "crate::units::duration")]
+    pub response_timeout: Duration,
+    /// Time in which a backend must answer the readiness check.
+    #[serde(with = "crate::units::duration")]
+    pub readiness_timeout: Duration,
+    /// Limits for each client.
     pub rate_limit: RateOptions,
-    /// Whether `/metrics` is at the server's own address too, for everybody.
+    /// Whether `/metrics` is also public, at the address of the server itself.
     pub public_metrics: bool,
-    /// Which pages of other origins may read.
+    /// Cross-origin requests.
     pub cors: CorsOptions,
 }
 
-/// How much each caller may ask for in a second. 0 is without limit.
+/// Limits for each client; more is 429, with the time after which to try again. A client is the name in its credential, or else
+/// its address (of IPv6, its network of 64 bits). Holders of different signed URLs are different clients, but all URLs of one
+/// key count as 64 clients at most. 0: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateOptions {
-    /// Requests a second.
+    /// Requests per second.
     pub request_rate: u32,
-    /// Requests that may come at once.
+    /// Requests that may arrive at once; at least 1 if there is a rate.
     pub request_burst: u32,
-    /// Bytes of answers a second.
+    /// Bytes of responses per second. A response that has begun is sent to its end; the next one waits for what it exceeds.
+    #[serde(with = "crate::units::size")]
     pub transfer_rate: u64,
-    /// Bytes of answers that may be sent at once.
+    /// Bytes of responses that may be sent at once; at least 1 if there is a rate.
+    #[serde(with = "crate::units::size")]
     pub transfer_burst: u64,
 }
 
@@ -84,27 +110,30 @@ impl RateOptions {
 
     fn check(&self) -> Result<(), HttpOptionsError> {
         if self.request_rate > 0 && self.request_burst == 0 {
-            return Err(HttpOptionsError::Zero("rates.burst_requests"));
+            return Err(HttpOptionsError::Zero("rate_limit.request_burst"));
         }
         if self.transfer_rate > 0 && self.transfer_burst == 0 {
-            return Err(HttpOptionsError::Zero("rates.burst_bytes"));
+            return Err(HttpOptionsError::Zero("rate_limit.transfer_burst"));
         }
         Ok(())
     }
 }
 
-/// Cross-origin rules.
+/// Cross-origin requests, which are those of pages of other web sites.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorsOptions {
-    /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
+    /// Origins whose pages may read: `"*"` alone for all, or origins such as `"https://viewer.example:8443"`. An empty list
+    /// disables CORS.
     pub allowed_origins: Vec<String>,
-    /// Whether PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writing by POST are allowed from there too.
+    /// Whether pages of these origins may also write: PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writes by POST. Pages of other
+    /// origins are 403.
     pub allow_writes: bool,
-    /// Whether browsers may send credentials. Not together with `*`.
+    /// Whether browsers may send credentials. Not together with `"*"`.
     pub allow_credentials: bool,
-    /// Seconds for which a browser may remember a preflight answer.
-    pub max_age: u32,
+    /// How long a browser may cache the response to a preflight request.
+    #[serde(with = "crate::units::duration")]
+    pub max_age: Duration,
 }
 
 impl Default for HttpOptions {
@@ -117,16 +146,16 @@ impl Default for HttpOptions {
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),
             max_value_size: 256 << 20,
-            body_stall_timeout: 30_000,
+            body_stall_timeout: Duration::from_secs(30),
             min_body_rate: 16 << 10,
             max_list_keys: 1000,
             inflight_size: 512 << 20,
             max_inflight_requests: 4096,
             max_buffered_response_size: 64 << 20,
             streamed_response_size: 1 << 20,
-            admission_timeout: 500,
-            response_timeout: 60_000,
-            readiness_timeout: 2_000,
+            admission_timeout: Duration::from_millis(500),
+            response_timeout: Duration::from_mins(1),
+            readiness_timeout: Duration::from_secs(2),
             rate_limit: RateOptions::default(),
             public_metrics: false,
             cors: CorsOptions::default(),
@@ -140,35 +169,35 @@ impl Default for CorsOptions {
             allowed_origins: vec!["*".to_owned()],
             allow_writes: false,
             allow_credentials: false,
-            max_age: 86_400,
+            max_age: Duration::from_hours(24),
         }
     }
 }
 
-/// Why options or mounts cannot be served.
+/// Why options or mounts are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpOptionsError {
-    /// A limit of nothing would refuse everything.
+    /// A limit of zero would reject everything.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
-    /// Not a path that can stand before others.
+    /// Not a path that can be a prefix of others.
     #[error(
         "`base_path` is empty, or a path such as `/zarr`, without a slash at its end and without escapes"
     )]
     BasePath,
     /// A listing page cannot be longer.
-    #[error("`list_page_keys` is at most 1000, not {0}")]
+    #[error("`max_list_keys` is at most 1000, not {0}")]
     PageTooLong(usize),
     /// `*` beside other origins.
-    #[error("`*` must be the only entry of `cors.origins`")]
+    #[error("`*` must be the only entry of `cors.allowed_origins`")]
     AnyAmongOthers,
-    /// Browsers refuse the pair.
-    #[error("`cors.credentials` needs the origins by name, not `*`")]
+    /// Browsers reject this combination.
+    #[error("`cors.allow_credentials` needs the origins by name, not `*`")]
     AnyWithCredentials,
     /// Not `scheme://host[:port]`.
     #[error("`{0}` is not an origin such as `https://viewer.example`")]
     Origin(String),
-    /// Mount names stand in URLs.
+    /// A mount name that cannot be part of a URL.
     #[error("`{0}` is not a mount name: 1 to 64 of `A-Z a-z 0-9 - _ . ~`, not `.` or `..`")]
     MountName(String),
     /// Two mounts of one name.
@@ -186,21 +215,21 @@ pub enum HttpOptionsError {
 }
 
 impl HttpOptions {
-    /// Checks what types cannot.
+    /// Checks the rules that types cannot express.
     ///
     /// # Errors
     /// [`HttpOptionsError`] names the option.
     pub fn check(&self) -> Result<(), HttpOptionsError> {
         for (name, is_zero) in [
-            ("url_bytes", self.max_url_size == 0),
-            ("headers", self.max_headers == 0),
-            ("header_bytes", self.max_headers_size == 0),
-            ("body_stall_ms", self.body_stall_timeout == 0),
-            ("list_page_keys", self.max_list_keys == 0),
-            ("inflight_bytes", self.inflight_size == 0),
-            ("inflight_requests", self.max_inflight_requests == 0),
-            ("deadline_ms", self.response_timeout == 0),
-            ("check_ms", self.readiness_timeout == 0),
+            ("max_url_size", self.max_url_size == 0),
+            ("max_headers", self.max_headers == 0),
+            ("max_headers_size", self.max_headers_size == 0),
+            ("body_stall_timeout", self.body_stall_timeout.is_zero()),
+            ("max_list_keys", self.max_list_keys == 0),
+            ("inflight_size", self.inflight_size == 0),
+            ("max_inflight_requests", self.max_inflight_requests == 0),
+            ("response_timeout", self.response_timeout.is_zero()),
+            ("readiness_timeout", self.readiness_timeout.is_zero()),
         ] {
             if is_zero {
                 return Err(HttpOptionsError::Zero(name));
@@ -267,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_valid_and_impossible_rules_are_refused_by_name() {
+    fn rejects_impossible_options_by_name() {
         assert_eq!(HttpOptions::default().check(), Ok(()));
         assert_eq!(cors(&["*"], true), Err(HttpOptionsError::AnyWithCredentials));
         assert_eq!(cors(&["*", "https://a.example"], false), Err(HttpOptionsError::AnyAmongOthers));
@@ -276,10 +305,10 @@ mod tests {
         }
         assert_eq!(cors(&["https://a.example:8443", "http://[::1]:80"], true), Ok(()));
         assert_eq!(cors(&[], false), Ok(()));
-        let zero = HttpOptions { response_timeout: 0, ..Default::default() };
-        assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
-        let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
-        assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
+        let zero = HttpOptions { response_timeout: Duration::ZERO, ..Default::default() };
+        assert_eq!(zero.check(), Err(HttpOptionsError::Zero("response_timeout")));
+        let relative = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
+        assert_eq!(relative.check(), Err(HttpOptionsError::BasePath));
         let url = HttpOptions { hosts: vec!["http://a".to_owned()], ..Default::default() };
         assert_eq!(url.check(), Err(HttpOptionsError::Host("http://a".to_owned())));
         let long = HttpOptions { max_list_keys: 1001, ..Default::default() };
@@ -287,16 +316,16 @@ mod tests {
         let rates = |rates| HttpOptions { rate_limit: rates, ..Default::default() }.check();
         let (requests, bytes) = (RateOptions::default(), RateOptions::default());
         let none = RateOptions { request_rate: 1, ..requests };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_requests")));
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.request_burst")));
         let none = RateOptions { transfer_rate: 1, ..bytes };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_bytes")));
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.transfer_burst")));
     }
 
     #[test]
-    fn unknown_options_are_refused_and_missing_ones_have_defaults() {
-        let options: HttpOptions = serde_json::from_str(r#"{"cors":{"writes":true}}"#).unwrap();
+    fn rejects_unknown_options_and_fills_in_defaults() {
+        let options: HttpOptions = serde_json::from_str(r#"{"cors":{"allow_writes":true}}"#).unwrap();
         assert!(options.cors.allow_writes && options.cors.is_any() && options.max_url_size == 8192);
-        assert!(serde_json::from_str::<HttpOptions>(r#"{"url_byte":1}"#).is_err());
+        assert!(serde_json::from_str::<HttpOptions>(r#"{"max_url_sizes":1}"#).is_err());
         let text = serde_json::to_string(&options).unwrap();
         assert_eq!(serde_json::from_str::<HttpOptions>(&text).unwrap(), options);
     }

@@ -118,8 +118,8 @@ fn is_known(state: &AppState, host: &str) -> bool {
 
 fn foreign_write() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "cross-origin-write").detail(
-        "a page of this origin may not write here: that takes `http.cors.writes`, and the origin among \
-                 `http.cors.origins`, in the server's configuration",
+        "a page of this origin may not write here: that takes `http.cors.allow_writes`, and the origin among \
+                 `http.cors.allowed_origins`, in the server's configuration",
     )
 }
 

@@ -534,7 +534,7 @@ impl AppState {
 
     /// The deadline of a handler.
     pub(super) fn deadline(&self) -> Duration {
-        Duration::from_millis(self.0.shared.options.response_timeout)
+        self.0.shared.options.response_timeout
     }
 
     /// Whether each mount's backend answers; asked at most once a second, however many want to know.
@@ -546,7 +546,7 @@ impl AppState {
             return Arc::clone(readiness);
         }
         let before = last.as_ref().map(|(_, readiness)| Arc::clone(readiness)).unwrap_or_default();
-        let patience = Duration::from_millis(self.0.shared.options.readiness_timeout);
+        let patience = self.0.shared.options.readiness_timeout;
         // As many at a time as the configuration has mounts.
         let checks = self.mounts().map(|mount| {
             let before = before.get(&mount.name).copied();

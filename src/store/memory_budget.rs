@@ -30,7 +30,7 @@ pub enum BudgetExceeded {
     Now,
     /// There is none for a request that is alone.
     #[error(
-        "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_bytes`)"
+        "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_size`)"
     )]
     Ever {
         /// Bytes that it can have.

@@ -17,20 +17,20 @@ const AZURE: &[StoreKind] = &[StoreKind::Azure];
 
 /// Which backends each option is for.
 const BACKENDS: &[(&[StoreKind], &[&str])] = &[
-    (LOCAL, &["symlinks", "durability", "concurrency"]),
+    (LOCAL, &["symlinks", "durability", "max_concurrency"]),
     (
         REMOTE,
         &[
             "missing_on_403",
-            "connect_timeout_ms",
-            "read_timeout_ms",
-            "tries",
-            "retry_ms",
-            "retry_percent",
-            "requests",
-            "queue_ms",
-            "breaker_failures",
-            "held_bytes",
+            "connect_timeout",
+            "read_timeout",
+            "max_attempts",
+            "retry_timeout",
+            "max_retry_percent",
+            "max_concurrent_requests",
+            "queue_timeout",
+            "circuit_breaker_failures",
+            "max_buffered_upload_size",
         ],
     ),
     (BUCKETS, &["endpoint", "allow_http", "anonymous", "instance_credentials"]),
@@ -56,7 +56,8 @@ pub fn backends_of(option: &str) -> Option<&'static [StoreKind]> {
     BACKENDS.iter().find(|(_, options)| options.contains(&option)).map(|(kinds, _)| *kinds)
 }
 
-/// How a store is opened. Each option is for the backends named ([`backends_of`]).
+/// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
+/// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
@@ -67,76 +68,113 @@ pub struct StoreOptions {
     /// S3, GCS, Azure: whether URLs are signed for callers. A right of the mount: not read from here.
     #[serde(skip)]
     pub signs_urls: bool,
-    /// Local, zip: whether a file that has the times it had is taken for unchanged. A promise of the mount: not read from
-    /// here.
+    /// Local, zip: whether a file with unchanged timestamps counts as unchanged. A promise of the mount: not read from here.
     #[serde(skip)]
     pub believes_times: bool,
 
-    /// Local: what becomes of symbolic links.
+    /// Local: which symbolic links are followed: those that stay within the root (`"within"`; absolute links count as leaving it,
+    /// and without Linux's `openat2` none is followed), all (`"follow"`), or none (`"deny"`).
+    ///
+    /// A link that is not followed, that leads to nothing or in a circle is 500 `unusable-link`: never 404, which clients read as
+    /// fill values, and not 403 either, which GDAL and Neuroglancer read in the same way. Listings show such a link as a key.
+    /// Writes and deletions of a key that is a link replace or delete the link itself, and a prefix is deleted with the links in
+    /// it, but without their targets. A copy or move whose source and destination are the same through a link is rejected (403
+    /// `overlapping`).
     pub symlinks: Symlinks,
-    /// Local: when a write is acknowledged.
+    /// Local: when a write is acknowledged: once it is on the disk (`"fsync"`), or once it is visible (`"rename"`).
     pub durability: Durability,
-    /// Local: how many file operations that may wait can be under way at once (1 to 64).
+    /// Local: blocking file operations in flight (1 to 64).
     pub max_concurrency: usize,
 
-    /// Remote: read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with
-    /// expired credentials such a store looks empty.
+    /// Remote: treat 403 as "no such key", for buckets that permit reading but not listing. With expired credentials such a store
+    /// looks empty.
     pub missing_on_403: bool,
-    /// Remote: how many milliseconds a connection may take to come about.
-    pub connect_timeout: u64,
-    /// Remote: how many milliseconds an answer may stall, before its head or within it. How long it takes in all is for
-    /// its reader.
-    pub read_timeout: u64,
-    /// Remote: how often a request is made in all, if it fails and may be made again (at least 1).
+    /// Remote: time for a connection to be established.
+    #[serde(with = "crate::units::duration")]
+    pub connect_timeout: Duration,
+    /// Remote: time in which a response must make progress, before its head or within it. There is no limit on the duration of a
+    /// whole response: its reader decides that.
+    #[serde(with = "crate::units::duration")]
+    pub read_timeout: Duration,
+    /// Remote: attempts of a request in all, if it fails and may be repeated (at least 1). A conditional write is repeated only if
+    /// the attempt before it is known to have had no effect.
     pub max_attempts: usize,
-    /// Remote: after how many milliseconds a request is not made again.
-    pub retry_timeout: u64,
-    /// Remote: of a hundred requests, how many may be made again (100: all that fail).
+    /// Remote: time after which a request is not repeated.
+    #[serde(with = "crate::units::duration")]
+    pub retry_timeout: Duration,
+    /// Remote: retry budget: how many of a hundred requests may be repeated, so that retries do not multiply the load of a backend
+    /// in trouble (100: all that fail).
     pub max_retry_percent: u8,
-    /// Remote: how many questions may be under way at once (at least 1).
+    /// Remote: requests in flight (at least 1). Where none of them ends for two seconds, those that wait are 503 at once.
     pub max_concurrent_requests: usize,
-    /// Remote: how many milliseconds a question waits for its turn among them; then it is 503.
-    pub queue_timeout: u64,
-    /// Remote: how many questions must fail within 10 seconds, and no more of them succeed, for the backend to be left
-    /// alone for a second; 0 for never.
+    /// Remote: how long a request waits for its turn among them. Then it is 503.
+    #[serde(with = "crate::units::duration")]
+    pub queue_timeout: Duration,
+    /// Remote: circuit breaker: when this many requests have failed within 10 seconds (no connection, timeout, 5xx, 429) and no
+    /// more have succeeded, all are 503 for a second, and then one is tried. 0: never.
     pub circuit_breaker_failures: usize,
-    /// Remote: the longest value, in bytes, that is held in memory because the backend takes it only whole: under a
-    /// condition, or not in parts.
+    /// Remote: size of a value that is buffered in memory because the backend accepts it only as a whole: with a condition, or
+    /// because it accepts no parts.
+    #[serde(with = "crate::units::size")]
     pub max_buffered_upload_size: u64,
-    /// S3, GCS, Azure: another server than the provider's own.
+    /// S3, GCS, Azure: URL of a server other than the provider's own.
+    ///
+    /// Example: `"https://objects.example"`
     pub endpoint: Option<String>,
-    /// S3, GCS, Azure: let `endpoint` be plain `http://`.
+    /// S3, GCS, Azure: whether `endpoint` may be `http://`, without encryption.
     pub allow_http: bool,
-    /// S3, GCS, Azure: send requests unsigned. By default they are if no credentials are given.
+    /// S3, GCS, Azure: whether requests are sent unsigned. They are if no credentials are given.
+    ///
+    /// Example: `true`
     pub anonymous: Option<bool>,
-    /// S3, GCS, Azure: get credentials from the environment and the machine's metadata service.
+    /// S3, GCS, Azure: whether credentials come from the environment and the metadata service of the machine.
     pub instance_credentials: bool,
 
-    /// S3: the region (default `us-east-1`).
+    /// S3: the region. Without it, `us-east-1`.
+    ///
+    /// Example: `"us-east-1"`
     pub region: Option<String>,
-    /// S3: the identifier of the access key.
+    /// S3: identifier of the access key.
+    ///
+    /// Example: `"…"`
     pub access_key_id: Option<String>,
-    /// S3: the access key.
+    /// S3: the secret access key.
+    ///
+    /// Example: `"…"`
     pub secret_access_key: Option<Secret>,
-    /// S3: the token that goes with temporary credentials.
+    /// S3: the token of temporary credentials.
+    ///
+    /// Example: `"…"`
     pub session_token: Option<Secret>,
-    /// S3: put the bucket into the host name instead of the path.
+    /// S3: whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: bool,
-    /// S3: send a checksum with every upload, for the backend to compare.
+    /// S3: whether a SHA-256 checksum is sent with every upload, so that the backend rejects bytes that were damaged in transit.
     pub upload_checksum: bool,
 
-    /// GCS: the file with a service account's key.
+    /// GCS: file with the key of a service account.
+    ///
+    /// Example: `"/run/secrets/key.json"`
     pub service_account_path: Option<String>,
-    /// GCS: a service account's key itself (JSON).
+    /// GCS: the key of a service account itself (JSON).
+    ///
+    /// Example: `"…"`
     pub service_account_key: Option<Secret>,
-    /// GCS, Azure: a token to be sent as it is.
+    /// GCS, Azure: a bearer token, sent as it is.
+    ///
+    /// Example: `"…"`
     pub bearer_token: Option<Secret>,
 
     /// Azure: the storage account.
+    ///
+    /// Example: `"…"`
     pub account: Option<String>,
-    /// Azure: the account's key.
+    /// Azure: key of the account.
+    ///
+    /// Example: `"…"`
     pub account_key: Option<Secret>,
     /// Azure: a shared access signature.
+    ///
+    /// Example: `"…"`
     pub sas_token: Option<Secret>,
 }
 
@@ -151,13 +189,13 @@ impl Default for StoreOptions {
             durability: local.durability,
             max_concurrency: local.concurrency,
             missing_on_403: false,
-            connect_timeout: 5_000,
-            read_timeout: 30_000,
+            connect_timeout: Duration::from_secs(5),
+            read_timeout: Duration::from_secs(30),
             max_attempts: 3,
-            retry_timeout: 10_000,
+            retry_timeout: Duration::from_secs(10),
             max_retry_percent: 10,
             max_concurrent_requests: 64,
-            queue_timeout: 5_000,
+            queue_timeout: Duration::from_secs(5),
             circuit_breaker_failures: 10,
             max_buffered_upload_size: 64 << 20,
             endpoint: None,
@@ -196,7 +234,7 @@ impl StoreOptions {
             writable: self.writable,
             missing_on_403: self.missing_on_403,
             held_bytes: self.max_buffered_upload_size,
-            retry: Duration::from_millis(self.retry_timeout),
+            retry: self.retry_timeout,
             // The providers' own servers take conditions; of others, which the environment may name too, nothing is known.
             known: self.endpoint.is_none() && !self.instance_credentials,
         }
@@ -205,17 +243,17 @@ impl StoreOptions {
     pub(super) fn restraint(&self) -> ThrottleOptions {
         ThrottleOptions {
             requests: self.max_concurrent_requests,
-            queue: Duration::from_millis(self.queue_timeout),
+            queue: self.queue_timeout,
             failures: self.circuit_breaker_failures,
         }
     }
 
     pub(super) fn patience(&self) -> TimeoutOptions {
         TimeoutOptions {
-            connect: Duration::from_millis(self.connect_timeout),
-            read: Duration::from_millis(self.read_timeout),
+            connect: self.connect_timeout,
+            read: self.read_timeout,
             tries: self.max_attempts,
-            retry: Duration::from_millis(self.retry_timeout),
+            retry: self.retry_timeout,
             retry_percent: self.max_retry_percent,
         }
     }

@@ -76,9 +76,14 @@ mod tests {
 
     #[test]
     fn formatted_durations_parse_to_the_same_value() {
-        for (millis, text) in
-            [(0, "0s"), (250, "250ms"), (30_000, "30s"), (300_000, "5m"), (86_400_000, "1day"), (90_500, "1m 30s 500ms")]
-        {
+        for (millis, text) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (30_000, "30s"),
+            (300_000, "5m"),
+            (86_400_000, "1day"),
+            (90_500, "1m 30s 500ms"),
+        ] {
             let duration = Duration::from_millis(millis);
             assert_eq!(format(duration), text);
             assert_eq!(parse(text), Some(duration));

@@ -268,7 +268,7 @@ fn main() {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
             let address = listener.local_addr().expect("it has one");
             let config = zarrd::config::Config::default();
-            let limits = ConnectionLimits::of(&config.server, config.http.max_headers);
+            let limits = ConnectionLimits::new(config.server, config.http.max_headers);
             let shutdown = Shutdown::default();
             let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
             let mut asking: Vec<Client> = (0..clients).map(|_| Client::new(address)).collect();

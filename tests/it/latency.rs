@@ -173,7 +173,7 @@ async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
         let file = folder.path().join("zarrd.toml");
         let endpoint = s3.options().endpoint.unwrap();
         let text = format!(
-            "[fetch]\ncoalesce_gap_bytes = {gap}\n[cache]\ndecoded_bytes = 0\nindex_bytes = 0\n\
+            "[fetch]\nmax_coalesce_gap = {gap}\n[cache]\ndecoded_size = 0\nindex_size = 0\n\
              [mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",
             TestS3::s3_url(),
         );

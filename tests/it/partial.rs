@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -118,7 +119,11 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
 async fn uploads_have_the_limits_that_put_has() {
     let store = memory();
     put(&store, "a", "before").await;
-    let http = HttpOptions { max_value_size: 8, body_stall_timeout: 20, ..HttpOptions::default() };
+    let http = HttpOptions {
+        max_value_size: 8,
+        body_stall_timeout: Duration::from_millis(20),
+        ..HttpOptions::default()
+    };
     let mount = Mount { writable: true, ..Mount::read_only("m", store.clone()) };
     let mut builder = Server::build(mount);
     builder.http = http;

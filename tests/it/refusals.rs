@@ -366,7 +366,7 @@ async fn whoever_is_refused_for_length_is_told_the_setting_and_whether_the_list_
     let problem = server.get("/v1/data/m/a?slice=:10&format=json").await.json();
     assert_eq!(
         (&problem["setting"], &problem["limit"]),
-        (&"http.whole_bytes".into(), &1000.into()),
+        (&"http.max_buffered_response_size".into(), &1000.into()),
         "{problem}"
     );
     assert_eq!(problem["suggested_slices_truncated"], true);
@@ -374,7 +374,7 @@ async fn whoever_is_refused_for_length_is_told_the_setting_and_whether_the_list_
     let problem = server.get("/v1/data/m/a").await.json();
     assert_eq!(
         (&problem["setting"], &problem["suggested_slices_truncated"]),
-        (&"read.chunks".into(), &false.into())
+        (&"read.max_chunks".into(), &false.into())
     );
 }
 

@@ -252,7 +252,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
     for listing in LISTINGS {
         let answer = small.get(&format!("{listing}?recursive&format=json")).await;
         let detail = answer.refuses(413, "too-large", listing);
-        assert!(detail.contains("http.inflight_bytes"), "{detail}");
+        assert!(detail.contains("http.inflight_size"), "{detail}");
         assert_eq!(small.under_way_bytes(), 0, "{listing}");
     }
     let server = served(1 << 20);

@@ -139,8 +139,8 @@ impl Admission {
         Self {
             gate: Arc::new(Gate::new(capacity, short_units)),
             least_units: capacity / options.max_inflight_requests.max(1),
-            patience: Duration::from_millis(options.admission_timeout),
-            hope: Duration::from_millis(options.admission_timeout) / 2,
+            patience: options.admission_timeout,
+            hope: options.admission_timeout / 2,
             stream_bytes: options.streamed_response_size,
         }
     }
@@ -398,7 +398,7 @@ mod tests {
     fn gate(units: u64) -> Admission {
         Admission::new(&HttpOptions {
             inflight_size: units * UNIT_BYTES,
-            admission_timeout: 1,
+            admission_timeout: Duration::from_millis(1),
             ..HttpOptions::default()
         })
     }
@@ -526,7 +526,7 @@ mod tests {
         let options = HttpOptions {
             inflight_size: 64 << 20,
             max_inflight_requests: 64,
-            admission_timeout: 1,
+            admission_timeout: Duration::from_millis(1),
             ..Default::default()
         };
         let gate = Admission::new(&options);

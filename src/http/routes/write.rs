@@ -216,7 +216,7 @@ pub(super) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result
     let limit = options.max_value_size;
     match declared {
         Some(bytes) if bytes > limit => Err(Problem::from_class(ErrorClass::TooLarge)
-            .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.put_body_bytes`)"))
+            .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.max_value_size`)"))
             .extension("limit", limit)),
         _ => Ok(declared),
     }

@@ -1,6 +1,7 @@
 //! What every request has in common: problems, CORS, limits, health, the API document.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
@@ -115,7 +116,7 @@ async fn a_full_house_is_503_until_a_body_ends_and_health_still_answers() {
     let options = HttpOptions {
         inflight_size: 2048,
         streamed_response_size: 1024,
-        admission_timeout: 5,
+        admission_timeout: Duration::from_millis(5),
         ..Default::default()
     };
     let server = Server::with_options(&[("a", b"0123456789")], options);

@@ -1,6 +1,7 @@
 //! PUT and DELETE.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -11,7 +12,11 @@ use crate::http::HttpOptions;
 use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
 
 fn small() -> Server {
-    let options = HttpOptions { max_value_size: 8, body_stall_timeout: 20, ..HttpOptions::default() };
+    let options = HttpOptions {
+        max_value_size: 8,
+        body_stall_timeout: Duration::from_millis(20),
+        ..HttpOptions::default()
+    };
     Server::with_options(&[("old", b"before")], options)
 }
 

@@ -31,7 +31,7 @@ const PIECE_BYTES: u64 = 512 << 10;
 const NOW_BYTES: u64 = 512 << 10;
 /// Pieces that are in memory are short and long in turn. A connection asks for more when little is left to send: while the
 /// short one is on its way, the buffer of the long one is there again. Both together are what a streamed value counts for
-/// (`http.stream_bytes`).
+/// (`http.streamed_response_size`).
 const SHORT_PIECE: usize = 64 << 10;
 const LONG_PIECE: usize = 960 << 10;
 /// How often a read begins again because the file was written to meanwhile.

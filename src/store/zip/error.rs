@@ -32,7 +32,7 @@ pub enum ZipError {
     /// Its directory does not fit into what the directories of all zip files may take of memory.
     #[error(
         "the zip file's directory of entries takes {needed} bytes of memory, and the {limit} bytes for those of all zip files \
-         have no room for it: raise `cache.zip_directory_bytes`"
+         have no room for it: raise `cache.zip_directory_size`"
     )]
     OverBudget {
         /// Bytes that it takes, or at least takes.

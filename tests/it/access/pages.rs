@@ -163,7 +163,7 @@ async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
             ] {
                 if listed {
                     for detail in all(&server, &headers, refused).await {
-                        assert!(detail.contains("`http.cors.writes`"), "{detail}");
+                        assert!(detail.contains("`http.cors.allow_writes`"), "{detail}");
                     }
                 } else {
                     refused_quietly(&server, &headers).await;

@@ -152,10 +152,10 @@ fn credentials_for_everybody_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for (rules, says) in [
-        ("origins = ['*']\ncredentials = true", "by name"),
-        ("origins = ['*', 'https://a.example']", "only entry"),
-        ("origins = ['null']", "`null`"),
-        ("origins = ['https://a.example/']", "`https://a.example/`"),
+        ("allowed_origins = ['*']\nallow_credentials = true", "by name"),
+        ("allowed_origins = ['*', 'https://a.example']", "only entry"),
+        ("allowed_origins = ['null']", "`null`"),
+        ("allowed_origins = ['https://a.example/']", "`https://a.example/`"),
     ] {
         std::fs::write(&file, format!("[http.cors]\n{rules}\n")).unwrap();
         let output = run(&["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);

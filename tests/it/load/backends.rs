@@ -100,7 +100,7 @@ async fn a_backend_that_hangs_is_nothing_to_those_beside_it() {
             options.max_concurrent_requests,
             options.queue_timeout,
             options.read_timeout,
-        ) = (1, 4, 500, 3000);
+        ) = (1, 4, Duration::from_millis(500), Duration::from_secs(3));
     });
     let server = Server::build(Mount::read_only("hung", store.clone()))
         .beside(Mount::read_only("well", well.store()))

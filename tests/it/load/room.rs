@@ -1,6 +1,7 @@
 //! Room for small answers, however slowly long ones are read.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -35,7 +36,7 @@ async fn server() -> Server {
     builder.http = HttpOptions {
         inflight_size: 16 << 20,
         streamed_response_size: 64 << 10,
-        admission_timeout: 50,
+        admission_timeout: Duration::from_millis(50),
         ..HttpOptions::default()
     };
     builder.finish()

@@ -8,10 +8,11 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
-use zarrd::app::{ConnectionLimits, ProtocolLimits, Shutdown, serve};
+use zarrd::app::{ConnectionLimits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, Caches, EncodedCache, ValueCache};
 use zarrd::codec::CodecLimits;
+use zarrd::config::ServerOptions;
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
 use zarrd::http::{Access, AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
 use zarrd::key::StoreKey;
@@ -21,18 +22,20 @@ use zarrd::store::{SharedStore, ValueBody, WriteCondition};
 use super::counting::{CountingSource, Decodes};
 
 /// Of connections, where they do not matter.
-const LIMITS: ConnectionLimits = ConnectionLimits {
-    first_byte: Duration::from_mins(1),
-    handshake: Duration::from_mins(1),
-    header: Duration::from_mins(1),
-    idle: Duration::from_mins(1),
-    write_stall: Duration::from_mins(1),
-    write_bytes_per_second: 0,
-    write_pace: Duration::from_mins(1),
-    drain: Duration::from_secs(1),
-    max_connections: 100,
-    wire: ProtocolLimits::DEFAULT,
-};
+fn limits() -> ServerOptions {
+    ServerOptions {
+        first_byte_timeout: Duration::from_mins(1),
+        tls_handshake_timeout: Duration::from_mins(1),
+        header_timeout: Duration::from_mins(1),
+        idle_timeout: Duration::from_mins(1),
+        write_stall_timeout: Duration::from_mins(1),
+        min_write_rate: 0,
+        min_write_rate_window: Duration::from_mins(1),
+        drain_timeout: Duration::from_secs(1),
+        max_connections: 100,
+        ..ServerOptions::default()
+    }
+}
 
 /// An answer, collected; its body may have broken off.
 #[derive(Debug)]
@@ -203,7 +206,12 @@ impl Server {
     pub async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(listener, self.0.clone(), LIMITS, Shutdown::default()));
+        tokio::spawn(serve(
+            listener,
+            self.0.clone(),
+            ConnectionLimits::new(limits(), 100),
+            Shutdown::default(),
+        ));
         address
     }
 

@@ -114,7 +114,7 @@ async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
     for _ in 0..2 {
         let refused = second.check().await.unwrap_err();
         assert_eq!(refused.class(), ErrorClass::OverBudget);
-        assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
+        assert!(refused.to_string().contains("`cache.zip_directory_size`"), "{refused}");
         assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
     }
     // Another version of the first takes the place of the one before, and leaves room for the second.
