@@ -126,13 +126,13 @@ fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error 
 
 /// Success if the configured listener is alive.
 fn health(arguments: ServeArgs) -> ExitCode {
-    let asked = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
+    let answer = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
         |config| {
             let listen = config.server.listen;
             is_alive(&config).with_context(|| format!("{listen} does not answer"))
         },
     );
-    match asked {
+    match answer {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not healthy")),
         Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),

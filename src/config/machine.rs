@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_the_groups_above_counts() {
+    fn the_lowest_limit_of_the_ancestors_counts() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let second = "0::/a.slice/b.scope\n";

@@ -57,7 +57,7 @@ pub struct MountOptions {
     /// * `"immutable"`: what was read once is never revalidated.
     /// * `"uncached"`: nothing is cached. For directories and zip files of this machine only.
     ///
-    /// Writes through this server are visible at once in any case, and the backend is always asked about new keys. Whether a file
+    /// Writes through this server are visible at once in any case, and the backend is always queried for new keys. Whether a file
     /// has changed is decided by its timestamps, which writes through memory maps (`numpy.memmap`) may not update:
     /// `"uncached"` is for files that are written so. Each response is then read from the file, and its entity tag promises
     /// nothing, so no condition on it holds.

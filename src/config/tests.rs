@@ -212,8 +212,8 @@ fn automatic_budgets_are_derived_from_the_available_memory() {
     assert_eq!(configured.budgets(), small.budgets());
     let unknown = with("", Memory::default()).unwrap();
     assert_eq!(unknown.budgets(), Config::default().budgets());
-    let refused = with("[cache]\ndecoded_size = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
-    assert!(refused.starts_with("zarrd.toml:2: `cache.decoded_size`: the budgets add up to "), "{refused}");
+    let rejected = with("[cache]\ndecoded_size = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
+    assert!(rejected.starts_with("zarrd.toml:2: `cache.decoded_size`: the budgets add up to "), "{rejected}");
 }
 
 #[test]

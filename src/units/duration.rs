@@ -1,6 +1,6 @@
 //! Durations with their unit: `"30s"`, `"250ms"`, `"10m"`, `"1h 30m"`.
 //!
-//! A number without a unit is refused, because it could be seconds or milliseconds.
+//! A number without a unit is rejected, because it could be seconds or milliseconds.
 
 use std::fmt;
 use std::time::Duration;

@@ -4,7 +4,6 @@
 //! (RFC 4918, section 8.2: what is not well-formed is 400). Document types are refused, and with them every entity that
 //! could expand.
 
-
 use axum::body::Body;
 use axum::http::StatusCode;
 use futures::TryStreamExt;
