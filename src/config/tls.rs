@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 
-/// TLS 1.2 or later, with HTTP/2 or HTTP/1.1, at every address of the server. SIGHUP reloads both files, together with the whole
+/// TLS 1.2 or later, with HTTP/2 or HTTP/1.1, at all addresses except `admin_listen`. SIGHUP reloads both files, together with the whole
 /// configuration. If any part of it is invalid, the previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
