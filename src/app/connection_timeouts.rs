@@ -378,7 +378,7 @@ mod tests {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
         monitor.on_read(start);
-        monitor.is_encrypted(start + 19 * SECOND);
+        monitor.on_encrypted(start + 19 * SECOND);
         assert_eq!(monitor.timed_out(&limits(), start + 28 * SECOND), None);
         assert_eq!(monitor.timed_out(&limits(), start + 29 * SECOND), Some(TimeoutReason::FirstByte));
     }
