@@ -126,7 +126,7 @@ impl Demo<'_> {
         } }]);
         let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, &json!(0), &["z", "y", "x"]);
         self.array("sharded", &document, |at| {
-            // Two balls in a dark room.
+            // Two bright balls on a dark background.
             let ball = |center: [i32; 3], radius: i32| {
                 let square: i32 = (0..3).map(|axis| (place(at, axis) - center[axis]).pow(2)).sum();
                 (radius * radius - square).max(0)

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_where_nobody_listens_is_an_error() {
+    fn a_port_without_a_listener_is_an_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

@@ -1,7 +1,7 @@
 //! Memory pressure: measures that are taken in steps when the process approaches its memory limit.
 //!
 //! At 90 % of the limit half of all caches is evicted, and connections are closed after their responses in flight; at 97 %
-//! requests are rejected, except those for health. The budgets are meant to prevent both: this is for memory that they do not
+//! requests are rejected, except those for health. The purpose of budgets is to prevent both: this is for memory that they do not
 //! count. Memory is sampled periodically, never for a request. Without a known limit, nothing is done.
 
 use std::time::Duration;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_long_as_memory_is_short_half_is_forgotten_now_and_then() {
+    async fn evicts_half_once_a_second_while_memory_is_short() {
         let (resident, evictions, reported) =
             (AtomicU64::new(100), AtomicUsize::new(0), Mutex::new(Vec::new()));
         let watching = watch(

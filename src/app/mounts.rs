@@ -101,8 +101,11 @@ impl MountOpener {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let store = self.store(DEMO, "memory://", &options)?;
         demo::fill(&store).await?;
-        let remembered_as = self.cache_name(DEMO);
-        Ok(ServedMount { mount: Mount { remembered_as, ..Mount::read_only(DEMO, store) }, opened: None })
+        let cache_name = self.cache_name(DEMO);
+        Ok(ServedMount {
+            mount: Mount { remembered_as: cache_name, ..Mount::read_only(DEMO, store) },
+            opened: None,
+        })
     }
 
     /// Opens a mount's store.
@@ -154,17 +157,17 @@ impl MountOpener {
                 && opened.separator == options.dimension_separator
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
-        let (store, remembered_as) = if let Some(ServedMount { mount, .. }) = same {
+        let (store, cache_name) = if let Some(ServedMount { mount, .. }) = same {
             (Arc::clone(&mount.store), Arc::clone(&mount.remembered_as))
         } else {
-            let remembered_as = self.cache_name(name);
+            let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
-            (self.values.over(&remembered_as, observed, options.freshness), remembered_as)
+            (self.values.over(&cache_name, observed, options.freshness), cache_name)
         };
         let mount = Mount {
             name: name.to_owned(),
-            remembered_as,
+            remembered_as: cache_name,
             store,
             writable: options.writable && store_options.writable,
             allow_prefix_delete: options.allow_prefix_delete,

@@ -108,7 +108,7 @@ fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
     Err(ConfigError::UnknownVariable { name: name.to_owned(), hint })
 }
 
-/// Whether a variable is one of those by which Kubernetes (and Docker's links) tell where a service is:
+/// Whether a variable is one of those in which Kubernetes (and Docker's links) give the address of a service:
 /// `ZARRD_SERVICE_HOST`, `ZARRD_SERVICE_PORT_HTTP`, `ZARRD_PORT=tcp://…`, `ZARRD_PORT_8000_TCP_ADDR`.
 fn is_kubernetes_service(name: &str, value: &str) -> bool {
     let is_port = || {

@@ -64,8 +64,8 @@ pub struct HttpOptions {
     ///
     /// Metadata is admitted before stored bytes, these before decoded elements, and these before listings and bulk requests.
     /// The later ones leave 1, 2 and 3 sixteenths of the memory free. Within a class, clients with less in flight go first. A
-    /// client that uses more than three times of what is free waits while others are admitted, so many slow responses of one
-    /// client cannot use everything. A response that counts more than 1/128 of the memory (and more than
+    /// client that uses more than three times of what is free waits while others are admitted, which keeps the slow responses of
+    /// one client from using everything. A response that counts more than 1/128 of the memory (and more than
     /// `streamed_response_size`) leaves 4 sixteenths free, and shorter ones are admitted before it, so there is memory for
     /// short responses however slowly long ones are read.
     #[serde(with = "crate::units::duration")]

@@ -87,7 +87,7 @@ pub struct StoreOptions {
     pub max_concurrency: usize,
 
     /// Remote: treat 403 as "no such key", for buckets that permit reading but not listing. With expired credentials such a store
-    /// looks empty.
+    /// seems empty.
     pub missing_on_403: bool,
     /// Remote: time for a connection to be established.
     #[serde(with = "crate::units::duration")]

@@ -148,7 +148,7 @@ fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
 }
 
 #[test]
-fn serve_and_check_reject_each_in_one_line_with_its_place_and_key() {
+fn serve_and_check_refuse_each_with_one_line_that_names_place_and_key() {
     assert!(FILES.len() >= 60);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
@@ -178,7 +178,7 @@ fn serve_and_check_reject_each_in_one_line_with_its_place_and_key() {
 }
 
 #[test]
-fn messages_do_not_name_types_of_rust() {
+fn no_message_contains_terms_of_rust() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for content in [
@@ -201,7 +201,7 @@ fn messages_do_not_name_types_of_rust() {
 }
 
 #[test]
-fn rejects_invalid_variables_by_name() {
+fn a_bad_environment_variable_is_refused_by_name() {
     for (name, value, part) in [
         ("ZARRD__SERVER__ADMIN_LISTEN", "here", "`server.admin_listen`"),
         ("ZARRD__TELEMETRY__SAMPLE_RATIO", "often", "`telemetry.sample_ratio`"),

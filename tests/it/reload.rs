@@ -124,7 +124,7 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
 }
 
 #[test]
-fn a_path_that_leads_to_another_directory_is_opened_again() {
+fn a_path_that_now_names_another_directory_is_reopened() {
     let current =
         |at: &Path| mount(at, "link", "current") + &mount(at, "name", "three") + &mount(at, "same", "two");
     let server = Process::start(|at| {
@@ -224,7 +224,7 @@ fn a_missing_directory_does_not_hold_up_the_rest_of_a_reload() {
 }
 
 #[test]
-fn reads_of_a_removed_mount_are_finished() {
+fn reads_from_a_removed_mount_are_completed() {
     let server = Process::start(|at| mount(at, "gone", "one") + &mount(at, "stays", "two"));
     let long = vec![7; LONG_BYTES];
     std::fs::write(server.folder.path().join("one/long"), &long).unwrap();
@@ -250,7 +250,7 @@ fn a_writable_directory_keeps_its_writer_under_another_name_and_with_other_setti
 }
 
 #[test]
-fn a_writable_directory_can_be_opened_otherwise_or_come_back_while_it_is_still_written_to() {
+fn a_writable_directory_can_be_reopened_while_writes_to_it_are_in_flight() {
     let writable = |at: &Path, more: &str| mount(at, "w", "one") + "writable = true\n" + more;
     let server = Process::start(|at| writable(at, ""));
     // An upload that began with the first configuration, and ends with the last.

@@ -275,7 +275,7 @@ impl IssuerOptions {
     }
 }
 
-/// Whether nobody on the way can exchange what is fetched there.
+/// Whether no one in transit can replace what is fetched there.
 fn is_safe(url: &str) -> bool {
     let host = |rest: &str| rest.split(['/', '?', '#', ':']).next().unwrap_or_default().to_owned();
     match url.split_once("://") {

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 
 use zarrd::config::ServerOptions;
 
-use super::{OK, Plain, SHORT, Served, patient, until, until_closed};
+use super::{OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -18,8 +18,11 @@ async fn server() -> Served {
         }
     };
     let routes = Router::new().route("/ok", get(|| async { "ok" })).route("/echo", post(echo));
-    Served::start(Plain(routes), ServerOptions { idle_timeout: SHORT, header_timeout: SHORT, ..patient() })
-        .await
+    Served::start(
+        Plain(routes),
+        ServerOptions { idle_timeout: SHORT, header_timeout: SHORT, ..long_timeouts() },
+    )
+    .await
 }
 
 /// What comes after each, which must not be taken for a request of its own.

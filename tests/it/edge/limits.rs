@@ -15,7 +15,7 @@ use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
-use super::{BOUND, OK, Plain, SHORT, Served, patient, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -25,7 +25,7 @@ async fn surface(options: impl FnOnce(&mut HttpOptions)) -> Served {
     put(&store, "key", "value").await;
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
     options(&mut builder.http);
-    Served::start(builder.finish().site(), patient()).await
+    Served::start(builder.finish().site(), long_timeouts()).await
 }
 
 /// The status of an answer.
@@ -152,7 +152,7 @@ async fn a_connection_of_http2_has_as_many_requests_as_it_may() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), patient()).await;
+    let served = Served::start(Plain(routes), long_timeouts()).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let ask = |number: u32, path: &str| {
         Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get(path))
@@ -185,7 +185,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
         }
     };
     let routes = Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), patient()).await;
+    let served = Served::start(Plain(routes), long_timeouts()).await;
     // SETTINGS_INITIAL_WINDOW_SIZE of nothing.
     let mut framed = Framed::open(served.address, &[(4, 0)]).await;
     let streams = 10;
@@ -208,7 +208,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
 #[tokio::test]
 async fn connections_are_as_many_as_they_may_be() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), ServerOptions { max_connections: 3, ..patient() }).await;
+    let served = Served::start(Plain(routes), ServerOptions { max_connections: 3, ..long_timeouts() }).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         let mut stream = served.send(OK).await;

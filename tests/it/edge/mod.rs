@@ -35,7 +35,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// By when what must happen has happened, on the slowest machine.
 const BOUND: Duration = Duration::from_mins(1);
 
-fn patient() -> ServerOptions {
+fn long_timeouts() -> ServerOptions {
     ServerOptions {
         first_byte_timeout: LONG,
         tls_handshake_timeout: LONG,

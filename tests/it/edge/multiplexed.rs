@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, get, status};
-use super::{BOUND, Served, patient};
+use super::{BOUND, Served, long_timeouts};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -32,7 +32,7 @@ async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent
     let site = builder.finish().site();
     let state = site.state();
     let in_flight = || state.load().under_way_bytes;
-    let served = Served::start(site, patient()).await;
+    let served = Served::start(site, long_timeouts()).await;
     for url in ["/v1/data/m/fill?slice=", "/store/m/value?"] {
         let mut framed = Framed::open(served.address, &[(INITIAL_WINDOW_SIZE, 1)]).await;
         for number in 0..STREAMS {

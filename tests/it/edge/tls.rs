@@ -24,7 +24,7 @@ use zarrd::config::ServerOptions;
 use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
-use super::{BOUND, OK, Plain, SHORT, Served, patient, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::client;
 use crate::support::process::{Running, run, text, zarrd};
 
@@ -78,7 +78,7 @@ fn client() -> reqwest::ClientBuilder {
 
 #[tokio::test]
 async fn the_client_chooses_the_version_of_tls_and_of_http() {
-    let (served, _) = server(patient()).await;
+    let (served, _) = server(long_timeouts()).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
         (client(), reqwest::Version::HTTP_2),
@@ -108,7 +108,7 @@ async fn the_client_chooses_the_version_of_tls_and_of_http() {
 
 #[tokio::test]
 async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
-    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..patient() }).await;
+    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
         assert!(!answer.contains("HTTP"), "{answer:?}");
@@ -118,7 +118,7 @@ async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
 
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_closed() {
-    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..patient() }).await;
+    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
@@ -135,8 +135,12 @@ async fn a_handshake_that_is_not_finished_is_closed() {
 
 #[tokio::test]
 async fn within_tls_the_same_waiting_ends() {
-    let limits =
-        ServerOptions { first_byte_timeout: SHORT, header_timeout: SHORT, idle_timeout: SHORT, ..patient() };
+    let limits = ServerOptions {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
         let mut stream = handshake(served.address).await.unwrap();
@@ -149,7 +153,7 @@ async fn within_tls_the_same_waiting_ends() {
 #[tokio::test]
 async fn a_thousand_silent_connections_hinder_no_handshake() {
     have_many();
-    let (served, _) = server(patient()).await;
+    let (served, _) = server(long_timeouts()).await;
     let mut silent = Vec::new();
     for _ in 0..1000 {
         silent.push(served.connect().await);
@@ -161,7 +165,7 @@ async fn a_thousand_silent_connections_hinder_no_handshake() {
 
 #[tokio::test]
 async fn connections_under_tls_end_with_the_server() {
-    let (served, _) = server(patient()).await;
+    let (served, _) = server(long_timeouts()).await;
     let silent = served.connect().await;
     let half = served.send(b"\x16\x03\x01").await;
     let mut idle = handshake(served.address).await.unwrap();
@@ -176,7 +180,7 @@ async fn connections_under_tls_end_with_the_server() {
 
 #[tokio::test]
 async fn a_new_certificate_is_shown_and_no_request_fails() {
-    let (served, tls) = server(patient()).await;
+    let (served, tls) = server(long_timeouts()).await;
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let asking: Vec<_> = (0..4)
         .map(|number| {

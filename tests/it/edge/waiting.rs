@@ -14,15 +14,19 @@ use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
-use super::{BOUND, OK, Plain, SHORT, Served, patient, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::Server;
 
 #[tokio::test]
 async fn every_way_to_say_nothing_ends() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let limits =
-        ServerOptions { first_byte_timeout: SHORT, header_timeout: SHORT, idle_timeout: SHORT, ..patient() };
+    let limits = ServerOptions {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    };
     let served = Served::start(Plain(routes), limits).await;
     let preface = [frames::PREFACE, &Frame::of(frames::SETTINGS, 0, 0, []).bytes()].concat();
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
@@ -77,7 +81,7 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
     let (routes, dropped) = endless();
     let served =
-        Served::start(Plain(routes), ServerOptions { write_stall_timeout: SHORT, ..patient() }).await;
+        Served::start(Plain(routes), ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let given_up = async {
         while !dropped.load(Ordering::SeqCst) {
@@ -94,7 +98,8 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
 async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
-    let limits = ServerOptions { min_write_rate: 256 << 20, min_write_rate_window: 2 * SHORT, ..patient() };
+    let limits =
+        ServerOptions { min_write_rate: 256 << 20, min_write_rate_window: 2 * SHORT, ..long_timeouts() };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let dribble = async {
@@ -117,7 +122,7 @@ async fn a_client_that_reads_well_is_not_cut_off() {
         min_write_rate: 1,
         min_write_rate_window: SHORT,
         write_stall_timeout: SHORT * 20,
-        ..patient()
+        ..long_timeouts()
     };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -138,7 +143,7 @@ async fn surface() -> Served {
     };
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
     builder.http = options;
-    Served::start(builder.finish().site(), patient()).await
+    Served::start(builder.finish().site(), long_timeouts()).await
 }
 
 #[tokio::test]
