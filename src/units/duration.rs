@@ -63,7 +63,7 @@ mod tests {
             ("1h 30m", Some(Duration::from_mins(90))),
             ("0s", Some(Duration::ZERO)),
             ("30", None),
-            ("1.5s", None),
+            ("1.5s", Some(Duration::from_millis(1500))),
             ("-1s", None),
             ("s", None),
             ("30 parsecs", None),

@@ -30,7 +30,7 @@ const FILES: &[(&str, usize, &str)] = &[
         "`server.idle_timeout`: expected a duration such as \"30s\" or \"250ms\", found text",
     ),
     ("[server]\nidle_timeout = 30", 2, "`server.idle_timeout`: expected a duration such as \"30s\""),
-    ("[server]\nidle_timeout = '1.5s'", 2, "`server.idle_timeout`"),
+    ("[server]\nidle_timeout = '-1s'", 2, "`server.idle_timeout`"),
     ("[server]\nidle_timeout = '500ms'", 2, "`server.idle_timeout`: must be between 1s and 24h"),
     ("[server]\nwrite_stall_timeout = '0s'", 2, "`server.write_stall_timeout`"),
     ("[server]\ndrain_timeout = '90000s'", 2, "`server.drain_timeout`"),
