@@ -274,7 +274,7 @@ async fn whoever_runs_the_server_is_asked_only_by_names_that_nobody_else_can_let
 #[tokio::test]
 async fn how_often_callers_may_ask_does_not_bind_whoever_runs_the_server() {
     let mut builder = Server::build(Mount::read_only("m", memory()));
-    builder.http.rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
+    builder.http.rate_limit = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let (server, admin) = builder.finish_with_admin();
     while server.get("/store/m/none").await.status != 429 {}
     for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! Configurations that cannot be served: each is refused before anything is bound, in one line that says where and what, and
-//! not what was written there.
+//! Invalid configurations: each is rejected before a listener is bound, in one line that gives the place and the key, and does not
+//! repeat the value.
 
 use crate::support::process::{text, zarrd};
 
@@ -22,45 +22,48 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[server]\nworkers = 5000", 2, "`server.workers`"),
     ("[server]\nworkers = -1", 2, "`server.workers`"),
     ("[server]\nmax_connections = 0", 2, "`server.max_connections`"),
-    ("[server]\n\nfirst_byte_seconds = 0", 3, "`server.first_byte_seconds`"),
-    ("[server]\nheader_seconds = 1e9", 2, "`server.header_seconds`"),
+    ("[server]\n\nfirst_byte_timeout = '0s'", 3, "`server.first_byte_timeout`"),
+    ("[server]\nheader_timeout = 1e9", 2, "`server.header_timeout`"),
     (
-        "[server]\nidle_seconds = '30'",
+        "[server]\nidle_timeout = '30'",
         2,
-        "`server.idle_seconds`: expected a time such as 90 (seconds) or \"90s\"",
+        "`server.idle_timeout`: expected a duration such as \"30s\" or \"250ms\", found text",
     ),
-    ("[server]\nidle_seconds = '1500ms'", 2, "`server.idle_seconds`"),
-    ("[server]\nwrite_stall_seconds = 0", 2, "`server.write_stall_seconds`"),
-    ("[server]\ndrain_seconds = 90000", 2, "`server.drain_seconds`"),
+    ("[server]\nidle_timeout = 30", 2, "`server.idle_timeout`: expected a duration such as \"30s\""),
+    ("[server]\nidle_timeout = '-1s'", 2, "`server.idle_timeout`"),
+    ("[server]\nidle_timeout = '500ms'", 2, "`server.idle_timeout`: must be between 1s and 24h"),
+    ("[server]\nwrite_stall_timeout = '0s'", 2, "`server.write_stall_timeout`"),
+    ("[server]\ndrain_timeout = '90000s'", 2, "`server.drain_timeout`"),
+    ("[server]\nidle_seconds = 30", 2, "unknown key `server.idle_seconds`"),
     ("[server]\nworkers = 1\nworkers = 2", 3, "duplicate key"),
     ("[server\nworkers = 1", 1, ""),
-    ("[http]\nurl_bytes = 'long'", 2, "`http.url_bytes`"),
-    ("[http]\nlist_page_keys = 1001", 1, "`list_page_keys`"),
-    ("[http]\ndeadline_ms = 0", 1, "`deadline_ms`"),
+    ("[http]\nmax_url_size = 'long'", 2, "`http.max_url_size`"),
+    ("[http]\nmax_list_keys = 1001", 1, "`max_list_keys`"),
+    ("[http]\nresponse_timeout = '0s'", 1, "`response_timeout`"),
     ("[http]\npublic_metrics = 'no'", 2, "`http.public_metrics`"),
     ("[http]\npublic_metric = true", 2, "did you mean `public_metrics`?"),
-    ("[http.cors]\ncredentials = true", 1, "`cors.credentials`"),
-    ("[http.cors]\norigins = ['*', 'https://a.example']", 1, "`cors.origins`"),
-    ("[http.cors]\norigins = ['a.example']", 1, "is not an origin"),
-    ("[http.cors]\norigins = 'https://a.example'", 2, "`http.cors.origins`"),
-    ("[limits]\nrank = 0", 2, "`limits.rank`"),
-    ("[limits]\nchunk_bytes = 0", 2, "`limits.chunk_bytes`"),
-    ("[limits]\ncodec = 3", 2, "did you mean `codecs`?"),
-    ("[limits]\nshard_chunks = 99999999999999999999", 2, ""),
-    ("[read]\nchunks = -1", 2, "`read.chunks`"),
+    ("[http.cors]\nallow_credentials = true", 1, "`cors.allow_credentials`"),
+    ("[http.cors]\nallowed_origins = ['*', 'https://a.example']", 1, "`cors.allowed_origins`"),
+    ("[http.cors]\nallowed_origins = ['a.example']", 1, "is not an origin"),
+    ("[http.cors]\nallowed_origins = 'https://a.example'", 2, "`http.cors.allowed_origins`"),
+    ("[limits]\nmax_rank = 0", 2, "`limits.max_rank`"),
+    ("[limits]\nmax_chunk_size = 0", 2, "`limits.max_chunk_size`"),
+    ("[limits]\nmax_codec = 3", 2, "did you mean `max_codecs`?"),
+    ("[limits]\nmax_shard_chunks = 99999999999999999999", 2, ""),
+    ("[read]\nmax_chunks = -1", 2, "`read.max_chunks`"),
     ("[read]\nband = 1", 2, "`read.band`"),
-    ("[fetch]\nconcurrency = '32'", 2, "`fetch.concurrency`"),
-    ("[cache]\ndecoded_bytes = '1 gigabyte'", 2, "`cache.decoded_bytes`: expected a size such as"),
-    ("[cache]\ndecoded_bytes = 'much'", 2, "`cache.decoded_bytes`"),
-    ("[cache]\nvalues_bytes = 1", 2, "did you mean `value_bytes`?"),
+    ("[fetch]\nmax_concurrency = '32'", 2, "`fetch.max_concurrency`"),
+    ("[cache]\ndecoded_size = '1 gigabyte'", 2, "`cache.decoded_size`: expected a size such as"),
+    ("[cache]\ndecoded_size = 'much'", 2, "`cache.decoded_size`"),
+    ("[cache]\nvalues_size = 1", 2, "did you mean `value_size`?"),
     ("[cpu]\nthreads = 1.5", 2, "`cpu.threads`"),
     ("[log]\nlevel = 'loud'", 2, "`log.level`"),
     ("[log]\nformat = 'jsno'", 2, "did you mean `json`?"),
     ("[telemetry]\notlp_endpoint = 'collector:4318'", 2, "`telemetry.otlp_endpoint`"),
     ("[telemetry]\notlp_endpoint = 'http://u:canary-hunter2@collector'", 2, "`telemetry.otlp_endpoint`"),
     ("[telemetry]\notlp_endpoint = 'http://collector/?key=canary-hunter2'", 2, "`telemetry.otlp_endpoint`"),
-    ("[telemetry]\nsample = 1.5", 2, "`telemetry.sample`"),
-    ("[telemetry]\nqueue_spans = 0", 2, "`telemetry.queue_spans`"),
+    ("[telemetry]\nsample_ratio = 1.5", 2, "`telemetry.sample_ratio`"),
+    ("[telemetry]\nmax_queued_spans = 0", 2, "`telemetry.max_queued_spans`"),
     ("[telemetry]\nendpoint = 'x'", 2, "`telemetry.endpoint`"),
     ("[mounts.a]\nwritable = true", 1, "`url` is missing"),
     ("[mounts.a]\nurl = ''", 2, "`mounts.a.url`"),
@@ -92,14 +95,14 @@ const FILES: &[(&str, usize, &str)] = &[
         "`mounts.a.options.secret_access_key`",
     ),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary-hunter2", 3, ""),
-    ("[mounts.a]\nurl = 's3://b'\noptions.tries = 'canary-hunter2'", 3, "`mounts.a.options.tries`"),
-    // Budgets.
-    ("[server]\nmemory_limit_bytes = 100000000", 2, "`server.memory_limit_bytes`: the budgets add up to"),
     (
-        "[server]\nmemory_limit_bytes = '1GiB'\n[cache]\ndecoded_bytes = '2GiB'",
-        4,
-        "and the process may take 1024 MiB",
+        "[mounts.a]\nurl = 's3://b'\noptions.max_attempts = 'canary-hunter2'",
+        3,
+        "`mounts.a.options.max_attempts`",
     ),
+    // Budgets.
+    ("[server]\nmax_memory = 100000000", 2, "`server.max_memory`: the budgets add up to"),
+    ("[server]\nmax_memory = '1GiB'\n[cache]\ndecoded_size = '2GiB'", 4, "and the process may use 1024 MiB"),
     // Options of other backends.
     (
         "[mounts.a]\nurl = '/tmp'\noptions.region = 'x'",
@@ -113,7 +116,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
     ("[mounts.a]\nurl = 'gs://b'\noptions.account_key = 'canary-hunter2'", 3, "is for Azure"),
     ("[mounts.a]\nurl = 'https://h'\noptions.endpoint = 'https://e'", 3, "is for S3, GCS, Azure"),
-    ("[mounts.a]\nurl = 'memory://'\noptions.tries = 1", 3, "is for S3, GCS, Azure, an HTTP server"),
+    ("[mounts.a]\nurl = 'memory://'\noptions.max_attempts = 1", 3, "is for S3, GCS, Azure, an HTTP server"),
     ("[mounts.a]\nurl = '/tmp/a.zip'\noptions.region = 'x'", 3, "is for S3"),
     // Found when the mounts are opened.
     ("[mounts.a]\nurl = 's3://b'\noptions.endpoint = 'http://127.0.0.1:1'", 2, "`mounts.a`"),
@@ -132,9 +135,9 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// What a command says of a file.
+/// The output of a command for a file.
 fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
-    // Where it is served after all, it must not be for ever.
+    // If it is served after all, the server must end.
     std::process::Command::new("timeout")
         .args(["20", env!("CARGO_BIN_EXE_zarrd"), command, "--config"])
         .arg(file)
@@ -145,7 +148,7 @@ fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
 }
 
 #[test]
-fn serve_and_check_refuse_each_in_the_same_line_with_its_place_and_its_key() {
+fn serve_and_check_refuse_each_with_one_line_that_names_place_and_key() {
     assert!(FILES.len() >= 60);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
@@ -175,18 +178,20 @@ fn serve_and_check_refuse_each_in_the_same_line_with_its_place_and_its_key() {
 }
 
 #[test]
-fn no_message_has_words_of_the_language_that_the_program_is_written_in() {
+fn no_message_contains_terms_of_rust() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for content in [
         "log = 1",
         "demo = 'yes'",
-        "[http]\nheaders = 'x'",
-        "[telemetry]\nsample = 'x'",
-        "[limits]\nrank = -1",
+        "[http]\nmax_headers = 'x'",
+        "[telemetry]\nsample_ratio = 'x'",
+        "[server]\nidle_timeout = 'x'",
+        "[cache]\nnode_size = 'x'",
+        "[limits]\nmax_rank = -1",
     ] {
         std::fs::write(&file, content).unwrap();
-        // The folder's name is made of any letters.
+        // The name of the folder is random.
         let said = text(&said_of("check", &file).stderr).replace(file.to_str().unwrap(), "");
         for word in ["u8", "u16", "u32", "u64", "usize", "f64", "struct", "boolean", "Options"] {
             assert!(!said.contains(word), "{content:?}: {said}");
@@ -196,10 +201,10 @@ fn no_message_has_words_of_the_language_that_the_program_is_written_in() {
 }
 
 #[test]
-fn a_bad_variable_is_refused_by_its_name() {
+fn a_bad_environment_variable_is_refused_by_name() {
     for (name, value, part) in [
         ("ZARRD__SERVER__ADMIN_LISTEN", "here", "`server.admin_listen`"),
-        ("ZARRD__TELEMETRY__SAMPLE", "often", "`telemetry.sample`"),
+        ("ZARRD__TELEMETRY__SAMPLE_RATIO", "often", "`telemetry.sample_ratio`"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:canary-hunter2@collector", "`telemetry.otlp_endpoint`"),
         ("ZARRD__MOUNTS__A__OPTIONS__SAS_TOKE", CANARY, "sas_toke"),
         ("ZARRD__MOUNTS__A__OPTIONS__SAS_TOKEN", CANARY, "is for Azure"),

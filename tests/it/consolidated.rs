@@ -2,6 +2,7 @@
 //! documents say now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -468,7 +469,7 @@ async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
 async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_for_all() {
     let long = 4 << 20;
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
-    server.http.queue_ms = 1;
+    server.http.admission_timeout = Duration::from_millis(1);
     let server = server.finish();
     let (site, before) = (server.site(), server.under_way_bytes());
     let ask = || {
@@ -487,15 +488,15 @@ async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_
 #[tokio::test]
 async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_is_503() {
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
-    (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
+    (server.http.inflight_size, server.http.streamed_response_size) = (4 << 20, 64 << 10);
     let server = server.finish();
     let problem = server.get("/store/m/zarr.json?consolidated").await;
     let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
-    assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
+    assert!(detail.contains("a group below it") && detail.contains("http.inflight_size"), "{detail}");
     assert_eq!(server.under_way_bytes(), 0);
     // What fits alone does not fit beside another whose client reads nothing.
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
-    (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
+    (server.http.inflight_size, server.http.streamed_response_size) = (6 << 20, 64 << 10);
     let server = server.finish();
     let ask = || {
         let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());

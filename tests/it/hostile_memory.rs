@@ -120,7 +120,7 @@ async fn bombs_do_not_grow_the_servers_memory() {
 
     let mut command = zarrd(&["serve", &format!("bombs={}", root.display())]);
     // What is remembered grows as it should; here it would only hide what should not.
-    command.env("ZARRD__CACHE__DECODED_BYTES", "0");
+    command.env("ZARRD__CACHE__DECODED_SIZE", "0");
     let server = Running::of(command);
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::new();

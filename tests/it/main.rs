@@ -61,6 +61,7 @@ mod rfc9110;
 mod rfc9110_wire;
 mod rooted;
 mod s3;
+mod settings;
 mod slices;
 mod stampede;
 mod support;

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The rooms from ground to roof.
-const ROOMS: [&str; 16] = [
+const ROOMS: [&str; 17] = [
+    "units",
     "error",
     "key",
     "metadata",
@@ -28,7 +29,7 @@ const ROOMS: [&str; 16] = [
 ];
 
 /// Rooms without async: the format and what is pure.
-const SYNC: [&str; 6] = ["error", "key", "metadata", "chunk", "codec", "render"];
+const SYNC: [&str; 7] = ["units", "error", "key", "metadata", "chunk", "codec", "render"];
 
 /// Third-party names, and the rooms that may say them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[
@@ -50,6 +51,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("utoipa_axum", &["http"]),
     ("utoipa_swagger_ui", &["http"]),
     ("clap", &["config"]),
+    ("humantime", &["units"]),
     ("strsim", &["error"]),
     ("toml", &["config"]),
     ("hyper_util", &["app"]),

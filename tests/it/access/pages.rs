@@ -55,7 +55,10 @@ async fn open(http: HttpOptions) -> Server {
 
 fn cors(origins: &[&str], writes: bool) -> HttpOptions {
     let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-    HttpOptions { cors: CorsOptions { origins, writes, ..CorsOptions::default() }, ..HttpOptions::default() }
+    HttpOptions {
+        cors: CorsOptions { allowed_origins: origins, allow_writes: writes, ..CorsOptions::default() },
+        ..HttpOptions::default()
+    }
 }
 
 #[tokio::test]
@@ -154,7 +157,7 @@ async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
             cors(&["https://good.example"], true),
         ] {
             let refused = Some((403, "cross-origin-write"));
-            let listed = http.cors.origins == ["*"];
+            let listed = http.cors.allowed_origins == ["*"];
             let server = open(http).await;
             for headers in [
                 vec![("host", "localhost:8000"), ("origin", origin)],
@@ -162,7 +165,7 @@ async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
             ] {
                 if listed {
                     for detail in all(&server, &headers, refused).await {
-                        assert!(detail.contains("`http.cors.writes`"), "{detail}");
+                        assert!(detail.contains("`http.cors.allow_writes`"), "{detail}");
                     }
                 } else {
                     refused_quietly(&server, &headers).await;

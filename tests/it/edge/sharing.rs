@@ -63,7 +63,7 @@ async fn server(cors: CorsOptions) -> Server {
 
 fn listed() -> CorsOptions {
     CorsOptions {
-        origins: vec![LISTED.to_owned(), "http://localhost:8080".to_owned()],
+        allowed_origins: vec![LISTED.to_owned(), "http://localhost:8080".to_owned()],
         ..CorsOptions::default()
     }
 }
@@ -111,7 +111,7 @@ async fn who_is_listed_is_echoed_and_every_answer_varies() {
 #[tokio::test]
 async fn for_everybody_nothing_varies_and_off_is_off() {
     let any = server(CorsOptions::default()).await;
-    let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
+    let off = server(CorsOptions { allowed_origins: vec![], ..CorsOptions::default() }).await;
     for request in ASKED {
         for origin in [Some(LISTED), Some("null"), None] {
             let answer = asked(&any, origin, request).await;
@@ -143,7 +143,7 @@ async fn a_preflight_names_what_reads_need() {
     for name in ["ETag", "Content-Range", "Content-Length", "Accept-Ranges", "Retry-After", "X-Request-Id"] {
         assert!(exposed.contains(&name), "{name}: {exposed:?}");
     }
-    let wide = CorsOptions { credentials: true, ..listed() };
+    let wide = CorsOptions { allow_credentials: true, ..listed() };
     let answer = self::server(wide).await.ask(Method::GET, "/store/m/text", &headers[..1]).await;
     assert_eq!(answer.header("access-control-allow-credentials"), "true");
 }
@@ -153,10 +153,10 @@ fn credentials_for_everybody_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for (rules, says) in [
-        ("origins = ['*']\ncredentials = true", "by name"),
-        ("origins = ['*', 'https://a.example']", "only entry"),
-        ("origins = ['null']", "`null`"),
-        ("origins = ['https://a.example/']", "`https://a.example/`"),
+        ("allowed_origins = ['*']\nallow_credentials = true", "by name"),
+        ("allowed_origins = ['*', 'https://a.example']", "only entry"),
+        ("allowed_origins = ['null']", "`null`"),
+        ("allowed_origins = ['https://a.example/']", "`https://a.example/`"),
     ] {
         std::fs::write(&file, format!("[http.cors]\n{rules}\n")).unwrap();
         let output = run(&["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);

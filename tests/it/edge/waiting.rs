@@ -10,19 +10,24 @@ use axum::routing::get;
 use futures::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
-use zarrd::app::ConnectionLimits;
+use zarrd::config::ServerOptions;
 use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
-use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::Server;
 
 #[tokio::test]
 async fn every_way_to_say_nothing_ends() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+    let limits = ServerOptions {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    };
     let served = Served::start(Plain(routes), limits).await;
     let preface = [frames::PREFACE, &Frame::of(frames::SETTINGS, 0, 0, []).bytes()].concat();
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
@@ -76,7 +81,8 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
     let (routes, dropped) = endless();
-    let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
+    let served =
+        Served::start(Plain(routes), ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let given_up = async {
         while !dropped.load(Ordering::SeqCst) {
@@ -93,7 +99,8 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
 async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
-    let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..PATIENT };
+    let limits =
+        ServerOptions { min_write_rate: 256 << 20, min_write_rate_window: 2 * SHORT, ..long_timeouts() };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let dribble = async {
@@ -112,8 +119,12 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
 #[tokio::test]
 async fn a_client_that_reads_well_is_not_cut_off() {
     let (routes, dropped) = endless();
-    let limits =
-        ConnectionLimits { write_bytes_per_second: 1, write_pace: SHORT, write_stall: SHORT * 20, ..PATIENT };
+    let limits = ServerOptions {
+        min_write_rate: 1,
+        min_write_rate_window: SHORT,
+        write_stall_timeout: SHORT * 20,
+        ..long_timeouts()
+    };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut part = vec![0; 1 << 16];
@@ -126,11 +137,14 @@ async fn a_client_that_reads_well_is_not_cut_off() {
 
 /// The whole surface with short times for bodies.
 async fn surface() -> Served {
-    let options =
-        HttpOptions { body_stall_ms: 300, body_bytes_per_second: 1 << 30, ..HttpOptions::default() };
+    let options = HttpOptions {
+        body_stall_timeout: Duration::from_millis(300),
+        min_body_rate: 1 << 30,
+        ..HttpOptions::default()
+    };
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
     builder.http = options;
-    Served::start(builder.finish().site(), PATIENT).await
+    Served::start(builder.finish().site(), long_timeouts()).await
 }
 
 #[tokio::test]
