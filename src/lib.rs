@@ -35,6 +35,7 @@ pub mod metrics;
 pub mod render;
 pub mod services;
 pub mod store;
+pub mod units;
 #[cfg(feature = "vectors")]
 pub mod vectors;
 pub mod views;

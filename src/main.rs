@@ -53,8 +53,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Serves until a signal stops the process.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
-    let read = move || Sources::gather(arguments.clone())?.resolve();
-    let config = read()?;
+    let config = Sources::gather(arguments.clone())?.resolve()?;
+    let reread = move || Sources::gather(arguments.clone())?.resolve_for_reload();
     let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
@@ -65,7 +65,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let ended = runtime.block_on(async {
         telemetry.start_export();
         let ended = match App::build(config).await {
-            Ok(app) => app.with_process_metrics(Telemetry::process_metrics()).run(read).await,
+            Ok(app) => app.with_process_metrics(Telemetry::process_metrics()).run(reread).await,
             Err(error) => Err(error),
         };
         telemetry.flush_spans().await;

@@ -112,12 +112,12 @@ async fn site(root: &Path, caches: Caches) -> Endpoint {
     config.cpu.threads = 1;
     if caches == Caches::None {
         config.cache = CacheOptions {
-            decoded_bytes: 0,
-            index_bytes: 0,
-            node_bytes: 0,
-            value_bytes: 0,
-            encoded_bytes: 0,
-            zip_directory_bytes: 0,
+            decoded_size: 0,
+            index_size: 0,
+            node_size: 0,
+            value_size: 0,
+            encoded_size: 0,
+            zip_directory_size: 0,
         };
     }
     App::build(config).await.unwrap().site()

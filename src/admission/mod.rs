@@ -136,14 +136,14 @@ impl AdmissionRequest {
 impl Admission {
     /// The gate that the options ask for.
     pub(crate) fn new(options: &HttpOptions) -> Self {
-        let capacity = units(options.inflight_bytes);
-        let short_units = units(options.stream_bytes).max(capacity / SHORT_PARTS);
+        let capacity = units(options.inflight_size);
+        let short_units = units(options.streamed_response_size).max(capacity / SHORT_PARTS);
         Self {
             gate: Arc::new(Gate::new(capacity, short_units)),
-            least_units: capacity / options.inflight_requests.max(1),
-            patience: Duration::from_millis(options.queue_ms),
-            hope: Duration::from_millis(options.queue_ms) / 2,
-            stream_bytes: options.stream_bytes,
+            least_units: capacity / options.max_inflight_requests.max(1),
+            patience: options.admission_timeout,
+            hope: options.admission_timeout / 2,
+            stream_bytes: options.streamed_response_size,
         }
     }
 
@@ -400,8 +400,8 @@ mod tests {
 
     fn gate(units: u64) -> Admission {
         Admission::new(&HttpOptions {
-            inflight_bytes: units * UNIT_BYTES,
-            queue_ms: 1,
+            inflight_size: units * UNIT_BYTES,
+            admission_timeout: Duration::from_millis(1),
             ..HttpOptions::default()
         })
     }
@@ -431,7 +431,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_held_whole_is_charged_whole_or_not_given() {
-        let gate = Admission::new(&HttpOptions { inflight_bytes: 16 << 20, ..HttpOptions::default() });
+        let gate = Admission::new(&HttpOptions { inflight_size: 16 << 20, ..HttpOptions::default() });
         let answer = async |bytes: u64| {
             let mut answer = Response::new(Body::empty());
             BufferedBytes::put(bytes, answer.extensions_mut());
@@ -469,8 +469,8 @@ mod tests {
     #[tokio::test]
     async fn what_a_stream_may_hold_costs_a_request_nothing_more() {
         let options = HttpOptions {
-            inflight_bytes: 8 * UNIT_BYTES,
-            stream_bytes: 2 * UNIT_BYTES,
+            inflight_size: 8 * UNIT_BYTES,
+            streamed_response_size: 2 * UNIT_BYTES,
             ..HttpOptions::default()
         };
         let gate = Admission::new(&options);
@@ -527,9 +527,9 @@ mod tests {
     #[tokio::test]
     async fn no_answer_counts_less_than_its_part_of_the_budget() {
         let options = HttpOptions {
-            inflight_bytes: 64 << 20,
-            inflight_requests: 64,
-            queue_ms: 1,
+            inflight_size: 64 << 20,
+            max_inflight_requests: 64,
+            admission_timeout: Duration::from_millis(1),
             ..Default::default()
         };
         let gate = Admission::new(&options);

@@ -61,7 +61,7 @@ impl RateLimiter {
     /// Counts bytes that are sent to a caller.
     pub(crate) fn record_bytes(&self, share: ClientBucket, bytes: u64) {
         let now = self.now();
-        if let Some(cost) = cost(bytes, self.options.bytes_per_second) {
+        if let Some(cost) = cost(bytes, self.options.transfer_rate) {
             let mut part = self.part(share);
             make_room(&mut part, now);
             let paid = part.entry(share).or_default();
@@ -70,7 +70,12 @@ impl RateLimiter {
     }
 
     fn check_at(&self, share: ClientBucket, now: u64) -> Result<(), Duration> {
-        let RateOptions { requests_per_second, burst_requests, bytes_per_second, burst_bytes } = self.options;
+        let RateOptions {
+            request_rate: requests_per_second,
+            request_burst: burst_requests,
+            transfer_rate: bytes_per_second,
+            transfer_burst: burst_bytes,
+        } = self.options;
         let mut part = self.part(share);
         let paid = part.get(&share).copied().unwrap_or_default();
         let wait = |paid: u64, burst: Option<u64>| {
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_caller_has_its_burst_at_once_and_its_rate_after_that() {
-        let rates = rates(RateOptions { requests_per_second: 10, burst_requests: 5, ..Default::default() });
+        let rates = rates(RateOptions { request_rate: 10, request_burst: 5, ..Default::default() });
         let (one, other) = (ClientBucket::numbered(1), ClientBucket::numbered(2));
         for _ in 0..5 {
             assert_eq!(rates.check_at(one, 0), Ok(()));
@@ -151,7 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_that_were_sent_are_paid_before_the_next_request() {
-        let rates = rates(RateOptions { bytes_per_second: 1000, burst_bytes: 500, ..Default::default() });
+        let rates = rates(RateOptions { transfer_rate: 1000, transfer_burst: 500, ..Default::default() });
         let one = ClientBucket::numbered(1);
         for _ in 0..3 {
             assert!(rates.check(one).is_ok());
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_callers_takes_no_more_memory_than_there_is_for_them() {
-        let rates = rates(RateOptions { requests_per_second: 1, burst_requests: 1, ..Default::default() });
+        let rates = rates(RateOptions { request_rate: 1, request_burst: 1, ..Default::default() });
         let mut refused = 0;
         for number in 0..400_000_u64 {
             let caller = ClientBucket::numbered(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -65,7 +65,7 @@ where
         let problem = Problem::from_status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the document without `Content-Encoding`"));
     }
-    let limit = state.options().whole_bytes;
+    let limit = state.options().max_buffered_response_size;
     let too_long = || {
         let detail = format!("the body is longer than {limit} bytes; ask in several requests");
         Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)

@@ -1,4 +1,4 @@
-//! From the configuration to who may do what, for the start and for every time it is read anew.
+//! [`access`]: from the configuration to access rights, at the start and at each reload.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::auth::{Access, AccessError, Environment, FetchKeys};
 use crate::config::{Config, key_sets, unix_seconds};
 use crate::store::{StoreError, Web};
 
-/// Who may do what by a configuration.
+/// The access rights of a configuration.
 ///
 /// # Errors
 /// [`AccessError`] if keys of issuers cannot be read or used.
 pub fn access(config: &Config) -> Result<Access, AccessError> {
-    let world = Environment { clock: unix_seconds, web: Arc::new(HttpKeyFetcher(Web)) };
-    Access::new(&config.access, &config.anonymous(), &key_sets(&config.access)?, world)
+    let environment = Environment { clock: unix_seconds, web: Arc::new(HttpKeyFetcher(Web)) };
+    Access::new(&config.access, &config.anonymous(), &key_sets(&config.access)?, environment)
 }
 
-/// Keys of issuers, fetched by the client that backends are spoken to with.
+/// Fetches the keys of issuers, with the HTTP client of the backends.
 #[derive(Debug)]
 struct HttpKeyFetcher(Web);
 

@@ -1,69 +1,69 @@
-//! What the server says when it starts: where it listens, what it serves, how much memory it takes, what to try.
+//! The banner that is printed at the start: addresses, mounts, memory, and commands to try.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use super::mounts::demo_of;
-use super::{demo, health};
+use super::demo::{self, DemoReason};
+use super::health;
 use crate::auth::Scope;
 use crate::config::{Config, MemoryBound};
 use crate::services::Mount;
 
-/// One mount, as it is shown.
+/// A mount, as it is printed.
 #[derive(Clone, Debug)]
 pub(super) struct MountLine {
     name: String,
     kind: &'static str,
     url: String,
     writable: bool,
-    /// What callers may do who show nothing.
-    open_to: OpenTo,
+    /// What callers without a credential may do.
+    anonymous: AnonymousAccess,
 }
 
-/// What everybody may do.
+/// What everyone may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum OpenTo {
-    Nobody,
-    Readers,
-    Writers,
+enum AnonymousAccess {
+    None,
+    Read,
+    Write,
 }
 
 impl MountLine {
-    pub(super) fn of(mount: &Mount, url: &str, config: &Config) -> Self {
+    pub(super) fn new(mount: &Mount, url: &str, config: &Config) -> Self {
         let granted = config.mounts.get(&mount.name).and_then(|mount| mount.anonymous.as_deref());
         let may = |scope: Scope| {
             granted.map_or(!config.access.has_credentials(), |granted| granted.contains(&scope))
         };
-        let open_to = if mount.writable && (may(Scope::Write) || may(Scope::Delete)) {
-            OpenTo::Writers
+        let anonymous = if mount.writable && (may(Scope::Write) || may(Scope::Delete)) {
+            AnonymousAccess::Write
         } else if may(Scope::Read) {
-            OpenTo::Readers
+            AnonymousAccess::Read
         } else {
-            OpenTo::Nobody
+            AnonymousAccess::None
         };
         Self {
             name: mount.name.clone(),
             kind: mount.store.kind().as_str(),
             url: url.to_owned(),
             writable: mount.writable,
-            open_to,
+            anonymous,
         }
     }
 }
 
-/// Where a mount is the store at the root path, as it is shown.
+/// A URL at which a mount is the store at the root path, as it is printed.
 #[derive(Clone, Debug)]
 pub(super) struct RootLine {
     name: String,
     url: String,
 }
 
-/// Where the server is.
+/// The address of the server, as it is printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PublicAddress<'a> {
     pub(super) scheme: &'a str,
     pub(super) address: SocketAddr,
-    /// What stands before every path.
+    /// The prefix of all paths.
     pub(super) base_path: &'a str,
 }
 
@@ -72,19 +72,12 @@ pub(super) fn root_of_listener(scheme: &str, name: &str, address: SocketAddr) ->
     RootLine { name: name.to_owned(), url: format!("{scheme}://{address}/") }
 }
 
-/// A mount at the root of a host, on the port that all mounts are on.
+/// A mount at the root of a host, on the port of the server.
 pub(super) fn root_of_host(scheme: &str, name: &str, host: &str, address: SocketAddr) -> RootLine {
     RootLine { name: name.to_owned(), url: format!("{scheme}://{host}:{}/", address.port()) }
 }
 
-/// Why the demo is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demo {
-    Asked,
-    NoMountsConfigured,
-}
-
-/// The text printed at the start. The demo brings commands to try.
+/// The text of the banner; with the demo, it has commands to try.
 pub(super) fn text(
     PublicAddress { scheme, address, base_path }: PublicAddress<'_>,
     mounts: &[MountLine],
@@ -110,26 +103,24 @@ pub(super) fn text(
     }
     if let Some(admin) = admin {
         let admin = host_of(admin);
-        let _ = writeln!(
-            text,
-            "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for whoever runs it"
-        );
+        let _ = writeln!(text, "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for operators");
     }
     let _ = writeln!(text, "Memory: {}", memory(config));
-    let is_elsewhere = !address.ip().to_canonical().is_loopback();
-    let open: Vec<&MountLine> = mounts.iter().filter(|mount| mount.open_to > OpenTo::Nobody).collect();
-    if is_elsewhere && let Some(most) = open.iter().map(|mount| mount.open_to).max() {
-        let what = if most == OpenTo::Writers { "read and write" } else { "read" };
+    let is_reachable = !address.ip().to_canonical().is_loopback();
+    let open: Vec<&MountLine> =
+        mounts.iter().filter(|mount| mount.anonymous > AnonymousAccess::None).collect();
+    if is_reachable && let Some(most) = open.iter().map(|mount| mount.anonymous).max() {
+        let what = if most == AnonymousAccess::Write { "read and write" } else { "read" };
         let names: Vec<&str> = open.iter().map(|mount| mount.name.as_str()).collect();
         let _ = writeln!(
             text,
-            "Warning: everybody who reaches port {} may {what} without a token: {}",
+            "Warning: everyone who can connect to port {} may {what} without a token: {}",
             address.port(),
             names.join(", ")
         );
     }
-    let demo = demo_of(config);
-    if demo == Some(Demo::NoMountsConfigured) {
+    let demo = demo::reason(config);
+    if demo == Some(DemoReason::NoMountsConfigured) {
         text.push_str("No mount is configured: this is the built-in demo. To serve a directory: zarrd DIR\n");
     }
     if demo.is_some() {
@@ -141,7 +132,7 @@ pub(super) fn text(
     text
 }
 
-/// An address as it can stand in a URL that is to be opened on this machine.
+/// An address as the host of a URL for this machine.
 fn host_of(address: SocketAddr) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => format!("localhost:{}", address.port()),
@@ -150,9 +141,9 @@ fn host_of(address: SocketAddr) -> String {
     }
 }
 
-/// How much memory is taken at most, in a few words.
+/// The bound of memory, as it is printed.
 fn memory(config: &Config) -> String {
-    let most = size(MemoryBound::of(config).bytes());
+    let most = size(MemoryBound::from_config(config).bytes());
     match config.memory.total_and_share() {
         Some((total, _)) => format!("at most {most} (of {})", size(total)),
         None => format!("at most {most}"),
@@ -175,11 +166,11 @@ mod tests {
     use super::*;
     use crate::config::Memory;
 
-    fn line(name: &str, writable: bool, open_to: OpenTo) -> MountLine {
-        MountLine { name: name.to_owned(), kind: "local", url: "/srv".to_owned(), writable, open_to }
+    fn line(name: &str, writable: bool, anonymous: AnonymousAccess) -> MountLine {
+        MountLine { name: name.to_owned(), kind: "local", url: "/srv".to_owned(), writable, anonymous }
     }
 
-    fn said(listen: &str, mounts: &[MountLine]) -> String {
+    fn banner(listen: &str, mounts: &[MountLine]) -> String {
         let front = PublicAddress { scheme: "http", address: listen.parse().unwrap(), base_path: "/base" };
         let mut config = Config { demo: true, ..Config::default() };
         config.memory = Memory { limit: None, machine: Some(24 << 30) };
@@ -187,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn each_mount_has_a_url_to_copy_and_its_rights() {
-        let mounts = [line("a", false, OpenTo::Readers), line("long", true, OpenTo::Writers)];
-        let text = said("127.0.0.1:8000", &mounts);
+    fn prints_the_url_and_the_rights_of_each_mount() {
+        let mounts = [line("a", false, AnonymousAccess::Read), line("long", true, AnonymousAccess::Write)];
+        let text = banner("127.0.0.1:8000", &mounts);
         assert!(
             text.contains("  http://127.0.0.1:8000/base/store/a/     read-only, local: /srv\n"),
             "{text}"
@@ -204,15 +195,18 @@ mod tests {
     }
 
     #[test]
-    fn on_addresses_that_others_reach_it_is_said_what_they_may() {
-        let mounts = [line("a", false, OpenTo::Readers), line("p", true, OpenTo::Nobody)];
-        let text = said("0.0.0.0:8000", &mounts);
+    fn warns_about_anonymous_access_on_reachable_addresses() {
+        let mounts = [line("a", false, AnonymousAccess::Read), line("p", true, AnonymousAccess::None)];
+        let text = banner("0.0.0.0:8000", &mounts);
         assert!(text.starts_with("zarrd listens on http://0.0.0.0:8000\n"), "{text}");
         assert!(text.contains("  http://localhost:8000/base/store/a/"), "{text}");
-        assert!(text.contains("everybody who reaches port 8000 may read without a token: a\n"), "{text}");
-        let text = said("[::]:8000", &[line("w", true, OpenTo::Writers)]);
+        assert!(
+            text.contains("everyone who can connect to port 8000 may read without a token: a\n"),
+            "{text}"
+        );
+        let text = banner("[::]:8000", &[line("w", true, AnonymousAccess::Write)]);
         assert!(text.contains("may read and write without a token: w\n"), "{text}");
-        assert!(!said("0.0.0.0:8000", &mounts[1..]).contains("Warning"));
-        assert!(!said("127.0.0.1:8000", &mounts).contains("Warning"));
+        assert!(!banner("0.0.0.0:8000", &mounts[1..]).contains("Warning"));
+        assert!(!banner("127.0.0.1:8000", &mounts).contains("Warning"));
     }
 }

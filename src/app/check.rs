@@ -1,26 +1,27 @@
-//! [`check`]: whether `serve` would start, by doing what it does up to the point where it listens.
+//! [`check`]: whether `serve` would start, by the same steps up to the point where it listens.
 
 use futures::future::join_all;
 
-use super::{App, AppError};
+use super::error::AppError;
+use super::server::App;
 use crate::config::Config;
 use crate::store::{OpenError, StoreError};
 
-/// How long a backend may take to say that it is there.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a backend may take to answer.
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A configuration that can be served.
 #[derive(Debug)]
 pub struct Checked {
     app: App,
-    /// Mounts to whose directories another server writes just now: most likely the one that is to be restarted.
+    /// Mounts whose directories another server has open for writing, most likely the one that is to be restarted.
     pub in_use: Vec<String>,
 }
 
-/// Opens what `serve` would open. The one difference: a directory that another server writes to is opened for reading.
+/// Opens what `serve` would open, with one difference: a directory that another server has open for writing is opened for reading.
 ///
 /// # Errors
-/// [`AppError`], as [`App::build`] gives it.
+/// Those of [`App::build`].
 pub async fn check(mut config: Config) -> Result<Checked, AppError> {
     let mut in_use = Vec::new();
     loop {
@@ -41,11 +42,11 @@ pub async fn check(mut config: Config) -> Result<Checked, AppError> {
 }
 
 impl Checked {
-    /// Asks all backends at once whether they answer: of each mount, by name, nothing, or what is wrong.
+    /// Contacts all backends concurrently. For each mount, by name: nothing, or the failure.
     pub async fn connect(&self) -> Vec<(String, Result<(), String>)> {
         // As many at a time as the configuration has mounts.
         join_all(self.app.served.iter().map(|served| async move {
-            let answers = served.mount.answers_within(PATIENCE).await;
+            let answers = served.mount.answers_within(CONNECT_TIMEOUT).await;
             (served.mount.name.clone(), answers.map_err(|(_, trouble)| trouble))
         }))
         .await

@@ -1,97 +1,29 @@
-//! [`ConnectionMonitor`]: what one connection has done lately, and whether that was too little.
+//! [`ConnectionMonitor`]: the recent activity of one connection, and whether it exceeds a timeout.
 //!
-//! hyper's own timers leave gaps: the sniffing of HTTP/1 or 2 has none, so a silent connection stays for ever; a
-//! client that takes nothing of its response stays too; a graceful end waits for half a request head. So the IO
-//! wrapper and the service note facts here, and one pure question, [`ConnectionMonitor::timed_out`], answers for all of them.
-//! Nothing here sleeps or closes.
+//! hyper's own timers leave gaps: the detection of HTTP/1 or HTTP/2 has none, so a silent connection stays open without end; so
+//! does a client that reads nothing of its response; and a graceful shutdown waits for an incomplete request head. So the socket
+//! and the service record their events here, and one function without I/O, [`ConnectionMonitor::timed_out`], decides for all of
+//! them. Nothing here sleeps or closes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::ServerOptions;
 
-/// How long a connection may keep the server waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The settings of connections. Clones share them.
+#[derive(Clone, Debug)]
 pub struct ConnectionLimits {
-    /// From the start to the first byte.
-    pub first_byte: Duration,
-    /// From the start to the end of TLS's handshake.
-    pub handshake: Duration,
-    /// From the first byte of a request to the end of its head.
-    pub header: Duration,
-    /// Without any request.
-    pub idle: Duration,
-    /// Without taking anything of a response.
-    pub write_stall: Duration,
-    /// Least bytes a second that a client takes while nothing else is waited for; counted over `write_pace`.
-    pub write_bytes_per_second: u32,
-    /// See there.
-    pub write_pace: Duration,
-    /// For requests under way, once the server is told to stop.
-    pub drain: Duration,
-    /// Most connections at a time.
-    pub max_connections: u32,
-    /// What one connection may hold.
-    pub wire: ProtocolLimits,
-}
-
-/// What one connection may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolLimits {
+    /// Timeouts, and limits of HTTP/1 and HTTP/2.
+    pub server: Arc<ServerOptions>,
     /// Most headers of a request in HTTP/1.
-    pub headers: usize,
-    /// Buffer of an HTTP/1 connection: the head of a request must fit in it.
-    pub http1_buffer_bytes: u32,
-    /// Most requests at a time on an HTTP/2 connection.
-    pub http2_streams: u32,
-    /// Most bytes of a head in HTTP/2.
-    pub http2_header_list_bytes: u32,
-    /// What is buffered for an HTTP/2 client that does not take it.
-    pub http2_send_buffer_bytes: u32,
-    /// A quiet HTTP/2 client with open requests is asked after this time whether it is there.
-    pub http2_ping: Duration,
-    /// And must answer in this time.
-    pub http2_pong: Duration,
-}
-
-impl ProtocolLimits {
-    /// What a connection may hold where nobody says otherwise.
-    pub const DEFAULT: Self = Self {
-        headers: 100,
-        http1_buffer_bytes: 64 << 10,
-        http2_streams: 100,
-        http2_header_list_bytes: 16 << 10,
-        http2_send_buffer_bytes: 64 << 10,
-        http2_ping: Duration::from_secs(20),
-        http2_pong: Duration::from_secs(10),
-    };
+    pub max_headers: usize,
 }
 
 impl ConnectionLimits {
-    /// As configured, for requests of at most so many headers.
+    /// The settings of a configuration, with its `http.max_headers`.
     #[must_use]
-    pub fn of(options: &ServerOptions, headers: usize) -> Self {
-        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-        Self {
-            first_byte: seconds(options.first_byte_seconds),
-            handshake: seconds(options.handshake_seconds),
-            header: seconds(options.header_seconds),
-            idle: seconds(options.idle_seconds),
-            write_stall: seconds(options.write_stall_seconds),
-            write_bytes_per_second: options.write_bytes_per_second,
-            write_pace: seconds(options.write_pace_seconds),
-            drain: seconds(options.drain_seconds),
-            max_connections: options.max_connections,
-            wire: ProtocolLimits {
-                headers,
-                http1_buffer_bytes: options.http1_buffer_bytes,
-                http2_streams: options.http2_streams,
-                http2_header_list_bytes: options.http2_header_list_bytes,
-                http2_send_buffer_bytes: options.http2_send_buffer_bytes,
-                http2_ping: seconds(options.http2_ping_seconds),
-                http2_pong: seconds(options.http2_pong_seconds),
-            },
-        }
+    pub fn new(server: ServerOptions, max_headers: usize) -> Self {
+        Self { server: Arc::new(server), max_headers }
     }
 }
 
@@ -106,8 +38,8 @@ pub(crate) enum TimeoutReason {
 }
 
 impl TimeoutReason {
-    /// Whether the client has not taken what it was sent.
-    pub(crate) fn is_of_a_reader(self) -> bool {
+    /// Whether the client did not read what was sent.
+    pub(crate) fn is_slow_reader(self) -> bool {
         match self {
             Self::WriteStall | Self::WritePace => true,
             Self::FirstByte | Self::Header | Self::Idle => false,
@@ -115,32 +47,32 @@ impl TimeoutReason {
     }
 }
 
-/// Fewer bytes than this are no progress: HTTP/2 pings and their answers flow past a client that takes nothing.
+/// Fewer bytes than this are no progress: HTTP/2 pings and their replies are exchanged even if a client reads no response.
 const PROGRESS_BYTES: usize = 1024;
 
-/// What one connection has done lately. Shared between its IO, its requests and its task.
+/// The recent activity of one connection. Shared by its socket, its requests and its task.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionMonitor(Arc<Mutex<ConnectionState>>);
 
 #[derive(Debug)]
 struct ConnectionState {
-    /// Since when there has been no request under way.
+    /// Since when no request has been in flight.
     quiet_since: Instant,
-    /// When the first byte after that came.
+    /// When the first byte after that arrived.
     head_since: Option<Instant>,
-    /// Whether anything ever came.
-    heard: bool,
-    /// Whether requests come by HTTP/2, where bytes between requests need not be a head.
+    /// Whether anything has arrived.
+    has_read: bool,
+    /// Whether requests are HTTP/2, where bytes between requests need not be a head.
     http2: bool,
-    /// Since when the socket has refused bytes.
+    /// Since when the socket has accepted no bytes.
     blocked_since: Option<Instant>,
-    /// When enough bytes to be called progress were last written, and how many since.
+    /// When the last progress in writing was, and how many bytes have been written since.
     written: (Instant, usize),
-    /// Since when at every look nothing but the client was waited for, and how many bytes it has taken since.
+    /// Since when each check has found the server waiting for nothing but the client, and how many bytes it has read since.
     slow: Option<(Instant, u64)>,
-    /// Whether what is not yet sent shall not be.
-    given_up: bool,
-    /// Requests under way, a few at most: since when each waits for the client to take more, if it does.
+    /// Whether unsent bytes are to be discarded.
+    is_aborted: bool,
+    /// Requests in flight, a few at most: since when each waits for the client to read more, if it does.
     requests: Vec<(u64, Option<Instant>)>,
     next_request: u64,
 }
@@ -150,113 +82,115 @@ impl ConnectionMonitor {
         Self(Arc::new(Mutex::new(ConnectionState {
             quiet_since: now,
             head_since: None,
-            heard: false,
+            has_read: false,
             http2: false,
             blocked_since: None,
             written: (now, 0),
             slow: None,
-            given_up: false,
+            is_aborted: false,
             requests: Vec::new(),
             next_request: 0,
         })))
     }
 
-    fn facts(&self) -> MutexGuard<'_, ConnectionState> {
-        // The facts are plain values: a panic elsewhere cannot have left them half changed.
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
+        // The state has simple values only: a panic in another thread cannot have left it half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes came.
+    /// Bytes arrived.
     pub(crate) fn on_read(&self, now: Instant) {
-        let mut facts = self.facts();
-        facts.heard = true;
-        if facts.requests.is_empty() {
-            facts.head_since.get_or_insert(now);
+        let mut state = self.state();
+        state.has_read = true;
+        if state.requests.is_empty() {
+            state.head_since.get_or_insert(now);
         }
     }
 
-    /// The socket took bytes.
+    /// The socket accepted bytes.
     pub(crate) fn on_write(&self, bytes: usize, now: Instant) {
-        let mut facts = self.facts();
-        facts.blocked_since = None;
-        if let Some((_, taken)) = &mut facts.slow {
+        let mut state = self.state();
+        state.blocked_since = None;
+        if let Some((_, taken)) = &mut state.slow {
             *taken = taken.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
-        facts.written.1 = facts.written.1.saturating_add(bytes);
-        if facts.written.1 >= PROGRESS_BYTES {
-            facts.written = (now, 0);
+        state.written.1 = state.written.1.saturating_add(bytes);
+        if state.written.1 >= PROGRESS_BYTES {
+            state.written = (now, 0);
         }
     }
 
-    /// The socket takes no more for now.
+    /// The socket accepts no more for now.
     pub(crate) fn on_write_blocked(&self, now: Instant) {
-        self.facts().blocked_since.get_or_insert(now);
+        self.state().blocked_since.get_or_insert(now);
     }
 
-    /// A request begins; it is under way until the ticket is dropped.
+    /// A request begins; it is in flight until the guard is dropped.
     pub(crate) fn begin_request(&self, http2: bool) -> RequestGuard {
-        let mut facts = self.facts();
-        facts.http2 |= http2;
-        facts.head_since = None;
-        let request = facts.next_request;
-        facts.next_request += 1;
-        facts.requests.push((request, None));
-        RequestGuard { patience: self.clone(), request }
+        let mut state = self.state();
+        state.http2 |= http2;
+        state.head_since = None;
+        let request = state.next_request;
+        state.next_request += 1;
+        state.requests.push((request, None));
+        RequestGuard { monitor: self.clone(), request }
     }
 
-    /// TLS is set up: what comes now is the first byte.
-    pub(crate) fn is_encrypted(&self, now: Instant) {
-        let mut facts = self.facts();
-        (facts.quiet_since, facts.head_since, facts.heard) = (now, None, false);
+    /// The TLS handshake has ended: the next byte is the first.
+    pub(crate) fn on_encrypted(&self, now: Instant) {
+        let mut state = self.state();
+        (state.quiet_since, state.head_since, state.has_read) = (now, None, false);
     }
 
-    /// Why the connection should be closed now, if it should. It is to be asked often: what lies between two looks is
-    /// taken to be like them.
-    pub(crate) fn timed_out(&self, limits: &ConnectionLimits, now: Instant) -> Option<TimeoutReason> {
-        let mut facts = self.facts();
-        if facts.is_too_slow(limits, now) {
+    /// The timeout that the connection exceeds, if any. It must be called often: the time between two calls is assumed to be like
+    /// both.
+    pub(crate) fn timed_out(&self, limits: &ServerOptions, now: Instant) -> Option<TimeoutReason> {
+        let mut state = self.state();
+        if state.is_too_slow(limits, now) {
             return Some(TimeoutReason::WritePace);
         }
         let passed = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
-        if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall)) {
+        if state.blocked_since.is_some_and(|since| passed(since, limits.write_stall_timeout)) {
             return Some(TimeoutReason::WriteStall);
         }
-        let last_written = facts.written.0;
-        let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall);
-        if facts.requests.iter().filter_map(|(_, since)| since.as_ref()).any(stalled) {
+        let last_written = state.written.0;
+        let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall_timeout);
+        if state.requests.iter().filter_map(|(_, since)| since.as_ref()).any(stalled) {
             return Some(TimeoutReason::WriteStall);
         }
-        if !facts.requests.is_empty() {
+        if !state.requests.is_empty() {
             return None;
         }
-        match facts.head_since {
-            _ if !facts.heard => {
-                passed(facts.quiet_since, limits.first_byte).then_some(TimeoutReason::FirstByte)
+        match state.head_since {
+            _ if !state.has_read => {
+                passed(state.quiet_since, limits.first_byte_timeout).then_some(TimeoutReason::FirstByte)
             }
-            Some(since) if !facts.http2 => passed(since, limits.header).then_some(TimeoutReason::Header),
-            _ => passed(facts.quiet_since, limits.idle).then_some(TimeoutReason::Idle),
+            Some(since) if !state.http2 => {
+                passed(since, limits.header_timeout).then_some(TimeoutReason::Header)
+            }
+            _ => passed(state.quiet_since, limits.idle_timeout).then_some(TimeoutReason::Idle),
         }
     }
 
-    /// What the client has not taken until now, it shall not get.
+    /// Discards what the client has not read.
     pub(crate) fn abort(&self) {
-        self.facts().given_up = true;
+        self.state().is_aborted = true;
     }
 
     pub(crate) fn is_aborted(&self) -> bool {
-        self.facts().given_up
+        self.state().is_aborted
     }
 
-    /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.
+    /// Whether closing now would lose nothing: no request is in flight and all responses are sent.
     pub(crate) fn is_idle(&self) -> bool {
-        let facts = self.facts();
-        facts.requests.is_empty() && facts.blocked_since.is_none()
+        let state = self.state();
+        state.requests.is_empty() && state.blocked_since.is_none()
     }
 }
 
 impl ConnectionState {
-    /// Whether a client has taken too little in a while in which nothing else was waited for.
-    fn is_too_slow(&mut self, limits: &ConnectionLimits, now: Instant) -> bool {
+    /// Whether a client has read too slowly, in a time in which the server waited for nothing else.
+    fn is_too_slow(&mut self, limits: &ServerOptions, now: Instant) -> bool {
         let is_waited_for =
             self.blocked_since.is_some() || self.requests.iter().any(|(_, since)| since.is_some());
         let Some((since, taken)) = self.slow.filter(|_| is_waited_for) else {
@@ -264,35 +198,35 @@ impl ConnectionState {
             return false;
         };
         let waited = now.saturating_duration_since(since);
-        if waited < limits.write_pace {
+        if waited < limits.min_write_rate_window {
             return false;
         }
         self.slow = Some((now, 0));
-        u128::from(taken) * 1000 < u128::from(limits.write_bytes_per_second) * waited.as_millis()
+        u128::from(taken) * 1000 < u128::from(limits.min_write_rate) * waited.as_millis()
     }
 }
 
-/// One request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
-    patience: ConnectionMonitor,
+    monitor: ConnectionMonitor,
     request: u64,
 }
 
 impl RequestGuard {
-    /// The next bytes of the response are being made: it is not the client who is late.
+    /// The server produces the next bytes of the response: the client is not late.
     pub(crate) fn on_server_working(&self) {
-        self.note(None);
+        self.set_waiting(None);
     }
 
-    /// The client has bytes to take.
+    /// The client has bytes to read.
     pub(crate) fn on_body_ready(&self, now: Instant) {
-        self.note(Some(now));
+        self.set_waiting(Some(now));
     }
 
-    fn note(&self, waiting: Option<Instant>) {
-        let mut facts = self.patience.facts();
-        if let Some((_, since)) = facts.requests.iter_mut().find(|(request, _)| *request == self.request) {
+    fn set_waiting(&self, waiting: Option<Instant>) {
+        let mut state = self.monitor.state();
+        if let Some((_, since)) = state.requests.iter_mut().find(|(request, _)| *request == self.request) {
             *since = waiting;
         }
     }
@@ -300,10 +234,10 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut facts = self.patience.facts();
-        facts.requests.retain(|(request, _)| *request != self.request);
-        if facts.requests.is_empty() {
-            facts.quiet_since = Instant::now();
+        let mut state = self.monitor.state();
+        state.requests.retain(|(request, _)| *request != self.request);
+        if state.requests.is_empty() {
+            state.quiet_since = Instant::now();
         }
     }
 }
@@ -314,98 +248,95 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> ConnectionLimits {
-        ConnectionLimits {
-            first_byte: 10 * SECOND,
-            header: 20 * SECOND,
-            idle: 30 * SECOND,
-            write_stall: 40 * SECOND,
-            write_bytes_per_second: 1000,
-            write_pace: 60 * SECOND,
-            handshake: 50 * SECOND,
-            drain: SECOND,
-            max_connections: 1,
-            wire: ProtocolLimits::DEFAULT,
+    fn limits() -> ServerOptions {
+        ServerOptions {
+            first_byte_timeout: 10 * SECOND,
+            header_timeout: 20 * SECOND,
+            idle_timeout: 30 * SECOND,
+            write_stall_timeout: 40 * SECOND,
+            min_write_rate: 1000,
+            min_write_rate_window: 60 * SECOND,
+            ..ServerOptions::default()
         }
     }
 
     #[test]
-    fn a_silent_connection_is_overdue_after_the_first_byte_limit() {
+    fn a_silent_connection_exceeds_the_first_byte_timeout() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        assert_eq!(patience.timed_out(&limits(), start + 9 * SECOND), None);
-        assert_eq!(patience.timed_out(&limits(), start + 10 * SECOND), Some(TimeoutReason::FirstByte));
+        let monitor = ConnectionMonitor::new(start);
+        assert_eq!(monitor.timed_out(&limits(), start + 9 * SECOND), None);
+        assert_eq!(monitor.timed_out(&limits(), start + 10 * SECOND), Some(TimeoutReason::FirstByte));
     }
 
     #[test]
-    fn a_head_is_overdue_counted_from_its_first_byte_however_it_dribbles() {
+    fn a_slow_head_exceeds_the_header_timeout_from_its_first_byte() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
+        let monitor = ConnectionMonitor::new(start);
         for second in 5..25 {
-            patience.on_read(start + second * SECOND);
-            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
+            monitor.on_read(start + second * SECOND);
+            assert_eq!(monitor.timed_out(&limits(), start + second * SECOND), None, "{second}");
         }
-        assert_eq!(patience.timed_out(&limits(), start + 25 * SECOND), Some(TimeoutReason::Header));
+        assert_eq!(monitor.timed_out(&limits(), start + 25 * SECOND), Some(TimeoutReason::Header));
     }
 
     #[test]
-    fn a_request_under_way_is_never_overdue_while_the_server_works() {
+    fn a_request_in_flight_has_no_timeout_while_the_server_works() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        patience.on_read(start);
-        let ticket = patience.begin_request(false);
-        assert_eq!(patience.timed_out(&limits(), start + 1000 * SECOND), None);
-        assert!(!patience.is_idle());
-        ticket.on_body_ready(start + 1000 * SECOND);
-        ticket.on_server_working();
-        assert_eq!(patience.timed_out(&limits(), start + 2000 * SECOND), None);
-        drop(ticket);
-        assert!(patience.is_idle());
+        let monitor = ConnectionMonitor::new(start);
+        monitor.on_read(start);
+        let guard = monitor.begin_request(false);
+        assert_eq!(monitor.timed_out(&limits(), start + 1000 * SECOND), None);
+        assert!(!monitor.is_idle());
+        guard.on_body_ready(start + 1000 * SECOND);
+        guard.on_server_working();
+        assert_eq!(monitor.timed_out(&limits(), start + 2000 * SECOND), None);
+        drop(guard);
+        assert!(monitor.is_idle());
     }
 
     #[test]
-    fn a_connection_without_a_request_is_overdue_after_the_idle_limit() {
-        let patience = ConnectionMonitor::new(Instant::now());
-        patience.on_read(Instant::now());
-        drop(patience.begin_request(false));
+    fn a_connection_without_a_request_exceeds_the_idle_timeout() {
+        let monitor = ConnectionMonitor::new(Instant::now());
+        monitor.on_read(Instant::now());
+        drop(monitor.begin_request(false));
         let ended = Instant::now();
-        assert_eq!(patience.timed_out(&limits(), ended + 29 * SECOND), None);
-        assert_eq!(patience.timed_out(&limits(), ended + 30 * SECOND), Some(TimeoutReason::Idle));
+        assert_eq!(monitor.timed_out(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(monitor.timed_out(&limits(), ended + 30 * SECOND), Some(TimeoutReason::Idle));
     }
 
     #[test]
-    fn frames_between_requests_of_http2_are_no_head() {
-        let patience = ConnectionMonitor::new(Instant::now());
-        drop(patience.begin_request(true));
+    fn http2_frames_between_requests_are_not_a_head() {
+        let monitor = ConnectionMonitor::new(Instant::now());
+        drop(monitor.begin_request(true));
         let ended = Instant::now();
-        patience.on_read(ended);
-        assert_eq!(patience.timed_out(&limits(), ended + 29 * SECOND), None);
-        assert_eq!(patience.timed_out(&limits(), ended + 31 * SECOND), Some(TimeoutReason::Idle));
+        monitor.on_read(ended);
+        assert_eq!(monitor.timed_out(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(monitor.timed_out(&limits(), ended + 31 * SECOND), Some(TimeoutReason::Idle));
     }
 
     #[test]
-    fn a_client_that_takes_nothing_is_overdue_even_while_pings_flow() {
+    fn a_client_that_reads_nothing_exceeds_the_stall_timeout_despite_pings() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        let ticket = patience.begin_request(true);
-        ticket.on_body_ready(start);
+        let monitor = ConnectionMonitor::new(start);
+        let guard = monitor.begin_request(true);
+        guard.on_body_ready(start);
         for second in 0..40 {
-            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
-            patience.on_write(17, start + second * SECOND);
+            assert_eq!(monitor.timed_out(&limits(), start + second * SECOND), None, "{second}");
+            monitor.on_write(17, start + second * SECOND);
         }
-        assert_eq!(patience.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
+        assert_eq!(monitor.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
     }
 
     #[test]
     fn a_slow_client_that_takes_something_is_not_overdue() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        let ticket = patience.begin_request(false);
-        ticket.on_body_ready(start);
+        let monitor = ConnectionMonitor::new(start);
+        let guard = monitor.begin_request(false);
+        guard.on_body_ready(start);
         for second in 0..200 {
-            patience.on_write_blocked(start + second * SECOND);
-            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
-            patience.on_write(2048, start + second * SECOND);
+            monitor.on_write_blocked(start + second * SECOND);
+            assert_eq!(monitor.timed_out(&limits(), start + second * SECOND), None, "{second}");
+            monitor.on_write(2048, start + second * SECOND);
         }
     }
 
@@ -413,14 +344,14 @@ mod tests {
     fn a_client_that_takes_too_little_for_long_is_overdue() {
         for (bytes, expected) in [(999, Some(TimeoutReason::WritePace)), (1000, None), (1001, None)] {
             let start = Instant::now();
-            let patience = ConnectionMonitor::new(start);
-            let ticket = patience.begin_request(false);
+            let monitor = ConnectionMonitor::new(start);
+            let guard = monitor.begin_request(false);
             let mut found = None;
             for second in 0..200 {
                 let now = start + second * SECOND;
-                ticket.on_body_ready(now);
-                found = found.or(patience.timed_out(&limits(), now));
-                patience.on_write(bytes, now + SECOND / 2);
+                guard.on_body_ready(now);
+                found = found.or(monitor.timed_out(&limits(), now));
+                monitor.on_write(bytes, now + SECOND / 2);
             }
             assert_eq!(found, expected, "{bytes} a second");
         }
@@ -429,38 +360,38 @@ mod tests {
     #[test]
     fn a_client_is_not_slow_while_the_server_works() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        let ticket = patience.begin_request(false);
+        let monitor = ConnectionMonitor::new(start);
+        let guard = monitor.begin_request(false);
         for second in 0..200 {
             let now = start + second * SECOND;
             // One byte a second is all that there is to send.
-            ticket.on_body_ready(now);
-            patience.on_write(1, now);
-            assert_eq!(patience.timed_out(&limits(), now), None, "{second}");
-            ticket.on_server_working();
-            assert_eq!(patience.timed_out(&limits(), now + SECOND / 2), None, "{second}");
+            guard.on_body_ready(now);
+            monitor.on_write(1, now);
+            assert_eq!(monitor.timed_out(&limits(), now), None, "{second}");
+            guard.on_server_working();
+            assert_eq!(monitor.timed_out(&limits(), now + SECOND / 2), None, "{second}");
         }
     }
 
     #[test]
     fn after_the_handshake_the_first_byte_is_waited_for_again() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        patience.on_read(start);
-        patience.is_encrypted(start + 19 * SECOND);
-        assert_eq!(patience.timed_out(&limits(), start + 28 * SECOND), None);
-        assert_eq!(patience.timed_out(&limits(), start + 29 * SECOND), Some(TimeoutReason::FirstByte));
+        let monitor = ConnectionMonitor::new(start);
+        monitor.on_read(start);
+        monitor.on_encrypted(start + 19 * SECOND);
+        assert_eq!(monitor.timed_out(&limits(), start + 28 * SECOND), None);
+        assert_eq!(monitor.timed_out(&limits(), start + 29 * SECOND), Some(TimeoutReason::FirstByte));
     }
 
     #[test]
     fn a_socket_that_refuses_bytes_is_overdue_and_not_at_rest() {
         let start = Instant::now();
-        let patience = ConnectionMonitor::new(start);
-        patience.on_read(start);
-        drop(patience.begin_request(false));
-        patience.on_write_blocked(start);
-        patience.on_write_blocked(start + 39 * SECOND);
-        assert!(!patience.is_idle());
-        assert_eq!(patience.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
+        let monitor = ConnectionMonitor::new(start);
+        monitor.on_read(start);
+        drop(monitor.begin_request(false));
+        monitor.on_write_blocked(start);
+        monitor.on_write_blocked(start + 39 * SECOND);
+        assert!(!monitor.is_idle());
+        assert_eq!(monitor.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
     }
 }

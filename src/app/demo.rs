@@ -1,7 +1,7 @@
-//! The demo hierarchy: one of each kind of thing people keep in Zarr, made in memory at start.
+//! The demo hierarchy: one of each kind of data that people keep in Zarr, created in memory at the start.
 //!
-//! The documents are written here as their authors would write them and parsed by the same code that reads anybody
-//! else's, so the demo is a hierarchy like any other. The values are arithmetic, the same at every start.
+//! Its documents are written as their authors would write them, and parsed by the code that parses all documents, so the demo is
+//! a hierarchy like any other. The values are arithmetic, the same at every start.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -9,13 +9,32 @@ use serde_json::{Value, json};
 
 use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, CopyRegion, Elements, copy_box};
 use crate::codec::{CodecChain, CodecError, CodecLimits, v2_codec};
+use crate::config::Config;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, v2, v3};
 use crate::store::{SharedStore, Store, StoreError, ValueBody, WriteCondition};
 
-/// Why the demo hierarchy could not be made: a defect.
+/// Why the demo is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DemoReason {
+    /// The configuration says so.
+    Requested,
+    /// There is nothing else to serve.
+    NoMountsConfigured,
+}
+
+/// Why a configuration serves the demo; `None` if it does not.
+pub(super) fn reason(config: &Config) -> Option<DemoReason> {
+    match (config.demo, config.mounts.is_empty()) {
+        (true, _) => Some(DemoReason::Requested),
+        (false, true) => Some(DemoReason::NoMountsConfigured),
+        (false, false) => None,
+    }
+}
+
+/// Why the demo hierarchy could not be created: a bug.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// A key.
@@ -48,7 +67,7 @@ impl Classify for DemoError {
 /// Writes the demo hierarchy into a store.
 ///
 /// # Errors
-/// [`DemoError`], which would be a defect.
+/// [`DemoError`], which would be a bug.
 pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     let demo = Demo { store: store.as_ref() };
     demo.group("", json!({ "title": "zarrd's demo hierarchy" })).await?;
@@ -108,7 +127,7 @@ impl Demo<'_> {
         } }]);
         let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, &json!(0), &["z", "y", "x"]);
         self.array("sharded", &document, |at| {
-            // Two balls in a dark room.
+            // Two bright balls on a dark background.
             let ball = |center: [i32; 3], radius: i32| {
                 let square: i32 = (0..3).map(|axis| (place(at, axis) - center[axis]).pow(2)).sum();
                 (radius * radius - square).max(0)

@@ -22,22 +22,22 @@ pub enum AppError {
         /// Why.
         source: OpenError,
     },
-    /// The demo cannot be made: a defect.
-    #[error("the demo cannot be made")]
+    /// The demo cannot be created: a bug.
+    #[error("the demo cannot be created")]
     Demo(#[from] DemoError),
     /// The threads for decoding cannot be started.
     #[error("the threads for decoding cannot be started")]
     Cpu(#[from] ComputePoolError),
-    /// Options or mounts that cannot be served.
+    /// Options or mounts that are rejected.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
-    /// The certificate cannot be shown.
-    #[error("TLS cannot be spoken")]
+    /// The certificate cannot be used.
+    #[error("TLS cannot be set up")]
     Tls(#[from] TlsError),
     /// Keys of issuers that cannot be used.
-    #[error("who may do what cannot be told")]
+    #[error("the access rules cannot be used")]
     Access(#[from] AccessError),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Bind {
         /// The address.
@@ -45,8 +45,8 @@ pub enum AppError {
         /// Why.
         source: std::io::Error,
     },
-    /// The signals that end the server cannot be listened to.
-    #[error("cannot listen to signals")]
+    /// The handlers of signals cannot be installed.
+    #[error("cannot handle signals")]
     Signals(#[source] std::io::Error),
 }
 

@@ -1,13 +1,13 @@
-//! [`Heads`]: a stream that lets no head of HTTP/1.1 pass that could be read in two ways.
+//! [`Heads`]: a stream that rejects heads of HTTP/1.1 that could be read in two ways, against request smuggling.
 //!
-//! The parser behind it ends lines at a line feed alone (RFC 9112, section 2.2) and cuts request targets at `#`
-//! (section 3.2), silently. A proxy in front may do neither, and the two would then not speak of the same request. In place
-//! of such a byte this puts one that no head may hold: the parser answers 400 and ends the connection. So nothing here
-//! answers, waits or keeps more than the beginning of one line.
+//! hyper's parser accepts a line feed alone as the end of a line (RFC 9112, section 2.2) and cuts request targets at `#` (section
+//! 3.2), silently. A proxy in front may do neither, and would then see another request than this server. This stream replaces
+//! such a byte by one that is invalid in a head: the parser answers 400 and closes the connection. So nothing here answers, waits,
+//! or buffers more than the beginning of one line.
 //!
-//! What is a head is known by following how messages are framed (section 6): bodies are passed over by their length, or
-//! chunk by chunk. Where framing is broken the parser ends the connection by itself, and nothing more is looked at. HTTP/2
-//! is not looked at either: its heads are compressed, and have no lines.
+//! To know what is a head, it follows the framing of messages (section 6): bodies are skipped by their length, or chunk by chunk.
+//! If framing is broken, the parser closes the connection by itself, and nothing more is checked. HTTP/2 is not checked: its
+//! heads are compressed and have no lines.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,26 +15,26 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of a line that are kept: enough for each field that says how long a body is. A longer one of those is refused.
+/// Bytes of a line that are buffered: enough for each field that gives the length of a body. A longer field of those is rejected.
 const LINE_BYTES: usize = 64;
-/// What HTTP/2 begins with, as a line.
+/// The first line of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
-/// No head of a request may hold it.
+/// A byte that is invalid in the head of a request.
 const REFUSED: u8 = 0;
 
-/// A stream whose heads are looked at.
+/// A stream whose heads are checked.
 #[derive(Debug)]
 pub(super) struct Heads<S> {
     stream: S,
     framing: Framing,
 }
 
-/// Where in the messages a stream is.
+/// The position of a stream in its messages.
 #[derive(Debug, Default)]
 struct Framing {
     part: Part,
     line: Line,
-    /// What the head that is read says of its body.
+    /// The body that the current head announces.
     body: Body,
 }
 
@@ -44,17 +44,17 @@ enum Part {
     #[default]
     Request,
     Fields,
-    /// So many bytes of a body.
+    /// The number of bytes left of a body.
     Body(u64),
     ChunkSize,
-    /// So many bytes of a chunk and the end of its line.
+    /// The number of bytes left of a chunk and the end of its line.
     Chunk(u64),
     Trailers,
-    /// Nothing of it is looked at any more.
+    /// The rest of the stream, which is not checked.
     Rest,
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Clone, Copy, Debug, Default)]
 enum Body {
     #[default]
@@ -66,45 +66,45 @@ enum Body {
 /// The beginning of a line.
 #[derive(Debug)]
 struct Line {
-    kept: [u8; LINE_BYTES],
+    buffered: [u8; LINE_BYTES],
     length: usize,
     last: u8,
 }
 
 impl Default for Line {
     fn default() -> Self {
-        Self { kept: [0; LINE_BYTES], length: 0, last: 0 }
+        Self { buffered: [0; LINE_BYTES], length: 0, last: 0 }
     }
 }
 
 impl Line {
     fn push(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
-        if let Some(free) = self.kept.get_mut(self.length..) {
+        if let Some(free) = self.buffered.get_mut(self.length..) {
             free.iter_mut().zip(bytes).for_each(|(free, byte)| *free = *byte);
         }
         self.length = self.length.saturating_add(bytes.len());
         self.last = *last;
     }
 
-    /// What is kept of it, without the carriage return at its end.
+    /// The buffered beginning, without the carriage return at its end.
     fn text(&self) -> &[u8] {
-        let text = self.kept.get(..self.length).unwrap_or(self.kept.as_slice());
+        let text = self.buffered.get(..self.length).unwrap_or(self.buffered.as_slice());
         text.strip_suffix(b"\r").unwrap_or(text)
     }
 
-    /// Whether it has nothing but its carriage return.
+    /// Whether it is empty except for its carriage return.
     fn is_empty(&self) -> bool {
         self.length <= 1
     }
 }
 
-/// What is wrong with a byte.
-struct Odd;
+/// A line that could be read in two ways.
+struct Ambiguous;
 
 impl Framing {
-    /// Looks at what was read, and replaces what may not stand there.
-    fn pass(&mut self, mut bytes: &mut [u8]) {
+    /// Checks bytes that were read, and replaces those that make a head ambiguous.
+    fn check(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let passed = match &mut self.part {
                 Part::Rest => return,
@@ -113,7 +113,7 @@ impl Framing {
                     *left -= passed as u64;
                     passed
                 }
-                Part::Request | Part::Fields | Part::ChunkSize | Part::Trailers => self.pass_line(bytes),
+                Part::Request | Part::Fields | Part::ChunkSize | Part::Trailers => self.check_line(bytes),
             };
             self.part = match std::mem::take(&mut self.part) {
                 Part::Body(0) => Part::Request,
@@ -124,8 +124,8 @@ impl Framing {
         }
     }
 
-    /// Passes to the end of a line, or of the bytes.
-    fn pass_line(&mut self, bytes: &mut [u8]) -> usize {
+    /// Checks up to the end of a line, or of the bytes.
+    fn check_line(&mut self, bytes: &mut [u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let length = end.unwrap_or(bytes.len());
         let Some((line, rest)) = bytes.split_at_mut_checked(length) else { return length };
@@ -138,8 +138,8 @@ impl Framing {
         }
         self.line.push(line);
         let Some(end) = rest.first_mut() else { return length };
-        let next = if self.line.last == b'\r' { self.next() } else { Err(Odd) };
-        self.part = next.unwrap_or_else(|Odd| {
+        let next = if self.line.last == b'\r' { self.next() } else { Err(Ambiguous) };
+        self.part = next.unwrap_or_else(|Ambiguous| {
             *end = REFUSED;
             Part::Rest
         });
@@ -147,8 +147,8 @@ impl Framing {
         length + 1
     }
 
-    /// What comes after the line that has ended.
-    fn next(&mut self) -> Result<Part, Odd> {
+    /// The part after the line that has ended.
+    fn next(&mut self) -> Result<Part, Ambiguous> {
         Ok(match self.part {
             Part::Request | Part::Trailers if self.line.is_empty() => Part::Request,
             Part::Request if self.line.text() == PREFACE => Part::Rest,
@@ -169,8 +169,8 @@ impl Framing {
         })
     }
 
-    /// Takes from a field what it says of the body.
-    fn field(&mut self) -> Result<Part, Odd> {
+    /// Takes the length of the body from a field.
+    fn field(&mut self) -> Result<Part, Ambiguous> {
         let text = self.line.text();
         let Some(colon) = text.iter().position(|byte| *byte == b':') else { return Ok(Part::Fields) };
         let Some((name, value)) = text.split_at_checked(colon) else { return Ok(Part::Fields) };
@@ -179,9 +179,9 @@ impl Framing {
             return Ok(Part::Fields);
         }
         if self.line.length > LINE_BYTES {
-            return Err(Odd);
+            return Err(Ambiguous);
         }
-        // The encoding wins over the length (RFC 9112, section 6.3).
+        // The encoding takes precedence over the length (RFC 9112, section 6.3).
         match (self.body, decimal(value.get(1..).unwrap_or_default().trim_ascii())) {
             _ if is_chunked => self.body = Body::Chunked,
             (Body::Chunked, _) => {}
@@ -193,8 +193,8 @@ impl Framing {
 }
 
 fn decimal(text: &[u8]) -> Option<u64> {
-    let is_plain = text.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
+    let is_decimal = text.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| is_decimal)?.parse().ok()
 }
 
 /// The size of a chunk, which its extensions may follow.
@@ -217,7 +217,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.framing.pass(buffer.filled_mut().get_mut(before..).unwrap_or_default());
+        self.framing.check(buffer.filled_mut().get_mut(before..).unwrap_or_default());
         Poll::Ready(Ok(()))
     }
 }
@@ -256,20 +256,20 @@ mod tests {
 
     use super::*;
 
-    /// What comes out of bytes that are read in parts of these lengths.
+    /// The output for bytes that are read in parts of these lengths.
     fn passed(bytes: &[u8], parts: &[usize]) -> Vec<u8> {
         let (mut framing, mut bytes, mut parts) = (Framing::default(), bytes.to_vec(), parts.iter().cycle());
         let mut rest = &mut *bytes;
         while !rest.is_empty() {
             let length = (*parts.next().unwrap()).clamp(1, rest.len());
             let (part, behind) = rest.split_at_mut(length);
-            framing.pass(part);
+            framing.check(part);
             rest = behind;
         }
         bytes
     }
 
-    /// A request that has one reading, with bytes in its body that would be odd in a head.
+    /// An unambiguous request, with bytes in its body that would be ambiguous in a head.
     fn requests() -> impl Strategy<Value = Vec<u8>> {
         let body = "[a#\r\n:0 ]{0,40}";
         let head = prop_oneof![Just(""), Just("\r\n")].prop_flat_map(|before| {
@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_has_one_reading_passes_as_it_is_and_what_has_two_is_spoilt_wherever_it_stands(
+        fn unambiguous_heads_pass_unchanged_and_ambiguous_ones_are_rejected(
             before in prop::collection::vec(requests(), 0..5),
             parts in prop::collection::vec(1..60_usize, 1..8),
             odd in prop::sample::select(vec![
@@ -322,13 +322,13 @@ mod tests {
     }
 
     #[test]
-    fn http2_is_not_looked_at() {
+    fn http2_is_not_checked() {
         let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n#\n\n#";
         assert_eq!(passed(bytes, &[5]), bytes);
     }
 
     #[test]
-    fn a_length_in_more_letters_than_are_kept_is_refused() {
+    fn rejects_a_length_that_exceeds_the_buffer() {
         for name in ["Content-Length", "Transfer-Encoding"] {
             let head = format!("PUT /a HTTP/1.1\r\n{name}:{}4\r\n\r\n", " ".repeat(LINE_BYTES));
             assert!(passed(head.as_bytes(), &[7]).contains(&REFUSED), "{name}");

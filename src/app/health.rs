@@ -1,8 +1,7 @@
-//! [`is_alive`]: asks a listener's `/healthz`, as the container's health check does.
+//! [`is_alive`]: requests `/healthz` of the configured listener, as the health check of a container does.
 //!
-//! One request of HTTP/1.1 by hand: the image has no `curl`, and a client library would be a lot for one line. Where the
-//! listener speaks TLS, whatever certificate it shows is taken: what is asked is whether it lives, not who it is, and
-//! nothing is told to it.
+//! One request of HTTP/1.1, written by hand: the image has no `curl`, and a client library would be much for one line. With TLS,
+//! any certificate is accepted: the question is whether the server runs, not who it is, and the request holds no secret.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -17,15 +16,15 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 
 use crate::config::Config;
 
-/// How long the listener may take for each step.
+/// Timeout of each step.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// As much of the answer as its status needs.
+/// The part of the response that is read, which contains the status.
 const STATUS_BYTES: u64 = 64;
 
 /// Whether the server of this configuration answers `/healthz` with 200.
 ///
 /// # Errors
-/// If it cannot be reached, or answers nothing in time.
+/// If it cannot be reached, or does not answer in time.
 pub fn is_alive(config: &Config) -> io::Result<bool> {
     let address = reachable(config.server.listen);
     let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
@@ -39,7 +38,7 @@ pub fn is_alive(config: &Config) -> io::Result<bool> {
     }
 }
 
-/// Whether a request is answered with 200.
+/// Whether the response to a request is 200.
 fn answers(mut stream: impl Read + Write, request: &str) -> io::Result<bool> {
     stream.write_all(request.as_bytes())?;
     let mut status = Vec::new();
@@ -58,7 +57,7 @@ fn tls(address: IpAddr) -> io::Result<ClientConnection> {
     ClientConnection::new(Arc::new(config), ServerName::from(address)).map_err(io::Error::other)
 }
 
-/// Takes any certificate whose key the other end has.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct AcceptAnyCert(Arc<CryptoProvider>);
 
@@ -97,7 +96,7 @@ impl ServerCertVerifier for AcceptAnyCert {
     }
 }
 
-/// The address at which a listener of this machine is reached from it: for "any", the loopback.
+/// The address for connections to a listener from the same machine: for an unspecified address, the loopback.
 pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_where_nobody_listens_is_an_error() {
+    fn a_port_without_a_listener_is_an_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

@@ -1,31 +1,30 @@
-//! What is given up, step by step, as the process comes close to the memory it may take.
+//! Memory pressure: measures that are taken in steps when the process approaches its memory limit.
 //!
-//! At nine tenths half of what is remembered is forgotten, and connections are closed after the answers under way on them;
-//! at 97 of a hundred requests are turned away, but for those that ask for health. The budgets are meant to keep it from
-//! coming to that: this is for what they do not count. Memory is looked at now and then, never for a request; where
-//! nothing is known of a limit, there is no ladder.
+//! At 90 % of the limit half of all caches is evicted, and connections are closed after their responses in flight; at 97 %
+//! requests are rejected, except those for health. The purpose of budgets is to prevent both: this is for memory that they do not
+//! count. Memory is sampled periodically, never for a request. Without a known limit, nothing is done.
 
 use std::time::Duration;
 
 use crate::admission::MemoryPressure;
 
-/// How often memory is looked at.
+/// The interval of samples.
 const TICK: Duration = Duration::from_millis(250);
-/// How many looks are between two times of forgetting: freed memory takes a while to be given back.
+/// Samples between two evictions, because the allocator returns freed memory with a delay.
 const EVICTION_PAUSE: u32 = 4;
-/// Where the steps are, in hundredths of the limit.
+/// The thresholds, in percent of the limit.
 const HIGH: u64 = 90;
-const FULL: u64 = 97;
-/// A step is left this far below where it was entered.
+const CRITICAL: u64 = 97;
+/// A level ends this far below its threshold.
 const SLACK: u64 = 2;
 
-/// The step that so much memory is, coming from another.
+/// The level for an amount of resident memory, given the level before.
 fn pressure_level(resident: u64, limit: u64, before: MemoryPressure) -> MemoryPressure {
     let is_above = |hundredths: u64, step: MemoryPressure| {
         let slack = if before >= step { SLACK } else { 0 };
         u128::from(resident) * 100 >= u128::from(limit) * u128::from(hundredths - slack)
     };
-    if is_above(FULL, MemoryPressure::Critical) {
+    if is_above(CRITICAL, MemoryPressure::Critical) {
         MemoryPressure::Critical
     } else if is_above(HIGH, MemoryPressure::High) {
         MemoryPressure::High
@@ -34,12 +33,12 @@ fn pressure_level(resident: u64, limit: u64, before: MemoryPressure) -> MemoryPr
     }
 }
 
-/// Looks at memory for ever: has half of what is remembered forgotten where it is short, and says which step it is.
+/// Samples memory and never ends: reports each change of the level, and evicts while memory is short.
 pub(crate) async fn watch(
     limit: u64,
     resident: impl Fn() -> Option<u64>,
-    forget: impl Fn(),
-    tell: impl Fn(MemoryPressure),
+    evict: impl Fn(),
+    report: impl Fn(MemoryPressure),
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -51,11 +50,11 @@ pub(crate) async fn watch(
         if now != pressure {
             tracing::warn!(resident, limit, before = ?pressure, ?now, "memory pressure has changed");
             pressure = now;
-            tell(pressure);
+            report(pressure);
         }
         rest = u32::saturating_sub(rest, 1);
         if pressure >= MemoryPressure::High && rest == 0 {
-            forget();
+            evict();
             rest = EVICTION_PAUSE;
         }
     }
@@ -86,15 +85,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_long_as_memory_is_short_half_is_forgotten_now_and_then() {
-        let (resident, forgotten, told) = (AtomicU64::new(100), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    async fn evicts_half_once_a_second_while_memory_is_short() {
+        let (resident, evictions, reported) =
+            (AtomicU64::new(100), AtomicUsize::new(0), Mutex::new(Vec::new()));
         let watching = watch(
             1000,
             || Some(resident.load(Ordering::Relaxed)),
             || {
-                forgotten.fetch_add(1, Ordering::Relaxed);
+                evictions.fetch_add(1, Ordering::Relaxed);
             },
-            |pressure| told.lock().unwrap().push(pressure),
+            |pressure| reported.lock().unwrap().push(pressure),
         );
         let course = async {
             for (reading, seconds) in [(100, 10), (910, 3), (980, 2), (500, 10)] {
@@ -107,9 +107,9 @@ mod tests {
             () = course => {}
         }
         assert_eq!(
-            *told.lock().unwrap(),
+            *reported.lock().unwrap(),
             [MemoryPressure::High, MemoryPressure::Critical, MemoryPressure::None]
         );
-        assert!((4..=6).contains(&forgotten.load(Ordering::Relaxed)), "once a second: {forgotten:?}");
+        assert!((4..=6).contains(&evictions.load(Ordering::Relaxed)), "once a second: {evictions:?}");
     }
 }

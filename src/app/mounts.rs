@@ -1,16 +1,15 @@
-//! From the configuration to the mounts that are served, at the start and whenever it is read anew.
+//! [`MountOpener`]: from the configuration to the mounts that are served, at the start and at each reload.
 //!
-//! A store that is served already is taken over, so that what is remembered of it stays, and a writable directory need not
-//! be given up first. One that differs in anything is opened anew, and remembered under another name: also where its path
-//! leads to another directory by now.
+//! A store that is served already is reused, so that its caches stay and a writable directory does not have to be released first.
+//! If anything about it has changed, it is opened again, and cached under another name; also if its path leads to another directory
+//! now.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::banner::Demo;
-use super::{AppError, DEMO, demo};
+use super::demo;
+use super::error::AppError;
 use crate::cache::ValueCache;
-use crate::config::{Config, MountOptions};
+use crate::config::{Config, DEMO, MountOptions};
 use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
@@ -21,41 +20,45 @@ use crate::store::{self, CachePolicy, SharedStore, StoreOptions, ZipBudget};
 #[derive(Clone, Debug)]
 pub(super) struct ServedMount {
     pub(super) mount: Mount,
-    /// What the store was opened by; the demo's was not.
-    opened: Option<OpenedMounts>,
+    /// How the store was opened; none for the demo.
+    opened: Option<OpenStore>,
 }
 
 impl ServedMount {
-    /// What is shown of where it is.
+    pub(super) fn name(&self) -> &str {
+        &self.mount.name
+    }
+
+    /// Where the store is, as it is configured.
     pub(super) fn url(&self) -> &str {
         self.opened.as_ref().map_or("built in", |opened| &opened.url)
     }
 
-    /// Whether its URL leads to another store by now.
+    /// Whether its URL leads to another store now.
     pub(super) fn is_replaced(&self) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.store.is_replaced())
     }
 }
 
-/// What a store was opened by.
+/// An open store, and how it was opened.
 #[derive(Clone, Debug)]
-struct OpenedMounts {
+struct OpenStore {
     url: String,
     options: StoreOptions,
     freshness: CachePolicy,
-    /// What nodes that are remembered were opened with.
+    /// The separator that cached nodes were opened with.
     separator: Option<Separator>,
-    /// As it was opened, without what lies over it.
+    /// The store itself, without the layers above it.
     store: SharedStore,
 }
 
-impl OpenedMounts {
-    fn is_of(&self, url: &str, options: &StoreOptions) -> bool {
+impl OpenStore {
+    fn matches(&self, url: &str, options: &StoreOptions) -> bool {
         self.url == url && self.options == *options
     }
 }
 
-/// Makes mounts.
+/// Opens the stores of mounts.
 #[derive(Clone, Debug)]
 pub(super) struct MountOpener {
     pub(super) cpu: ComputePool,
@@ -71,7 +74,7 @@ impl MountOpener {
         Self { cpu, values, directories, generation: 0 }
     }
 
-    /// The mounts of a configuration, some of which may be served already. Nothing is asked of any backend.
+    /// The mounts of a configuration, some of which may be served already. No backend is contacted.
     ///
     /// # Errors
     /// [`AppError::Mount`], [`AppError::Demo`].
@@ -82,14 +85,15 @@ impl MountOpener {
     ) -> Result<Vec<ServedMount>, AppError> {
         self.generation += 1;
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
-        if demo_of(config).is_some() {
+        if demo::reason(config).is_some() {
             mounts.push(match served.iter().find(|served| served.opened.is_none()) {
                 Some(served) => served.clone(),
                 None => self.demo().await?,
             });
         }
         for (name, options) in &config.mounts {
-            mounts.push(self.mount(name, options, served)?);
+            let is_missing = config.missing_directories.contains_key(name);
+            mounts.push(self.mount((name, options), is_missing, served)?);
         }
         Ok(mounts)
     }
@@ -98,8 +102,11 @@ impl MountOpener {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let store = self.store(DEMO, "memory://", &options)?;
         demo::fill(&store).await?;
-        let remembered_as = self.remembered_as(DEMO);
-        Ok(ServedMount { mount: Mount { remembered_as, ..Mount::read_only(DEMO, store) }, opened: None })
+        let cache_name = self.cache_name(DEMO);
+        Ok(ServedMount {
+            mount: Mount { remembered_as: cache_name, ..Mount::read_only(DEMO, store) },
+            opened: None,
+        })
     }
 
     /// Opens a mount's store.
@@ -108,22 +115,23 @@ impl MountOpener {
             .map_err(|source| AppError::Mount { name: name.to_owned(), source })
     }
 
-    /// What the values of a new store are remembered under.
-    fn remembered_as(&self, name: &str) -> Arc<str> {
+    /// The name under which the values of a new store are cached.
+    fn cache_name(&self, name: &str) -> Arc<str> {
         match self.generation {
             1 => name.into(),
-            // No name of a mount has this sign in it.
+            // No name of a mount contains this character.
             generation => format!("{name}#{generation}").into(),
         }
     }
 
+    /// Opens a mount, or reuses its store. If its directory is missing, the open store stays, with the options that it has.
     fn mount(
         &self,
-        name: &str,
-        options: &MountOptions,
+        (name, options): (&str, &MountOptions),
+        is_missing: bool,
         served: &[ServedMount],
     ) -> Result<ServedMount, AppError> {
-        let of_store = StoreOptions {
+        let mut store_options = StoreOptions {
             writable: options.writable,
             signs_urls: options.redirect,
             trusts_file_times: options.freshness != CachePolicy::Uncached,
@@ -133,54 +141,49 @@ impl MountOpener {
         let backend =
             before.map_or_else(Arc::<BackendCounts>::default, |before| Arc::clone(&before.mount.backend));
         let mut opened = served.iter().filter_map(|served| served.opened.as_ref());
+        let open = before.and_then(|before| before.opened.as_ref()).filter(|open| open.url == options.url);
+        if let (true, Some(open)) = (is_missing, open) {
+            store_options.clone_from(&open.options);
+        }
         // It may have had another name.
         let is_kept =
-            |opened: &&OpenedMounts| opened.is_of(&options.url, &of_store) && !opened.store.is_replaced();
+            |opened: &&OpenStore| opened.matches(&options.url, &store_options) && !opened.store.is_replaced();
         let raw = match opened.find(is_kept) {
             Some(opened) => Arc::clone(&opened.store),
-            None => self.store(name, &options.url, &of_store)?,
+            None => self.store(name, &options.url, &store_options)?,
         };
-        let is_same = |opened: &OpenedMounts| {
+        let is_same = |opened: &OpenStore| {
             Arc::ptr_eq(&opened.store, &raw)
                 && opened.freshness == options.freshness
                 && opened.separator == options.dimension_separator
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
-        let (store, remembered_as) = if let Some(ServedMount { mount, .. }) = same {
+        let (store, cache_name) = if let Some(ServedMount { mount, .. }) = same {
             (Arc::clone(&mount.store), Arc::clone(&mount.remembered_as))
         } else {
-            let remembered_as = self.remembered_as(name);
+            let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
-            (self.values.wrap(&remembered_as, observed, options.freshness), remembered_as)
+            (self.values.wrap(&cache_name, observed, options.freshness), cache_name)
         };
         let mount = Mount {
             name: name.to_owned(),
-            remembered_as,
+            remembered_as: cache_name,
             store,
-            writable: options.writable,
+            writable: options.writable && store_options.writable,
             allow_prefix_delete: options.allow_prefix_delete,
             cache_control: options.cache_control.clone(),
             dimension_separator: options.dimension_separator,
             consolidated: options.consolidated,
             hosts: options.hosts.clone(),
             backend,
-            redirect: options.redirect.then(|| Duration::from_secs(options.redirect_seconds.into())),
+            redirect: options.redirect.then_some(options.redirect_lifetime),
         };
         let (url, freshness, separator) =
             (options.url.clone(), options.freshness, options.dimension_separator);
         Ok(ServedMount {
             mount,
-            opened: Some(OpenedMounts { url, options: of_store, freshness, separator, store: raw }),
+            opened: Some(OpenStore { url, options: store_options, freshness, separator, store: raw }),
         })
-    }
-}
-
-/// Whether a configuration serves the demo, and why.
-pub(super) fn demo_of(config: &Config) -> Option<Demo> {
-    match (config.demo, config.mounts.is_empty()) {
-        (true, _) => Some(Demo::Asked),
-        (false, true) => Some(Demo::NoMountsConfigured),
-        (false, false) => None,
     }
 }

@@ -1,8 +1,8 @@
-//! SIGHUP: the configuration is read again while requests are served, all of it or nothing.
+//! SIGHUP: the configuration is reloaded while requests are served, all of it or nothing.
 //!
-//! First everything is done that can fail, on a thread of its own because files may be slow. Then what can change at run
-//! time is changed, in [`App::reload`], and what cannot is named in the log. Mounts change as a whole, with who may do what
-//! with them: each request sees the old ones or the new ones to its end.
+//! First comes everything that can fail, on a thread of its own because files may be slow. Then [`App::reload`] changes what can
+//! change at run time, and logs what cannot. Mounts and access rights change together: each request sees the old ones or the new
+//! ones to its end. A mount whose directory cannot be found does not hold up the rest: its open store stays served.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::access::access;
+use super::error::AppError;
 use super::mounts::{MountOpener, ServedMount};
-use super::{App, AppError, mounts_of};
+use super::server::{App, mounts_of};
 use crate::auth::{Access, AccessError};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
 use crate::http::HttpOptionsError;
 use crate::services::AppState;
 use crate::web::Endpoint;
 
-/// Why a configuration is not taken over.
+/// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
     #[error(transparent)]
@@ -37,28 +38,38 @@ enum ReloadError {
     Thread,
 }
 
-/// A configuration that was found good, and what was read and opened for it.
+/// A valid configuration, and what was read and opened for it.
 #[derive(Debug)]
 struct ReloadedConfig {
     config: Config,
     certificate: Option<Arc<CertifiedKey>>,
     access: Access,
-    /// What is served with other mounts; none if the mounts are the same.
+    /// What is served from now on; none if the mounts are the same.
     changed: Option<(MountOpener, Vec<ServedMount>)>,
 }
 
 impl ReloadedConfig {
-    /// What is to be in effect, where something is already.
-    async fn of(
+    /// Reads and opens what a configuration needs, besides what is served already.
+    async fn open(
         config: Config,
         mut opener: MountOpener,
         before: &Config,
         served: &[ServedMount],
     ) -> Result<Self, ReloadError> {
+        // The store of such a mount is open already, unless the mount is new.
+        config.check_directories(|name| {
+            let is_same = |mount: &ServedMount| {
+                mount.name() == name && config.mounts.get(name).is_some_and(|new| new.url == mount.url())
+            };
+            served.iter().any(is_same)
+        })?;
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
         let is_replaced = served.iter().any(ServedMount::is_replaced);
-        let is_same = config.mounts == before.mounts && config.demo == before.demo && !is_replaced;
+        let is_same = config.mounts == before.mounts
+            && config.demo == before.demo
+            && !is_replaced
+            && before.missing_directories.is_empty();
         let changed = if is_same {
             None
         } else {
@@ -70,7 +81,7 @@ impl ReloadedConfig {
 }
 
 impl App {
-    /// Takes over a configuration with every SIGHUP, for all that is served; never ends.
+    /// Applies the configuration with every SIGHUP, to all endpoints; never ends.
     pub(super) async fn follow<F>(mut self, mut hangups: Signal, read: F, sites: Vec<Endpoint>)
     where
         F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
@@ -93,14 +104,21 @@ impl App {
         std::future::pending::<()>().await;
     }
 
-    /// Changes what can be changed while requests are served. Returns the settings that changed and need a restart.
+    /// Changes what can be changed while requests are served. Returns the changed settings that need a restart.
     ///
     /// # Errors
-    /// [`ReloadError::Http`], before anything is changed. Whatever else can fail belongs into `ReloadedConfig::of`.
+    /// [`ReloadError::Http`], before anything is changed. Everything else that can fail belongs in `ReloadedConfig::open`.
     fn reload(&mut self, reread: ReloadedConfig, sites: &[Endpoint]) -> Result<Vec<String>, ReloadError> {
         let ReloadedConfig { config, certificate, access, changed } = reread;
+        for (name, reason) in &config.missing_directories {
+            tracing::warn!(
+                mount = name,
+                reason,
+                "the directory of a mount is missing: its open store stays served"
+            );
+        }
         match changed {
-            // Credentials that have been taken back are refused from the next request on.
+            // Revoked credentials are rejected from the next request on.
             None => self.state.set_access(access),
             Some((opener, served)) => {
                 let state = self.state.with_mounts(mounts_of(&served), access)?;
@@ -115,6 +133,7 @@ impl App {
         }
         self.config.access.clone_from(&config.access);
         self.config.demo = config.demo;
+        self.config.missing_directories.clone_from(&config.missing_directories);
         let listens = |name: &str| self.listens.get(name).copied();
         self.config.mounts = config.mounts.clone();
         for (name, mount) in &mut self.config.mounts {
@@ -124,11 +143,11 @@ impl App {
             tls.show(certificate);
             self.config.server.tls.clone_from(&config.server.tls);
         }
-        // Compared with what is in effect: what needs a restart is named each time, until it is restarted.
+        // Compared with what is in effect: a setting that needs a restart is named at each reload, until the restart.
         Ok(self.config.differences(&config))
     }
 
-    /// Has the log name the mounts that came, went or changed.
+    /// Logs the mounts that were added, removed or changed.
     fn log_mount_changes(&self, config: &Config) {
         let (before, now) = (&self.config.mounts, &config.mounts);
         for (name, mount) in now {
@@ -143,7 +162,7 @@ impl App {
         }
     }
 
-    /// Reads the configuration and what it names, and opens what it mounts.
+    /// Reads the configuration and its files, and opens its mounts.
     async fn reload_config<F>(&self, read: F) -> Result<ReloadedConfig, ReloadError>
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
@@ -154,8 +173,8 @@ impl App {
         let work = move || {
             let found = read().map_err(ReloadError::from);
             let found = found
-                .and_then(|config| runtime.block_on(ReloadedConfig::of(config, opener, &before, &served)));
-            // Nobody waits any more when the server has ended.
+                .and_then(|config| runtime.block_on(ReloadedConfig::open(config, opener, &before, &served)));
+            // The receiver is gone once the server has ended.
             drop(sender.send(found));
         };
         let thread = std::thread::Builder::new().name("zarrd-reload".to_owned()).spawn(work);
@@ -166,16 +185,16 @@ impl App {
     }
 }
 
-/// An error and what it comes from.
+/// An error and its sources.
 fn in_one_line(error: &dyn std::error::Error) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source());
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Forgets what is remembered of stores that are served no more, and asks the others whether they answer.
+/// Purges the caches of stores that are no longer served, and checks whether the others answer.
 async fn purge_and_probe(opener: MountOpener, before: AppState, now: AppState) {
     let state = now.clone();
-    // Everything is looked at once: that is work for a thread of its own. If it fails, it falls out by itself.
+    // The purge visits every entry, so it runs on the pool. If it fails, the entries are evicted in time.
     let _ = opener.cpu.run(move || state.purge_removed_mounts(&before)).await;
     now.probe().await;
 }

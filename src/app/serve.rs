@@ -1,7 +1,7 @@
-//! [`serve`]: the accept loop and the graceful end.
+//! [`serve`]: the accept loop and the graceful shutdown.
 //!
-//! Our own, because axum's has no timeouts and waits without bound for connections that never finish a head. Handshakes of
-//! TLS are not done here, but by each connection for itself.
+//! Not axum's, because that has no timeouts and waits without bound for connections that never finish a head. TLS handshakes are
+//! part of each connection, not of this loop.
 
 use std::io;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::metrics::ConnectionCounts;
 /// Pauses after a failed `accept`, from the first to the longest.
 const BACK_OFF: Duration = Duration::from_millis(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
-/// At most as many connections wait to be accepted (tokio's own number).
+/// Most connections that wait to be accepted (the backlog that tokio sets).
 const BACKLOG: usize = 1024;
-/// How long connections that were cut may take to notice.
+/// Time for connections to end after they were closed.
 const FORCED_CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// A listener, and what is served there.
+/// A listener and its endpoint.
 #[derive(Debug)]
 pub struct BoundListener<R> {
     /// Where connections come from.
     pub listener: TcpListener,
-    /// What answers their requests.
+    /// The handler of their requests.
     pub routes: R,
-    /// How they are encrypted, if they are.
+    /// Their encryption, if any.
     pub tls: Option<Tls>,
 }
 
-/// Serves connections until told to stop, then lets what is under way finish for [`ConnectionLimits::drain`], and cuts the
+/// Serves connections until the shutdown begins, then lets requests in flight finish for `server.drain_timeout`, and closes the
 /// rest. Returns when no connection is left.
 pub async fn serve<R: RequestHandler>(
     listener: TcpListener,
@@ -48,25 +48,28 @@ pub async fn serve<R: RequestHandler>(
     serve_all(vec![BoundListener { listener, routes, tls: None }], limits, shutdown).await;
 }
 
-/// [`serve`] for several listeners, each with its own routes: they share the bound on connections, and end together.
+/// [`serve`] for several listeners, each with its own handler. They share the limit of connections, and end together.
 pub async fn serve_all<R: RequestHandler>(
-    sites: Vec<BoundListener<R>>,
+    listeners: Vec<BoundListener<R>>,
     limits: ConnectionLimits,
     shutdown: Shutdown,
 ) {
-    let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
+    let permits =
+        Arc::new(Semaphore::new(usize::try_from(limits.server.max_connections).unwrap_or(usize::MAX)));
     // As many at a time as the configuration has listeners.
-    join_all(sites.into_iter().map(|site| accept(site, limits, &shutdown, &room))).await;
+    join_all(listeners.into_iter().map(|listener| accept(listener, limits.clone(), &shutdown, &permits)))
+        .await;
 
     // Every connection holds a permit: all permits back means that none is left.
-    let all_gone = || room.acquire_many(limits.max_connections);
+    let all_gone = || permits.acquire_many(limits.server.max_connections);
     tokio::select! {
         _ = all_gone() => return,
-        () = tokio::time::sleep(limits.drain) => {}
+        () = tokio::time::sleep(limits.server.drain_timeout) => {}
         _ = shutdown.reached(Phase::Forced) => {}
     }
-    let left = usize::try_from(limits.max_connections).unwrap_or(usize::MAX) - room.available_permits();
-    tracing::warn!(connections = left, "cutting off connections that did not finish");
+    let left =
+        usize::try_from(limits.server.max_connections).unwrap_or(usize::MAX) - permits.available_permits();
+    tracing::warn!(connections = left, "closing connections that did not finish");
     shutdown.force();
     let _ = tokio::time::timeout(FORCED_CLOSE_WAIT, all_gone()).await;
 }
@@ -76,21 +79,21 @@ async fn accept<R: RequestHandler>(
     BoundListener { listener, routes, tls }: BoundListener<R>,
     limits: ConnectionLimits,
     shutdown: &Shutdown,
-    room: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) {
-    let builder = connection::builder(&limits.wire);
-    let terms = ConnectionConfig { builder, routes, tls, limits, shutdown: shutdown.clone() };
+    let builder = connection::builder(&limits);
+    let config = ConnectionConfig { builder, routes, tls, limits, shutdown: shutdown.clone() };
     let spawn = |stream, peer| {
-        // No room: dropping the stream closes it at once.
-        let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
-            tracing::debug!(%peer, "refused: too many connections");
-            if let Some(counts) = terms.routes.connections() {
+        // Too many connections: dropping the stream closes it at once.
+        let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
+            tracing::debug!(%peer, "rejected: too many connections");
+            if let Some(counts) = config.routes.connections() {
                 counts.refused();
             }
             return;
         };
-        let open = terms.routes.connections().as_ref().map(ConnectionCounts::opened);
-        let connection = connection::serve(terms.clone(), stream, peer);
+        let open = config.routes.connections().as_ref().map(ConnectionCounts::opened);
+        let connection = connection::serve(config.clone(), stream, peer);
         tokio::spawn(async move {
             connection.await;
             drop((permit, open));
@@ -110,7 +113,7 @@ async fn accept<R: RequestHandler>(
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
-                // Out of descriptors or memory: asking again at once would spin, giving up would end the service.
+                // Out of descriptors or memory: retrying at once would spin, and giving up would end the service.
                 tracing::error!(%error, pause = ?back_off, "cannot accept connections");
                 tokio::select! {
                     () = tokio::time::sleep(back_off) => {}
@@ -120,8 +123,8 @@ async fn accept<R: RequestHandler>(
             }
         }
     }
-    // Closing the listener resets the connections the system has accepted already: let them in first. The system is
-    // asked itself, because tokio may not have heard of them yet.
+    // Closing the listener resets connections that the system has accepted already, so they are accepted first. That asks the
+    // system itself, because tokio may not know of them yet.
     let Ok(listener) = listener.into_std() else {
         return;
     };
@@ -137,7 +140,7 @@ async fn accept<R: RequestHandler>(
     }
 }
 
-/// Whether a failed `accept` concerns one client that is gone already.
+/// Whether a failed `accept` concerns one client only, which is gone already.
 fn is_the_clients(error: &io::Error) -> bool {
     matches!(
         error.kind(),

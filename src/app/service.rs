@@ -1,7 +1,7 @@
-//! What stands between hyper and the routes: framing rules, and responses that are watched.
+//! [`ConnectionService`]: between hyper and the endpoints: rules of framing, and response bodies that report to the monitor.
 //!
-//! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding), §9.6 (Connection). hyper refuses most malformed heads by itself; the
-//! rules here are those it leaves open. What a request means is not looked at.
+//! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding), §9.6 (Connection). hyper rejects most malformed heads by itself;
+//! the rules here are those that it leaves open. What a request means does not matter here.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,17 +24,17 @@ use crate::http::Peer;
 use crate::metrics::ConnectionCounts;
 use crate::web::Endpoint;
 
-/// What answers the requests of a listener.
+/// The handler of the requests of a listener.
 pub trait RequestHandler: Clone + Send + Sync + 'static {
-    /// The answer to a request that came from there.
+    /// The response to a request from a peer.
     fn handle(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
 
-    /// Whether connections may stay after their answers.
+    /// Whether connections are kept alive after their responses.
     fn keeps_connections(&self) -> bool {
         true
     }
 
-    /// Where the connections are counted, if anywhere.
+    /// The counters of connections, if there are any.
     fn connections(&self) -> Option<Arc<ConnectionCounts>> {
         None
     }
@@ -54,12 +54,12 @@ impl RequestHandler for Endpoint {
     }
 }
 
-/// The routes as one connection sees them.
+/// The handler for one connection.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionService<R> {
     pub(super) routes: R,
     pub(super) peer: Peer,
-    pub(super) patience: ConnectionMonitor,
+    pub(super) monitor: ConnectionMonitor,
 }
 
 impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
@@ -68,17 +68,17 @@ impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let ticket = self.patience.begin_request(request.version() == Version::HTTP_2);
+        let guard = self.monitor.begin_request(request.version() == Version::HTTP_2);
         if let Some(mut refusal) = refusal(&request) {
-            // Where a request ends that is framed wrong, and whether another follows, is not to be guessed.
+            // The end of a request with invalid framing is unknown, and so is whether another one follows.
             if request.version() < Version::HTTP_2 {
                 refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            let response = refusal.map(|body| ResponseBody { body, ticket });
+            let response = refusal.map(|body| ResponseBody { body, guard });
             return Box::pin(std::future::ready(Ok(response)));
         }
-        // HTTP/2 ends one stream; before, an unread body ends the connection, and a client that is not told so would
-        // send its next request into nothing.
+        // HTTP/2 ends one stream. In HTTP/1.1 an unread body ends the connection, and without `Connection: close` a client would send
+        // its next request in vain.
         let is_read = (request.version() < Version::HTTP_2 && !request.body().is_end_stream())
             .then(|| Arc::new(AtomicBool::new(false)));
         let request = match &is_read {
@@ -97,13 +97,13 @@ impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
             }
             Ok(response.map(|body| {
                 let body = if is_http2 { Body::new(Unsent::new(body)) } else { body };
-                ResponseBody { body, ticket }
+                ResponseBody { body, guard }
             }))
         })
     }
 }
 
-/// A request body that says whether it was read to its end.
+/// A request body that records whether it was read to its end.
 #[derive(Debug)]
 struct RequestBody {
     body: Incoming,
@@ -134,7 +134,7 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// The answer to a request that must not reach the routes.
+/// The response to a request that must not reach the endpoint.
 fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     let headers = request.headers();
     let hosts = headers.get_all(HOST).iter().count();
@@ -142,10 +142,10 @@ fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
         let detail = "the request must have exactly one Host header";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
-    // No value is as long, and what follows would be taken for its bytes.
+    // No value is that long, and what follows would be read as its bytes.
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| i64::try_from(length).is_err()) {
-        let detail = "the body is said to be longer than anything can be";
+        let detail = "the Content-Length is larger than any body can be";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
@@ -157,7 +157,7 @@ fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     None
 }
 
-/// A problem document (RFC 9457); its texts are ours and need no escaping.
+/// A problem document (RFC 9457); its texts are constants and need no escaping.
 fn problem(status: StatusCode, title: &str, code: &str, detail: &str) -> Response<Body> {
     let number = status.as_u16();
     let document = format!(
@@ -169,11 +169,11 @@ fn problem(status: StatusCode, title: &str, code: &str, detail: &str) -> Respons
     response
 }
 
-/// A response body that says whether the server or the client is waited for, and is under way until it is dropped.
+/// A response body that reports whether the server or the client is being waited for. The request is in flight until it is dropped.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Body,
-    ticket: RequestGuard,
+    guard: RequestGuard,
 }
 
 impl HttpBody for ResponseBody {
@@ -186,8 +186,8 @@ impl HttpBody for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         match &frame {
-            Poll::Pending => self.ticket.on_server_working(),
-            Poll::Ready(_) => self.ticket.on_body_ready(Instant::now()),
+            Poll::Pending => self.guard.on_server_working(),
+            Poll::Ready(_) => self.guard.on_body_ready(Instant::now()),
         }
         frame
     }

@@ -1,20 +1,20 @@
-//! [`Shutdown`]: the one word from the signals to everyone who serves.
+//! [`Shutdown`]: the phase of the shutdown, from the signals to all listeners and connections.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How far the end has come.
+/// The phases of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nobody has asked for an end.
+    /// No shutdown was requested.
     Serving,
-    /// No new connections; what is under way is finished.
+    /// No new connections; requests in flight are finished.
     Draining,
-    /// At once.
+    /// Connections are closed at once.
     Forced,
 }
 
-/// Asks a server to stop: first gracefully, then at once. Clones are the same word.
+/// Requests the shutdown of a server: first gracefully, then at once. Clones share the phase.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Sender<Phase>);
 
@@ -25,7 +25,7 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// One step towards the end: drain; when draining already, cut.
+    /// The next phase: draining, and then forced.
     pub fn advance(&self) {
         self.0.send_modify(|phase| {
             *phase = match phase {
@@ -35,27 +35,27 @@ impl Shutdown {
         });
     }
 
-    /// Everything ends now.
+    /// Closes all connections now.
     pub fn force(&self) {
         self.0.send_replace(Phase::Forced);
     }
 
-    /// Waits until a phase, or a later one, is reached, and says which.
+    /// Waits until a phase or a later one is reached, and returns it.
     pub async fn reached(&self, phase: Phase) -> Phase {
-        // The sender is `self`, so that waiting cannot fail; if it did, the end would be the safe answer.
+        // The sender is `self`, so waiting cannot fail; if it did, the forced phase would be the safe answer.
         self.0.subscribe().wait_for(|now| *now >= phase).await.map_or(Phase::Forced, |now| *now)
     }
 }
 
-/// SIGTERM and SIGINT, caught from when this is made: they no longer end the process by themselves. Nor does SIGXFSZ, which
-/// comes with a write beyond the longest file that the system allows: that write fails, and only it.
+/// SIGTERM and SIGINT, which no longer end the process by themselves once this exists. Neither does SIGXFSZ, which is sent for a
+/// write beyond the largest file that the system permits: only that write fails.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-/// SIGHUP, caught from now on: it no longer ends the process.
+/// SIGHUP, which no longer ends the process.
 ///
 /// # Errors
 /// If the system refuses.
@@ -64,17 +64,17 @@ pub(super) fn hangups() -> std::io::Result<Signal> {
 }
 
 impl Signals {
-    /// Begins to catch them.
+    /// Installs the handlers.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> std::io::Result<Self> {
-        // What was caught once never ends the process again, though nobody listens.
+        // The handler stays installed, although nothing receives the signal.
         drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Advances the shutdown with every one of them, for as long as this is polled.
+    /// Advances the shutdown with each signal, as long as this is polled.
     pub async fn advance(mut self, shutdown: &Shutdown) {
         loop {
             tokio::select! {

@@ -1,9 +1,9 @@
-//! [`Socket`]: a TCP stream that tells [`ConnectionMonitor`] what passes through it.
+//! [`Socket`]: a TCP stream that reports reads and writes to [`ConnectionMonitor`].
 //!
-//! It changes no byte. The one thing it adds is a lingering close (RFC 9112 §9.6): after the last response, what
-//! the client still sends is read and dropped for a moment, because closing a socket with unread bytes resets it
-//! and may destroy the response on its way. Where the client has not taken what it was sent, the opposite is done: the
-//! socket is reset, or the kernel would hold what is unsent and offer it for minutes more.
+//! It changes no byte, but adds a lingering close (RFC 9112 §9.6): after the last response, what the client still sends is read
+//! and dropped for a moment, because closing a socket with unread bytes resets it and may destroy the response in transit. For a
+//! client that did not read its response, the opposite is done: the socket is reset, because the kernel would otherwise hold
+//! unsent bytes and retransmit them for minutes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,28 +16,28 @@ use tokio::time::Sleep;
 
 use super::connection_timeouts::ConnectionMonitor;
 
-/// How long, and over how many bytes, a closing connection is listened to.
+/// For how long, and up to how many bytes, a closing connection is read.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
-/// A TCP stream that is watched.
+/// A TCP stream with a monitor.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
-    patience: ConnectionMonitor,
+    monitor: ConnectionMonitor,
     closing: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, patience: ConnectionMonitor) -> Self {
-        Self { stream, patience, closing: None }
+    pub(super) fn new(stream: TcpStream, monitor: ConnectionMonitor) -> Self {
+        Self { stream, monitor, closing: None }
     }
 
-    fn note(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn record(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &result {
-            Poll::Ready(Ok(bytes)) => self.patience.on_write(*bytes, Instant::now()),
+            Poll::Ready(Ok(bytes)) => self.monitor.on_write(*bytes, Instant::now()),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.patience.on_write_blocked(Instant::now()),
+            Poll::Pending => self.monitor.on_write_blocked(Instant::now()),
         }
         result
     }
@@ -45,8 +45,8 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.patience.is_aborted() {
-            // Where it is refused, the kernel goes on for a while.
+        if self.monitor.is_aborted() {
+            // If that fails, the kernel retransmits for a while.
             let _ = self.stream.set_zero_linger();
         }
     }
@@ -61,7 +61,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.patience.on_read(Instant::now());
+            self.monitor.on_read(Instant::now());
         }
         result
     }
@@ -70,7 +70,7 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note(result)
+        self.record(result)
     }
 
     fn poll_write_vectored(
@@ -79,7 +79,7 @@ impl AsyncWrite for Socket {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.note(result)
+        self.record(result)
     }
 
     fn is_write_vectored(&self) -> bool {

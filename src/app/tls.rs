@@ -1,7 +1,7 @@
-//! [`Tls`]: how connections are encrypted: TLS 1.2 or later (RFC 8446), HTTP/2 or HTTP/1.1 as the client likes (RFC 7301).
+//! [`Tls`]: encryption of connections: TLS 1.2 or later (RFC 8446), with HTTP/2 or HTTP/1.1 as the client prefers (RFC 7301).
 //!
-//! The certificate can be changed while connections are served: those under way go on as they began, each new handshake
-//! shows the new one. Clients are not asked for certificates.
+//! The certificate can be replaced at run time: open connections continue unchanged, and each new handshake shows the new one.
+//! Client certificates are not requested.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 
-/// How connections are encrypted. Clones show the same certificate.
+/// Encryption of connections. Clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
@@ -26,16 +26,16 @@ struct ActiveCertificate(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for ActiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // It is only ever replaced as a whole: a panic elsewhere cannot have left it half changed.
+        // It is only replaced as a whole: a panic in another thread cannot have left it half changed.
         Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
 impl Tls {
-    /// Connections that show this certificate.
+    /// Encryption with a certificate.
     ///
     /// # Errors
-    /// If there is no version of TLS that can be spoken, which would be a defect.
+    /// If the provider supports no version of TLS, which would be a bug.
     pub fn new(certificate: Arc<CertifiedKey>) -> Result<Self, rustls::Error> {
         let shown = Arc::new(ActiveCertificate(RwLock::new(certificate)));
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
@@ -46,7 +46,7 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), shown })
     }
 
-    /// From now on shows this certificate.
+    /// Replaces the certificate.
     pub fn show(&self, certificate: Arc<CertifiedKey>) {
         *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
     }

@@ -1,8 +1,8 @@
-//! [`Unsent`]: an answer that is under way until its last byte is sent, on a connection that it shares with others.
+//! [`Unsent`]: a response body that is in flight until its last byte is sent, on a connection that is shared with others.
 //!
-//! Over HTTP/1.1 an answer is written before the next one begins, and what is not yet written of it when its body has ended is
-//! what a connection is taken to hold. Over HTTP/2 as many answers as a connection has streams can have ended, with bytes that
-//! wait for the client's window. There each piece holds on to the body, and with it to what the answer is charged.
+//! Over HTTP/1.1 a response is written before the next one begins, and its unwritten rest when its body has ended is part of the
+//! memory of a connection. Over HTTP/2, as many bodies as a connection has streams can have ended while their bytes wait for the
+//! client's window. There each piece keeps the body alive, and with it the permit of the response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Unsent(Arc<Mutex<Body>>);
 /// A piece of a body.
 struct Piece {
     bytes: Bytes,
-    _of: Arc<Mutex<Body>>,
+    _body: Arc<Mutex<Body>>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -29,13 +29,13 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Unsent {
-    /// The same body.
+    /// A body whose pieces keep it alive.
     pub(crate) fn new(body: Body) -> Self {
         Self(Arc::new(Mutex::new(body)))
     }
 
     fn body(&self) -> MutexGuard<'_, Body> {
-        // Nobody else looks at it.
+        // It is polled by one task only.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,7 +49,7 @@ impl HttpBody for Unsent {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = Pin::new(&mut *self.body()).poll_frame(cx);
-        let held = |bytes| Bytes::from_owner(Piece { bytes, _of: Arc::clone(&self.0) });
+        let held = |bytes| Bytes::from_owner(Piece { bytes, _body: Arc::clone(&self.0) });
         frame.map_ok(|frame| frame.map_data(held))
     }
 

@@ -22,27 +22,30 @@ use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
-/// How byte ranges are fetched.
+/// How ranges of stored values are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
-    /// The most bytes between two ranges of one value that are fetched as one.
-    pub coalesce_gap_bytes: u64,
-    /// The most bytes of a merged range.
-    pub coalesce_fetch_bytes: u64,
-    /// The most requests to the store that one read has in flight: lookups of versions and fetches.
-    pub concurrency: usize,
-    /// The most bytes that are being fetched and decoded for all requests.
-    pub inflight_bytes: u64,
+    /// Ranges of one value with at most this many bytes between them are merged into one.
+    #[serde(with = "crate::units::size")]
+    pub max_coalesce_gap: u64,
+    /// Size of a merged range.
+    #[serde(with = "crate::units::size")]
+    pub max_coalesce_size: u64,
+    /// Store operations in flight for one request: lookups of chunks, and fetches.
+    pub max_concurrency: usize,
+    /// Memory for bytes that are being fetched and decoded, for all requests together.
+    #[serde(with = "crate::units::size")]
+    pub inflight_size: u64,
 }
 
 impl Default for FetchOptions {
     fn default() -> Self {
         Self {
-            coalesce_gap_bytes: 4 << 10,
-            coalesce_fetch_bytes: 16 << 20,
-            concurrency: 32,
-            inflight_bytes: 512 << 20,
+            max_coalesce_gap: 4 << 10,
+            max_coalesce_size: 16 << 20,
+            max_concurrency: 32,
+            inflight_size: 512 << 20,
         }
     }
 }
@@ -61,7 +64,7 @@ impl DirectSource {
     /// A source with a budget of its own.
     #[must_use]
     pub fn new(cpu: ComputePool, options: FetchOptions) -> Self {
-        let budget_kib = u32::try_from(options.inflight_bytes >> 10).unwrap_or(u32::MAX).max(1);
+        let budget_kib = u32::try_from(options.inflight_size >> 10).unwrap_or(u32::MAX).max(1);
         let permits =
             usize::try_from(budget_kib).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
@@ -290,7 +293,7 @@ fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> Ar
 #[async_trait]
 impl ChunkSource for DirectSource {
     fn concurrency(&self) -> usize {
-        self.options.concurrency
+        self.options.max_concurrency
     }
 
     fn budget(&self) -> Option<FetchBudget> {
@@ -343,8 +346,8 @@ impl ChunkSource for DirectSource {
             .store
             .capabilities()
             .max_coalesced_bytes
-            .map_or(self.options.coalesce_fetch_bytes, |most| most.min(self.options.coalesce_fetch_bytes));
-        let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
+            .map_or(self.options.max_coalesce_size, |most| most.min(self.options.max_coalesce_size));
+        let mut fetches = coalesce(ranges, self.options.max_coalesce_gap, longest);
         for fetch in &mut fetches {
             fetch.positions.retain(|&position| elements[position].is_none());
         }
@@ -360,7 +363,7 @@ impl ChunkSource for DirectSource {
             let only = fetches.remove(0);
             put(decode(vec![fetch(only).await]).await);
         } else {
-            let concurrency = self.options.concurrency.clamp(1, fetches.len().max(1));
+            let concurrency = self.options.max_concurrency.clamp(1, fetches.len().max(1));
             // Fetches that are ready at the same time, as from a file in memory, take one hop to the threads that decode.
             let mut decoded = stream::iter(fetches)
                 .map(fetch)

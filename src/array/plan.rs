@@ -9,23 +9,31 @@ use super::bound_array::Array;
 use super::error::ArrayError;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 
-/// The most that one request may cost.
+/// Limits of one read. A request that exceeds one is 413 before anything is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadLimits {
-    /// Bytes of elements in a response.
-    pub response_bytes: u64,
-    /// Bytes that must be decoded for a response.
-    pub decoded_bytes: u64,
-    /// Chunks (inner chunks, if sharded) that must be decoded for a response.
-    pub chunks: u64,
-    /// Bytes of elements that are assembled at a time, where the shape of the chunks allows it.
-    pub band_bytes: u64,
+    /// Size of the elements in a response.
+    #[serde(with = "crate::units::size")]
+    pub max_response_size: u64,
+    /// Size of all chunks that must be decoded for a response.
+    #[serde(with = "crate::units::size")]
+    pub max_decoded_size: u64,
+    /// Chunks that must be decoded for a response; in shards, inner chunks.
+    pub max_chunks: u64,
+    /// Elements of a response are assembled in segments of this size, as far as the shape of the chunks permits.
+    #[serde(with = "crate::units::size")]
+    pub segment_size: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { response_bytes: 256 << 20, decoded_bytes: 4 << 30, chunks: 4096, band_bytes: 32 << 20 }
+        Self {
+            max_response_size: 256 << 20,
+            max_decoded_size: 4 << 30,
+            max_chunks: 4096,
+            segment_size: 32 << 20,
+        }
     }
 }
 
@@ -74,8 +82,8 @@ impl Plan {
             response_bytes: within(cost.response_bytes),
             decoded_bytes: within(cost.decoded_bytes),
             chunks: within(cost.chunks),
-            band_bytes: limits.band_bytes.max(1),
-            heap_limit: limits.response_bytes,
+            band_bytes: limits.segment_size.max(1),
+            heap_limit: limits.max_response_size,
         })
     }
 
@@ -218,9 +226,9 @@ impl Cost {
     /// The first limit that is exceeded: what is limited, how much was requested, how much is allowed.
     fn excess(&self, limits: &ReadLimits) -> Option<(&'static str, u128, u64)> {
         [
-            ("bytes of elements", self.response_bytes, limits.response_bytes),
-            ("decoded chunks", self.chunks, limits.chunks),
-            ("decoded bytes", self.decoded_bytes, limits.decoded_bytes),
+            ("bytes of elements", self.response_bytes, limits.max_response_size),
+            ("decoded chunks", self.chunks, limits.max_chunks),
+            ("decoded bytes", self.decoded_bytes, limits.max_decoded_size),
         ]
         .into_iter()
         .find(|&(_, requested, limit)| requested > limit.into())

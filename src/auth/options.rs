@@ -23,33 +23,47 @@ const NAME_BYTES: usize = 64;
 /// Shortest secret that URLs are signed with, in bytes of its text.
 const SIGNING_SECRET_BYTES: usize = 32;
 
-/// Who may do what.
+/// Credentials and what they permit. Without tokens, issuers and signing keys, everyone may do what the mounts permit. As soon as
+/// there is one of them, callers without a credential may do what the `anonymous` of a mount grants, and nothing else.
+///
+/// A grant says what may be done where: `{ mount = "NAME", prefix = "a/b", scopes = ["read", "list"] }`. The mount `"*"` is every
+/// mount. Without a prefix, a grant is for the whole mount; with one, for that key and all keys below it. Scopes are `"read"`
+/// (values, and what is derived from them), `"list"`, `"write"`, `"delete"` and `"admin"` (caches); none includes another. A
+/// prefix inside an array's directory permits requests to `/store` and `/s3` only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AccessOptions {
-    /// Whether tokens may stand in URLs of GET and HEAD, as `?token=`.
+    /// Whether URLs of GET and HEAD may hold a token, as `?token=`, for viewers that cannot set headers. Such a URL is as secret
+    /// as the token, and appears in browser histories and in the logs of proxies.
     pub query_tokens: bool,
-    /// Static tokens, by the name that stands in them.
+    /// Static tokens, by the name that is part of the token.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tokens: BTreeMap<String, TokenOptions>,
-    /// Who issues JSON Web Tokens that are believed.
+    /// Trusted issuers of JSON Web Tokens.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub issuers: BTreeMap<String, IssuerOptions>,
-    /// Keys that URLs are signed with.
+    /// Keys for signed URLs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub signing_keys: BTreeMap<String, SigningKeyOptions>,
 }
 
-/// A static token.
+/// A static token. Its text is `zs_NAME_SECRET`, sent as `Authorization: Bearer`; a name has letters, digits, `-` and `.`.
+/// `zarrd token NAME` generates one. The configuration holds only the SHA-256 of the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenOptions {
-    /// SHA-256 of its secret, in hexadecimal digits.
+    /// SHA-256 of the secret, in hexadecimal digits.
+    ///
+    /// Example: `"…"`
     pub sha256: Secret,
-    /// From when on it is worth nothing.
+    /// When the token expires. Without it, never.
+    ///
+    /// Example: `2030-01-31T00:00:00Z`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// What its holder may do.
+    /// What the token permits.
+    ///
+    /// Example: `[{ mount = "NAME", scopes = ["read", "list"] }]`
     pub grants: Vec<GrantOptions>,
 }
 
@@ -57,48 +71,66 @@ pub struct TokenOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantOptions {
-    /// A mount's name, or `*` for every mount.
+    /// Name of a mount, or `*` for every mount.
     pub mount: String,
-    /// The key or prefix, by whole segments; empty for all of the mount.
+    /// The key or prefix, of whole segments; empty for the whole mount.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
     /// What may be done there.
     pub scopes: Vec<Scope>,
-    /// Of an issuer's tokens: the claim that the grant depends on.
+    /// For the tokens of an issuer: the claim that the grant depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
-    /// What that claim must be, or have among its words or members.
+    /// The value that the claim must have, or that must be among its words or members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// An issuer of JSON Web Tokens.
+/// A trusted issuer of JSON Web Tokens. Its keys come from a URL or from a file. A grant can depend on a claim of the token: the
+/// claim must be equal to `value`, or have it among its members or words.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerOptions {
-    /// `iss` of its tokens, to the letter.
+    /// The `iss` of its tokens, exactly.
+    ///
+    /// Example: `"https://login.example"`
     pub issuer: String,
-    /// What must be among their `aud`.
+    /// What the `aud` of its tokens must contain.
+    ///
+    /// Example: `"zarrd"`
     pub audience: String,
-    /// How they may be signed.
+    /// Permitted signature algorithms: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA.
+    ///
+    /// Example: `["RS256"]`
     pub algorithms: Vec<Algorithm>,
-    /// Where its keys are fetched.
+    /// URL of its keys. They are fetched again when they change.
+    ///
+    /// Example: `"https://login.example/keys"`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<String>,
-    /// The file its keys are in.
+    /// File with its keys, instead of a URL.
+    ///
+    /// Example: `"/etc/zarrd/keys.json"`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_path: Option<PathBuf>,
-    /// What holders of its tokens may do.
+    /// What its tokens permit.
+    ///
+    /// Example: `[{ mount = "NAME", scopes = ["read"], claim = "groups", value = "staff" }]`
     pub grants: Vec<GrantOptions>,
 }
 
-/// A key that URLs are signed with.
+/// A key for signed URLs. `zarrd sign` generates such URLs, which are valid for GET and HEAD of one key, or of all keys below a
+/// prefix, until a given time. They permit no more than the grants of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SigningKeyOptions {
-    /// The key.
+    /// The secret, of at least 32 characters. It is best set by an environment variable.
+    ///
+    /// Example: `"…"`
     pub secret: Secret,
     /// What can be signed with it.
+    ///
+    /// Example: `[{ mount = "NAME", scopes = ["read", "list"] }]`
     pub grants: Vec<GrantOptions>,
 }
 
@@ -243,7 +275,7 @@ impl IssuerOptions {
     }
 }
 
-/// Whether nobody on the way can exchange what is fetched there.
+/// Whether no one in transit can replace what is fetched there.
 fn is_safe(url: &str) -> bool {
     let host = |rest: &str| rest.split(['/', '?', '#', ':']).next().unwrap_or_default().to_owned();
     match url.split_once("://") {

@@ -105,8 +105,8 @@ fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
 fn is_listed(rules: &OriginRules<'_>, headers: &HeaderMap) -> bool {
     let cors = &rules.options.cors;
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let listed = |origin| cors.is_any() || cors.origins.iter().any(|listed| listed == origin);
-    cors.writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
+    let listed = |origin| cors.is_any() || cors.allowed_origins.iter().any(|listed| listed == origin);
+    cors.allow_writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
 }
 
 /// Whether a request is sent to a host that nobody else can let lead here.
@@ -126,8 +126,8 @@ fn is_known(rules: &OriginRules<'_>, host: &str) -> bool {
 
 fn foreign_write() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "cross-origin-write").detail(
-        "a page of this origin may not write here: that takes `http.cors.writes`, and the origin among \
-                 `http.cors.origins`, in the server's configuration",
+        "a page of this origin may not write here: that takes `http.cors.allow_writes`, and the origin among \
+                 `http.cors.allowed_origins`, in the server's configuration",
     )
 }
 

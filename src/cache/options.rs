@@ -7,41 +7,48 @@ use crate::store::ZipBudget;
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
 
-/// The capacities of the caches, in bytes.
+/// Memory for caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Bytes of decoded chunks, and of small responses that were computed from them.
-    pub decoded_bytes: u64,
-    /// Bytes of shard indexes, and of the versions of the chunks that are cached.
-    pub index_bytes: u64,
-    /// Bytes of opened nodes (arrays and groups), and of documents that were computed from theirs.
-    pub node_bytes: u64,
-    /// Bytes of small stored values.
-    pub value_bytes: u64,
-    /// Bytes of re-encoded chunks.
-    pub encoded_bytes: u64,
-    /// Bytes of the directories of zip files, which are in memory as long as their mounts exist.
-    pub zip_directory_bytes: u64,
+    /// Decoded chunks, and small responses that are requested repeatedly.
+    #[serde(with = "crate::units::size")]
+    pub decoded_size: u64,
+    /// Indexes of shards, and versions of cached chunks.
+    #[serde(with = "crate::units::size")]
+    pub index_size: u64,
+    /// Opened nodes (arrays and groups), and documents derived from their metadata.
+    #[serde(with = "crate::units::size")]
+    pub node_size: u64,
+    /// Stored values, or parts of them, of up to 256 KiB each, as they are stored.
+    #[serde(with = "crate::units::size")]
+    pub value_size: u64,
+    /// Chunks that were re-encoded for `/rechunk`.
+    #[serde(with = "crate::units::size")]
+    pub encoded_size: u64,
+    /// Directories of zip files, for all mounts together: some hundred bytes for each entry. They stay in memory as long as
+    /// their mounts. A zip file whose directory does not fit is 501 `over-budget`, and its mount is not ready.
+    #[serde(with = "crate::units::size")]
+    pub zip_directory_size: u64,
 }
 
 impl CacheOptions {
-    /// The part of [`CacheOptions::decoded_bytes`] that is for small responses.
+    /// The part of [`CacheOptions::decoded_size`] that is for small responses.
     #[must_use]
     pub const fn response_bytes(&self) -> u64 {
-        self.decoded_bytes / RESPONSES_SHARE
+        self.decoded_size / RESPONSES_SHARE
     }
 }
 
 impl Default for CacheOptions {
     fn default() -> Self {
         Self {
-            decoded_bytes: 256 << 20,
-            index_bytes: 32 << 20,
-            node_bytes: 64 << 20,
-            value_bytes: 64 << 20,
-            encoded_bytes: 64 << 20,
-            zip_directory_bytes: ZipBudget::DEFAULT_BYTES,
+            decoded_size: 256 << 20,
+            index_size: 32 << 20,
+            node_size: 64 << 20,
+            value_size: 64 << 20,
+            encoded_size: 64 << 20,
+            zip_directory_size: ZipBudget::DEFAULT_BYTES,
         }
     }
 }

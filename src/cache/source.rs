@@ -92,13 +92,13 @@ impl CachedSource {
     /// A source that caches what `inner` returns.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded_bytes = options.decoded_bytes - options.response_bytes();
+        let decoded_bytes = options.decoded_size - options.response_bytes();
         let decoded = WeightedCache::new(decoded_bytes, |id: &DecodedKey, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
-        let versions_bytes = options.index_bytes / VERSIONS_SHARE;
+        let versions_bytes = options.index_size / VERSIONS_SHARE;
         let indexes = WeightedCache::new(
-            options.index_bytes - versions_bytes,
+            options.index_size - versions_bytes,
             |id: &DecodedKey, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
             },

@@ -1,6 +1,6 @@
-//! What the access section needs of the machine: the files that issuers' keys are in, and the time.
+//! [`key_sets`] and [`unix_seconds`]: what the access section needs from the machine: files with keys of issuers, and the time.
 //!
-//! What the section means is `http`'s business. A file that cannot be read is told like any bad setting.
+//! The section itself is interpreted in `http`. A file that cannot be read is reported like any invalid setting.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,10 +8,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Config;
+use super::mounts::MountOptions;
+use super::options::Config;
 use crate::auth::{AccessError, AccessFault, AccessOptions, Scope};
 
-/// Most bytes of such a file that are read.
+/// Most bytes of a file with keys that are read.
 const FILE_BYTES: u64 = 1 << 20;
 
 /// Seconds since 1970.
@@ -20,7 +21,7 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The contents of the files that issuers' keys are in, by the issuers' names.
+/// The contents of the files with keys of issuers, by the names of the issuers.
 ///
 /// # Errors
 /// [`AccessFault::KeyFile`].
@@ -44,11 +45,11 @@ fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 impl Config {
-    /// What anybody may do, by the mounts that say so.
+    /// The scopes of callers without a credential, for the mounts that set them.
     #[must_use]
     pub fn anonymous(&self) -> BTreeMap<String, Vec<Scope>> {
         let granted =
-            |(name, mount): (&String, &super::MountOptions)| Some((name.clone(), mount.anonymous.clone()?));
+            |(name, mount): (&String, &MountOptions)| Some((name.clone(), mount.anonymous.clone()?));
         self.mounts.iter().filter_map(granted).collect()
     }
 }

@@ -1,7 +1,7 @@
-//! The command line: which command, and the last word on a few settings.
+//! [`Cli`]: the command line: commands, and flags that override a few settings.
 //!
-//! Only the grammar is here. What a mount argument means is decided in `mounts`, and every setting a flag can
-//! make passes through the same tree as the file's and the environment's.
+//! Only the grammar is here. `mounts` parses mount arguments, and settings of flags are merged into the same tree as those of files
+//! and the environment.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::tips;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "zarrd", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// What to serve.
@@ -24,7 +24,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The command line of this process. Ends the process where it is malformed, or asks for help.
+    /// The command line of this process. Ends the process if it is malformed or requests help.
     #[must_use]
     pub fn from_process() -> Self {
         Self::try_parse().unwrap_or_else(|mut error| {
@@ -44,56 +44,56 @@ impl Cli {
     }
 }
 
-/// What to do.
+/// A command.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Serve mounts over HTTP.
     Serve(ServeArgs),
-    /// Say whether `serve` would start, and print the effective configuration, secrets masked. That the port is free is
-    /// not looked at.
+    /// Check whether `serve` would start, and print the effective configuration, with secrets masked. Ports are not
+    /// checked.
     Check(CheckArgs),
     /// Print the OpenAPI document.
     Openapi,
-    /// Ask the configured listener whether it is alive: exit code 0 or 1.
+    /// Check whether the server at the configured address is healthy: exit code 0 or 1.
     Health(HealthArgs),
-    /// Print a new token, and the lines of configuration that make it known.
+    /// Print a new token, and the lines of configuration for it.
     Token(TokenArgs),
-    /// Print a URL's path and query, signed with a key of the configuration, for reading without a token.
+    /// Print path and query of a URL, signed with a key of the configuration, for reading without a token.
     Sign(SignArgs),
 }
 
-/// What `serve` and `check` are told.
+/// Arguments of `serve` and `check`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ServeArgs {
-    /// What to serve: a directory, or a file://, s3://, gs://, az://, http(s):// or memory:// URL. The name stands
-    /// in the URLs of this server; without one, the last segment of the path is taken.
+    /// What to serve: a directory, or a file://, s3://, gs://, az://, http(s):// or memory:// URL. The name is part of
+    /// the URLs of this server; by default it is the last segment of the path.
     #[arg(value_name = "[NAME=]URL")]
     pub mounts: Vec<String>,
     /// Address and port to listen on [default: 127.0.0.1:8000].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
-    /// Port to listen on, at the address that is configured [default: 8000].
+    /// Port to listen on, at the configured address [default: 8000].
     #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
     pub port: Option<u16>,
     /// Configuration file (also: environment variable `ZARRD_CONFIG`).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Allow writing to the mounts given here.
+    /// Allow writes to the mounts given here.
     #[arg(long)]
     pub writable: bool,
     /// Serve the built-in demo hierarchy, as the mount `demo`.
     #[arg(long)]
     pub demo: bool,
-    /// Log warnings and errors alone; twice: errors alone.
+    /// Log only warnings and errors; twice: only errors.
     #[arg(short, long, action = ArgAction::Count, conflicts_with = "verbose")]
     pub quiet: u8,
-    /// Log what each request does; twice: everything.
+    /// Log details of each request; twice: everything.
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }
 
 impl ServeArgs {
-    /// The level of the log that is asked for, if any is.
+    /// The requested log level, if any.
     pub(super) fn level(&self) -> Option<&'static str> {
         match (self.quiet, self.verbose) {
             (0, 0) => None,
@@ -105,35 +105,35 @@ impl ServeArgs {
     }
 }
 
-/// What `check` is told.
+/// Arguments of `check`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CheckArgs {
-    /// What `serve` would be told.
+    /// Arguments of `serve`.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Ask each mount's backend whether it answers, too: exit code 1 if one does not.
+    /// Also check that the backend of each mount answers: exit code 1 if one does not.
     #[arg(long)]
     pub connect: bool,
 }
 
-/// What `token` is told.
+/// Arguments of `token`.
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
-    /// Its name, which stands in it: letters, digits, `-` and `.`.
+    /// Name of the token, which is part of it: letters, digits, `-` and `.`.
     pub name: String,
 }
 
-/// What `sign` is told.
+/// Arguments of `sign`.
 #[derive(Clone, Debug, Args)]
 pub struct SignArgs {
-    /// The mount.
+    /// Name of the mount.
     pub mount: String,
-    /// A key; or with a slash at its end a prefix, for everything below it. Empty for all of the mount.
+    /// A key; or with a slash at its end a prefix, for all keys below it. Empty for the whole mount.
     pub key: String,
     /// The name of the signing key.
     #[arg(long = "by", value_name = "NAME")]
     pub by: String,
-    /// For how many seconds it is good.
+    /// For how many seconds the URL is valid.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub seconds: u32,
     /// Configuration file (also: environment variable `ZARRD_CONFIG`).
@@ -141,13 +141,13 @@ pub struct SignArgs {
     pub config: Option<PathBuf>,
 }
 
-/// What `health` is told.
+/// Arguments of `health`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct HealthArgs {
-    /// Address and port the server listens on, if not as configured.
+    /// Address and port of the server, if not as configured.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
-    /// Port the server listens on, if not as configured.
+    /// Port of the server, if not as configured.
     #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
     pub port: Option<u16>,
     /// Configuration file (also: environment variable `ZARRD_CONFIG`).

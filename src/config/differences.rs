@@ -1,12 +1,12 @@
-//! Which settings differ between two configurations, by their names.
+//! [`Config::differences`]: the settings that differ between two configurations.
 
 use toml::{Table, Value};
 
-use super::Config;
+use super::options::Config;
 
 impl Config {
-    /// The settings, with dots, that are not the same in another configuration. Where only secrets of a mount differ, which
-    /// are not shown, its options as a whole are named.
+    /// The dotted keys of the settings that differ in another configuration. If only secrets of a mount differ, which are not
+    /// shown, the key is that of its options as a whole.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let (one, two) = (Table::try_from(self), Table::try_from(other));

@@ -1,25 +1,26 @@
-//! The environment: which variables are settings, and which are meant to be.
+//! The layer of environment variables.
 //!
-//! `ZARRD__SECTION__KEY` is a setting. Whatever else begins with `ZARRD_` is refused, as an unknown key of a file is, but
-//! for what Kubernetes tells every container of a service that is called `zarrd`.
+//! `ZARRD__SECTION__KEY` is a setting. Other variables that begin with `ZARRD_` are rejected like unknown keys of a file, except
+//! those that Kubernetes sets in every container for a service named `zarrd`.
 
 use std::ffi::OsString;
 
-use super::ConfigError;
-use super::tree::{Entry, Node, Origin};
+use super::error::ConfigError;
+use super::origin::Origin;
+use super::tree::{Entry, Node};
 use crate::error::nearest;
 
 /// Variables with this prefix are settings; `__` stands between the keys.
 const PREFIX: &str = "ZARRD__";
-/// Variables with this prefix are meant for this program.
+/// Variables with this prefix belong to this program.
 const OWN: &str = "ZARRD_";
-/// The variable that names the collector of traces for all programs.
+/// The variable of OpenTelemetry that names the collector of traces.
 const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// The variable that names the file, where no flag does.
+/// The variable that names the configuration file, unless a flag does.
 pub(super) const FILE: &str = "ZARRD_CONFIG";
-/// The variable that names the file below it: what an image sets for whoever runs it.
+/// The variable that names the file below it, which a container image sets.
 pub(super) const BASE_FILE: &str = "ZARRD_BASE_CONFIG";
-/// Settings that have no default, and so are none of the defaults' keys.
+/// Settings without a default, which are therefore not keys of the defaults.
 const WITHOUT_DEFAULT: [&str; 4] = [
     "ZARRD__SERVER__ADMIN_LISTEN",
     "ZARRD__SERVER__TLS__CERTIFICATE",
@@ -27,7 +28,7 @@ const WITHOUT_DEFAULT: [&str; 4] = [
     "ZARRD__TELEMETRY__OTLP_ENDPOINT",
 ];
 
-/// The names of all variables that set what the defaults hold, and of those that name files.
+/// The names of the variables for all keys of the defaults, and of those that name files.
 pub(super) fn names(defaults: &Entry) -> Vec<String> {
     fn below(entry: &Entry, name: &str, names: &mut Vec<String>) {
         match &entry.node {
@@ -45,17 +46,17 @@ pub(super) fn names(defaults: &Entry) -> Vec<String> {
     names
 }
 
-/// Lays what the variables say over the tree.
+/// Merges the variables into the tree.
 ///
 /// # Errors
 /// [`ConfigError::Syntax`], [`ConfigError::UnknownVariable`].
-pub(super) fn lay(
+pub(super) fn apply(
     tree: &mut Entry,
     variables: &[(OsString, OsString)],
     known: &[String],
 ) -> Result<(), ConfigError> {
     for (name, value) in variables {
-        // The name that all programs share; our own is laid over it.
+        // The variable that all programs share; our own overrides it.
         if name == OTLP && !value.is_empty() {
             let origin = Origin::Variable(OTLP.to_owned());
             let node = Node::Word(value.to_string_lossy().into_owned());
@@ -71,7 +72,7 @@ pub(super) fn lay(
     })
 }
 
-/// Sets what one variable says.
+/// Sets the value of one variable.
 fn set(tree: &mut Entry, path: &str, origin: Origin, value: &OsString) -> Result<(), ConfigError> {
     let Some(value) = value.to_str() else {
         return Err(ConfigError::Syntax { origin, reason: "the value is not UTF-8".to_owned() });
@@ -86,12 +87,12 @@ fn set(tree: &mut Entry, path: &str, origin: Origin, value: &OsString) -> Result
     Ok(())
 }
 
-/// Refuses a variable that is meant for this program and means nothing to it.
+/// Rejects a variable with the prefix of this program that is not a setting.
 fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
-    if !name.starts_with(OWN) || name == FILE || name == BASE_FILE || is_of_a_service(name, value) {
+    if !name.starts_with(OWN) || name == FILE || name == BASE_FILE || is_kubernetes_service(name, value) {
         return Ok(());
     }
-    // A whole key, with too little before it.
+    // A complete key whose section is missing or misspelt.
     let key = name.strip_prefix(OWN).map(|key| format!("__{key}")).unwrap_or_default();
     if let Some(setting) = known.iter().find(|setting| setting.ends_with(&key)) {
         let hint = format!("did you mean `{setting}`?");
@@ -107,9 +108,9 @@ fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
     Err(ConfigError::UnknownVariable { name: name.to_owned(), hint })
 }
 
-/// Whether a variable is one of those by which Kubernetes (and Docker's links) tell where a service is:
+/// Whether a variable is one of those in which Kubernetes (and Docker's links) give the address of a service:
 /// `ZARRD_SERVICE_HOST`, `ZARRD_SERVICE_PORT_HTTP`, `ZARRD_PORT=tcp://…`, `ZARRD_PORT_8000_TCP_ADDR`.
-fn is_of_a_service(name: &str, value: &str) -> bool {
+fn is_kubernetes_service(name: &str, value: &str) -> bool {
     let is_port = || {
         let protocols = ["tcp://", "udp://", "sctp://"];
         name.ends_with("_PORT") && protocols.iter().any(|protocol| value.starts_with(protocol))
@@ -135,32 +136,32 @@ mod tests {
     use super::*;
     use crate::config::DEFAULTS;
 
-    fn complaint(name: &str, value: &str) -> Option<String> {
+    fn error_of(name: &str, value: &str) -> Option<String> {
         let known = names(&Entry::parse(DEFAULTS, &Origin::Default).unwrap());
         check(name, value, &known).err().map(|error| error.to_string())
     }
 
     #[test]
-    fn a_name_that_is_almost_right_is_refused_with_the_right_one() {
+    fn rejects_misspelt_variables_with_the_nearest_name() {
         for (name, part) in [
             ("ZARRD_SERVER_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
             ("ZARRD_SERVER__LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
             ("ZARRD_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
-            ("ZARRD_CACHE_DECODED_BYTES", "did you mean `ZARRD__CACHE__DECODED_BYTES`?"),
+            ("ZARRD_CACHE_DECODED_SIZE", "did you mean `ZARRD__CACHE__DECODED_SIZE`?"),
             ("ZARRD_SERVER_ADMIN_LISTEN", "did you mean `ZARRD__SERVER__ADMIN_LISTEN`?"),
             ("ZARRD_CONFIG_FILE", "did you mean `ZARRD_CONFIG`?"),
             ("ZARRD_MOUNTS_DATA_URL", "`ZARRD__MOUNTS__NAME__KEY`"),
             ("ZARRD_SOMETHING_ELSE_ALTOGETHER_UNLIKE", "two underscores"),
             ("ZARRD_PORT", "settings are named"),
         ] {
-            let message = complaint(name, "8000").unwrap_or_default();
+            let message = error_of(name, "8000").unwrap_or_default();
             assert!(message.starts_with(&format!("environment variable {name}: ")), "{name}: {message}");
             assert!(message.contains(part), "{name}: {message}");
         }
     }
 
     #[test]
-    fn what_kubernetes_says_of_a_service_is_no_setting() {
+    fn ignores_the_variables_of_kubernetes_services() {
         for (name, value) in [
             ("ZARRD_SERVICE_HOST", "10.0.0.1"),
             ("ZARRD_SERVICE_PORT", "8000"),
@@ -177,7 +178,7 @@ mod tests {
             ("ZARR_SERVER_LISTEN", "x"),
             ("HOME", "/"),
         ] {
-            assert_eq!(complaint(name, value), None, "{name}");
+            assert_eq!(error_of(name, value), None, "{name}");
         }
     }
 }

@@ -1,14 +1,13 @@
-//! [`ConfigError`]: why a configuration is refused.
+//! [`ConfigError`]: why a configuration is rejected.
 //!
-//! Every message says where the setting was written and which key it is; none repeats the value, which may be a
-//! secret.
+//! Every message gives the origin and the key of the setting; none repeats the value, which may be a secret.
 
 use std::path::PathBuf;
 
-use super::Origin;
+use super::origin::Origin;
 use crate::error::{Classify, ErrorClass};
 
-/// Why a configuration is refused.
+/// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -24,25 +23,25 @@ pub enum ConfigError {
     Syntax {
         /// Where.
         origin: Origin,
-        /// What the parser says.
+        /// The message of the parser.
         reason: String,
     },
-    /// A key no section has.
+    /// A key that the section does not have.
     #[error("{origin}: unknown key `{key}`; {hint}")]
     UnknownKey {
         /// Where.
         origin: Origin,
         /// The key, from the root, with dots.
         key: String,
-        /// The nearest known key, or all there are.
+        /// The nearest known key, or all known keys.
         hint: String,
     },
-    /// A variable of the environment that is meant for this program and means nothing to it.
+    /// An environment variable with the prefix of this program that is not a setting.
     #[error("environment variable {name}: there is no setting of this name; {hint}")]
     UnknownVariable {
         /// Its name.
         name: String,
-        /// The nearest known name, or how they are made.
+        /// The nearest known name, or the form of names.
         hint: String,
     },
     /// A value of the wrong type, or out of its range.
@@ -52,10 +51,10 @@ pub enum ConfigError {
         origin: Origin,
         /// The key, from the root, with dots.
         key: String,
-        /// What is wrong with it.
+        /// Why it is rejected.
         reason: String,
     },
-    /// Two mounts of one name.
+    /// Two mounts with the same name.
     #[error("{origin}: there is a mount named `{name}` already; give this one another name, as in NAME=URL")]
     DuplicateMount {
         /// Where the second was written.

@@ -1,23 +1,28 @@
-//! The layers laid upon each other: defaults < base file < file < environment < flags.
+//! [`Sources`]: the layers of the configuration, merged: defaults < base file < file < environment < flags.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::memory::{self, Memory};
-use super::mounts::{self, DEMO};
+use super::cli::ServeArgs;
+use super::error::ConfigError;
+use super::machine::Memory;
+use super::mounts::{self, DEMO, UrlError};
+use super::options::{Config, DEFAULTS};
+use super::origin::Origin;
 use super::read::read;
 use super::server::parse_listen;
+use super::tls::TlsOptions;
 use super::tree::{Entry, Node};
-use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
-use super::{access, environment, machine, units};
+use super::{access, budgets, environment, machine};
 use crate::auth::Access;
 
-/// What lies above the defaults, as found outside of the process: the only place that looks there.
+/// The layers above the defaults. Only here are the environment and configuration files read.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The files' paths and texts, each laid over the one before: what an image brings along, and the user's own.
+    /// Paths and texts of the files, each overriding the one before: that of a container image, and the user's own.
     pub files: Vec<(PathBuf, String)>,
-    /// The environment: all variables; those that are no settings are skipped.
+    /// All environment variables; those that are not settings are skipped.
     pub variables: Vec<(OsString, OsString)>,
     /// The command line.
     pub flags: ServeArgs,
@@ -26,7 +31,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads the environment and the files that the flags or the environment name, and asks the machine for its memory.
+    /// Reads the environment, the files that flags or environment name, and the memory of the machine.
     ///
     /// # Errors
     /// [`ConfigError::Unreadable`].
@@ -46,40 +51,67 @@ impl Sources {
         Ok(Self { files, variables, flags, memory: machine::memory() })
     }
 
-    /// The configuration these sources make upon the defaults.
+    /// The configuration that results from the defaults and these layers.
     ///
     /// # Errors
-    /// [`ConfigError`]: the first thing that is wrong, with its place.
+    /// [`ConfigError`]: the first error, with its place.
     pub fn resolve(self) -> Result<Config, ConfigError> {
+        let config = self.resolve_for_reload()?;
+        config.check_directories(|_| false)?;
+        Ok(config)
+    }
+
+    /// [`Self::resolve`] for a server that is running: a mount whose directory cannot be found is no error, but listed in
+    /// [`Config::missing_directories`].
+    ///
+    /// # Errors
+    /// [`ConfigError`]: the first error, with its place.
+    pub fn resolve_for_reload(self) -> Result<Config, ConfigError> {
         let mut tree = Entry::parse(DEFAULTS, &Origin::Default)?;
         let known = environment::names(&tree);
         for (path, text) in self.files {
             tree.merge(Entry::parse(&text, &Origin::file(path))?);
         }
-        environment::lay(&mut tree, &self.variables, &known)?;
+        environment::apply(&mut tree, &self.variables, &known)?;
         set_flags(&mut tree, &self.flags)?;
         mounts::check_options(&tree)?;
-        units::count(&mut tree);
-        let memory = memory::limit(&mut tree, self.memory);
-        memory::choose(&mut tree, memory);
+        let memory = budgets::apply_limit(&mut tree, self.memory);
+        budgets::resolve_auto(&mut tree, memory);
         let mut config: Config = read(&tree)?;
         config.memory = memory;
-        check(&config, &tree)?;
-        memory::check(&config, &tree)?;
+        config.missing_directories = check(&config, &tree)?;
+        budgets::check(&config, &tree)?;
         let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));
         config.origins = config.mounts.keys().map(origin).collect();
         Ok(config)
     }
 }
 
-/// Sets what the command line says.
+impl Config {
+    /// Rejects mounts whose directory cannot be found, except those by the names that `is_served` accepts.
+    ///
+    /// # Errors
+    /// [`ConfigError::InvalidValue`] for the first such mount.
+    pub fn check_directories(&self, is_served: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        match self.missing_directories.iter().find(|(name, _)| !is_served(name)) {
+            None => Ok(()),
+            Some((name, reason)) => Err(ConfigError::InvalidValue {
+                origin: self.origins.get(name).cloned().unwrap_or(Origin::Default),
+                key: format!("mounts.{name}.url"),
+                reason: reason.clone(),
+            }),
+        }
+    }
+}
+
+/// Applies the flags and arguments of the command line.
 fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     if let Some(listen) = &flags.listen {
         let node = Node::String(listen.clone());
         tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--listen") });
     }
     if let Some(port) = flags.port {
-        // Where what is there is no address, that is refused when it is read.
+        // A value that is no address is rejected when it is read.
         let text = tree.get(&["server", "listen"]).and_then(Entry::text).unwrap_or_default();
         if let Some(mut listen) = parse_listen(text) {
             listen.set_port(port);
@@ -94,7 +126,7 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     for argument in &flags.mounts {
         let (name, url) = mounts::parse_argument(argument);
         let origin = Origin::Flag("[NAME=]URL");
-        // What a file or the environment say of a mount without a URL is about the one given here.
+        // Settings of a file or the environment for a mount without a URL apply to the mount given here.
         if tree.get(&["mounts", &name, "url"]).is_some() {
             return Err(ConfigError::DuplicateMount { origin, name });
         }
@@ -118,18 +150,18 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Why an address cannot be listened on where there are credentials.
-const READABLE: &str = "tokens would pass there for others to read: set `server.tls`, listen on the loopback, or set \
-    `server.behind_proxy` where something in front of the server speaks TLS";
+/// Why a server with credentials cannot listen on an address.
+const READABLE: &str = "others could read tokens in transit to this address: set `server.tls`, listen on a loopback address, or set \
+    `server.behind_proxy` if a proxy in front of the server terminates TLS";
 
-/// What no single value shows: ranges, names, roots.
-fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
+/// Checks what no single value shows: ranges, names, roots. Returns the mounts whose directories cannot be found, and why.
+fn check(config: &Config, tree: &Entry) -> Result<BTreeMap<String, String>, ConfigError> {
     let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
         origin: tree.origin_of(path),
         key: path.join("."),
         reason,
     };
-    if let Some((key, reason)) = config.server.complaint() {
+    if let Some((key, reason)) = config.server.first_error() {
         return Err(invalid(&["server", key], reason));
     }
     if let Some(Err(error)) = config.server.tls.as_ref().map(TlsOptions::load) {
@@ -147,26 +179,29 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     if let Err(error) = config.http.check() {
         return Err(invalid(&["http"], error.to_string()));
     }
-    if let Some((key, reason)) = config.limits.complaint() {
+    if let Some((key, reason)) = config.limits.first_error() {
         return Err(invalid(&["limits", key], reason));
     }
-    if let Some((key, reason)) = config.log.complaint() {
+    if let Some((key, reason)) = config.log.first_error() {
         return Err(invalid(&["log", key], reason));
     }
-    if let Some((key, reason)) = config.telemetry.complaint() {
+    if let Some((key, reason)) = config.telemetry.first_error() {
         return Err(invalid(&["telemetry", key], reason));
     }
+    let mut missing = BTreeMap::new();
     for (name, mount) in &config.mounts {
-        if let Some(reason) = mounts::name_complaint(name) {
+        if let Some(reason) = mounts::name_error(name) {
             return Err(invalid(&["mounts", name], reason));
         }
-        if let Some(reason) = mounts::url_complaint(mount) {
-            return Err(invalid(&["mounts", name, "url"], reason));
+        match mounts::check_url(mount) {
+            Ok(()) => {}
+            Err(UrlError::MissingDirectory(reason)) => drop(missing.insert(name.clone(), reason)),
+            Err(UrlError::Invalid(reason)) => return Err(invalid(&["mounts", name, "url"], reason)),
         }
-        if let Some(reason) = mounts::freshness_complaint(mount) {
+        if let Some(reason) = mounts::freshness_error(mount) {
             return Err(invalid(&["mounts", name, "freshness"], reason));
         }
-        if let Some((key, reason)) = mounts::redirect_complaint(mount) {
+        if let Some((key, reason)) = mounts::redirect_error(mount) {
             return Err(invalid(&["mounts", name, key], reason));
         }
     }
@@ -181,12 +216,12 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         let origin = tree.origin_of(&["mounts", DEMO]);
         return Err(ConfigError::DuplicateMount { origin, name: DEMO.to_owned() });
     }
-    if let Some((name, key, reason)) = mounts::root_complaint(&config.server, &config.mounts) {
+    if let Some((name, key, reason)) = mounts::root_error(&config.server, &config.mounts) {
         return Err(invalid(&["mounts", name, key], reason));
     }
     if let Some((one, two)) = mounts::overlap(config.mounts.iter()) {
         let reason = format!("its root and that of the mount `{one}` overlap, and one of them is writable");
         return Err(invalid(&["mounts", two, "url"], reason));
     }
-    Ok(())
+    Ok(missing)
 }

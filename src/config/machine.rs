@@ -1,18 +1,39 @@
-//! What the machine says of this process's memory: how much it may take, and how much it has.
+//! [`Memory`]: the memory limit of this process and the memory of the machine, from control groups and proc(5).
 //!
-//! Control groups of Linux, of both versions; elsewhere nothing is known. Files that are not there or say something else
-//! are passed over: whoever asks does without.
+//! Linux control groups of both versions; on other systems nothing is known. Files that are missing or have another form are
+//! ignored.
 
 use std::path::Path;
 
-use super::memory::Memory;
-
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
-/// From here on a limit is none: the first version says so with a number near the largest.
+/// Limits from here on mean that there is none: version 1 writes a number near the largest.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// How much memory there is: what the control group lets this process take, and what the machine has.
+/// How much memory there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The limit of this process, if there is one: from the configuration, or of its control group.
+    pub limit: Option<u64>,
+    /// The memory of the machine, if known.
+    pub machine: Option<u64>,
+}
+
+impl Memory {
+    /// The memory for this process, and the share of it for budgets that are `"auto"`: of a limit, which is for this process alone,
+    /// four fifths (the rest is for connections); of a machine, which other processes use too, half.
+    #[must_use]
+    pub fn total_and_share(self) -> Option<(u64, u64)> {
+        let limit = self.limit.filter(|limit| self.machine.is_none_or(|machine| *limit <= machine));
+        match (limit, self.machine) {
+            (Some(limit), _) => Some((limit, limit / 5 * 4)),
+            (None, Some(machine)) => Some((machine, machine / 2)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The limit of the control groups of this process, and the memory of the machine.
 #[must_use]
 pub(super) fn memory() -> Memory {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok();
@@ -23,20 +44,20 @@ pub(super) fn memory() -> Memory {
     }
 }
 
-/// How much memory this process has.
+/// Resident memory of this process, in bytes.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     kilobytes_of(&status, "VmRSS:")
 }
 
-/// The bytes that a line of proc(5) gives in kB.
+/// The value of a line of proc(5), which is in kB, in bytes.
 fn kilobytes_of(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The least limit of the groups that `/proc/self/cgroup` names, and of those that they are in.
+/// The lowest limit of the groups that `/proc/self/cgroup` names, and of their ancestors.
 fn limit_of_groups(root: &Path, named: &str) -> Option<u64> {
     let limits = named.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -47,7 +68,7 @@ fn limit_of_groups(root: &Path, named: &str) -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container the group may be called otherwise than it is mounted; its own is then the root.
+        // In a container, the path may not exist below the mount point; its own group is then the root.
         let groups = Path::new(path.trim_start_matches('/')).ancestors();
         groups.filter_map(|group| limit_in(&root.join(group).join(file))).min()
     });
@@ -71,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_the_groups_above_counts() {
+    fn the_lowest_limit_of_the_ancestors_counts() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let second = "0::/a.slice/b.scope\n";

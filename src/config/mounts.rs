@@ -1,16 +1,16 @@
-//! Mounts as configured: `[mounts.NAME]` and the `[NAME=]URL` arguments of the command line.
+//! [`MountOptions`]: `[mounts.NAME]`, and the `[NAME=]URL` arguments of the command line.
 //!
-//! A name is one segment of a URL and needs no escaping there. URLs carry neither credentials nor queries, so that
-//! they can be printed. Whether the backend answers is not asked here: only a local root must exist, or the directory
-//! that a zip file is to lie in.
+//! A name is one segment of a URL and needs no escaping there. URLs have neither credentials nor queries, so they can be printed.
+//! No backend is contacted here: only a local root must exist, or the directory of a zip file.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::error::ConfigError;
 use super::server::{ServerOptions, some_listen_address};
 use super::tree::{Entry, Node};
 use crate::auth::Scope;
@@ -19,55 +19,90 @@ use crate::metadata::Separator;
 use crate::store::{
     CachePolicy, StoreOptions, backends_of, can_sign_urls, is_zip, kind_of, schemes, signing_schemes,
 };
+use crate::units::duration;
 
-/// The mount that the demo hierarchy is served as.
-pub(super) const DEMO: &str = "demo";
+/// Name of the mount of the demo hierarchy.
+pub const DEMO: &str = "demo";
 /// Longest name of a mount, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// One backend root and the rights to it.
+/// A mount: a store, by the name that it has in URLs (letters, digits, `-`, `_`, `.` and `~`). There is none by default. The files
+/// in `config/examples` show one for each kind of backend.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
-    /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL. One that
-    /// ends in `.zip` is the file's entries.
+    /// A path, or a `file://`, `s3://bucket/prefix`, `gs://`, `az://`, `http(s)://` or `memory://` URL, without credentials or
+    /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only.
+    ///
+    /// Example: `"/srv/zarr"`
     pub url: String,
-    /// Whether it may be written to.
+    /// Whether clients may write to it.
     #[serde(default)]
     pub writable: bool,
-    /// Whether, if it may be written to, whole prefixes may be erased with one request.
+    /// Whether clients that may write can delete whole prefixes with one request.
     #[serde(default)]
     pub allow_prefix_delete: bool,
-    /// `Cache-Control` of its answers.
+    /// `Cache-Control` of responses. One text is for all stored values: `"no-cache"` makes clients revalidate, and
+    /// `"public, max-age=31536000, immutable"` suits data that never changes. A table sets it for metadata documents
+    /// (`zarr.json`, `.zarray`, `.zgroup`, `.zattrs`, `.zmetadata` and all keys that end in `.json`), for all other values
+    /// (`chunks`), and for decoded elements, which change when either of the two does: `{ metadata = "no-cache", chunks =
+    /// "public, max-age=60", decoded = "no-cache" }`. What is not set is `"no-cache"`, and so are listings and nodes always.
+    /// Errors are never cached.
     #[serde(default)]
     pub cache_control: CacheControl,
-    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, `immutable`, or
-    /// `uncached` (all is read for each request).
+    /// How old cached data of the mount may be.
+    ///
+    /// * `"always"`: no older than the request. Each request revalidates each value at the backend.
+    /// * `"ttl:60s"` (or ms, m, h): values that were validated within this time are not revalidated.
+    /// * `"immutable"`: what was read once is never revalidated.
+    /// * `"uncached"`: nothing is cached. For directories and zip files of this machine only.
+    ///
+    /// Writes through this server are visible at once in any case, and the backend is always queried for new keys. Whether a file
+    /// has changed is decided by its timestamps, which writes through memory maps (`numpy.memmap`) may not update:
+    /// `"uncached"` is for files that are written so. Each response is then read from the file, and its entity tag promises
+    /// nothing, so no condition on it holds.
     #[serde(default)]
     pub freshness: CachePolicy,
-    /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
+    /// The separator in the chunk keys of v2 arrays whose metadata does not give one: `"."` or `"/"`. Without it, the first chunk
+    /// of each such array is requested under both names, and if that is missing, its keys are listed.
+    ///
+    /// Example: `"/"`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_separator: Option<Separator>,
-    /// Whether groups that have no consolidated metadata are answered with some.
+    /// Whether consolidated metadata is generated for groups that have none, from the documents of all nodes below them, again for
+    /// each request: clients then open a large hierarchy with one request. A client that writes back a `zarr.json` that it has
+    /// read would store it.
     #[serde(default)]
     pub consolidated: bool,
-    /// An address of its own, where it is the store at the root path. Port 0 lets the system choose.
+    /// An address and port of its own, where the mount is the store at the root path: `http://127.0.0.1:8001/` instead of
+    /// `http://127.0.0.1:8000/store/NAME/`. Every path there is a key or prefix. Clients that use `object_store` (obstore,
+    /// zarr-python's `ObjectStore`) list correctly only there. Port 0 lets the system choose one.
+    ///
+    /// Example: `"127.0.0.1:8001"`
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_listen_address")]
     pub listen: Option<SocketAddr>,
-    /// Names of hosts at which it is the store at the root path of the server's own address.
+    /// Host names for the same at the address of the server: for requests to these hosts, whatever case and port they are written
+    /// with, the mount is the store at the root path. The name of the server itself must not be one of them.
+    ///
+    /// Example: `["data.example"]`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// What callers may do who show no token; absent for what holds for all mounts.
+    /// What callers without a credential may do: some of `"read"`, `"list"`, `"write"`, `"delete"` and `"admin"`. Without this key:
+    /// nothing if there are tokens, issuers or signing keys, else everything that the mount permits.
+    ///
+    /// Example: `["read", "list"]`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anonymous: Option<Vec<Scope>>,
-    /// Whether whoever reads a stored value is sent to the backend, by a signed URL.
+    /// Whether reads of stored values by `/store` are redirected to the backend (307), by a URL that the credentials of the mount
+    /// sign for that one request. S3, GCS and Azure with credentials only. The backend then answers ranges and conditions, and
+    /// decides what is 404.
     #[serde(default)]
     pub redirect: bool,
-    /// For how many seconds such a URL is good.
-    #[serde(default = "redirect_seconds")]
-    pub redirect_seconds: u32,
-    /// What the backend needs to know.
+    /// How long such a URL is valid.
+    #[serde(default = "default_redirect_lifetime", with = "duration")]
+    pub redirect_lifetime: Duration,
+    /// Options of the backend.
     #[serde(default)]
     pub options: StoreOptions,
 }
@@ -86,35 +121,35 @@ impl MountOptions {
     }
 }
 
-/// Long enough for a request that is made at once, and again if it fails.
-fn redirect_seconds() -> u32 {
-    300
+/// Long enough for a request that follows at once, and for its retries.
+fn default_redirect_lifetime() -> Duration {
+    Duration::from_mins(5)
 }
 
-/// Why callers of a mount cannot be sent to its backend, with the key; `None` if they can, or are not.
-pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, String)> {
+/// Why reads of a mount cannot be redirected to its backend, with the key; `None` if they can, or are not.
+pub(super) fn redirect_error(mount: &MountOptions) -> Option<(&'static str, String)> {
     if mount.redirect && !can_sign_urls(&mount.url) {
         let signing: Vec<String> = signing_schemes().map(|scheme| format!("{scheme}://")).collect();
         return Some(("redirect", format!("only {} backends sign URLs", signing.join(", "))));
     }
-    if !(1..=LONGEST_REDIRECT).contains(&mount.redirect_seconds) {
-        return Some(("redirect_seconds", format!("must be between 1 and {LONGEST_REDIRECT}")));
+    if !(Duration::from_secs(1)..=MAX_REDIRECT_LIFETIME).contains(&mount.redirect_lifetime) {
+        return Some(("redirect_lifetime", "must be between 1s and 7days".to_owned()));
     }
     None
 }
 
-/// Why a mount cannot be as fresh as it is to be; `None` if it can.
-pub(super) fn freshness_complaint(mount: &MountOptions) -> Option<String> {
-    let is_meant = mount.freshness != CachePolicy::Uncached || mount.local_root().is_some();
-    (!is_meant).then(|| {
+/// Why a mount cannot have its `freshness`; `None` if it can.
+pub(super) fn freshness_error(mount: &MountOptions) -> Option<String> {
+    let is_valid = mount.freshness != CachePolicy::Uncached || mount.local_root().is_some();
+    (!is_valid).then(|| {
         "`uncached` is for directories and zip files of this machine: other backends name versions themselves".to_owned()
     })
 }
 
-/// The longest that backends sign URLs for: seven days.
-const LONGEST_REDIRECT: u32 = 7 * 24 * 60 * 60;
+/// The longest lifetime of URLs that backends sign.
+const MAX_REDIRECT_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// Refuses options that mean nothing to the backend of their mount.
+/// Rejects options that are not for the backend of their mount.
 ///
 /// # Errors
 /// [`ConfigError::InvalidValue`], which names the backends that take the option.
@@ -128,7 +163,7 @@ pub(super) fn check_options(tree: &Entry) -> Result<(), ConfigError> {
             continue;
         };
         for (option, entry) in options {
-            // What is no option at all is refused with the other unknown keys.
+            // Unknown options are rejected with all unknown keys.
             if let Some(takers) = backends_of(option).filter(|takers| !takers.contains(&kind)) {
                 let takers: Vec<&str> = takers.iter().map(|kind| kind.display_name()).collect();
                 return Err(ConfigError::InvalidValue {
@@ -142,8 +177,8 @@ pub(super) fn check_options(tree: &Entry) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Why a name cannot be a mount's; `None` if it can.
-pub(super) fn name_complaint(name: &str) -> Option<String> {
+/// Why a name cannot be that of a mount; `None` if it can.
+pub(super) fn name_error(name: &str) -> Option<String> {
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     if name.is_empty()
         || name.len() > MAX_NAME_BYTES
@@ -158,9 +193,28 @@ pub(super) fn name_complaint(name: &str) -> Option<String> {
     None
 }
 
-/// Why a URL cannot be a mount's; `None` if it can. The URL is not repeated.
-pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
-    let url = &mount.url;
+/// Why the URL of a mount is rejected.
+#[derive(Debug)]
+pub(super) enum UrlError {
+    /// It cannot be the URL of a mount.
+    Invalid(String),
+    /// Its directory cannot be found, which may have been there before.
+    MissingDirectory(String),
+}
+
+/// Checks the URL of a mount, and that its directory exists.
+///
+/// # Errors
+/// [`UrlError`]. Messages do not repeat a URL, but name a directory.
+pub(super) fn check_url(mount: &MountOptions) -> Result<(), UrlError> {
+    if let Some(reason) = url_error(&mount.url) {
+        return Err(UrlError::Invalid(reason));
+    }
+    check_root(mount)
+}
+
+/// Why a URL cannot be that of a mount; `None` if it can.
+fn url_error(url: &str) -> Option<String> {
     if url.is_empty() {
         return Some("is empty".to_owned());
     }
@@ -183,14 +237,19 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
             }
         }
     }
+    None
+}
+
+/// Checks that the directory or the zip file of a mount can be served.
+fn check_root(mount: &MountOptions) -> Result<(), UrlError> {
     let root = mount.local_root();
-    let is_zip = is_zip(url) && !root.as_ref().is_some_and(|root| root.is_dir());
+    let is_zip = is_zip(&mount.url) && !root.as_ref().is_some_and(|root| root.is_dir());
     if is_zip && mount.writable {
-        return Some("a zip file is only read, so `writable` must be false".to_owned());
+        return Err(UrlError::Invalid("a zip file is only read, so `writable` must be false".to_owned()));
     }
-    let mut root = root?;
+    let Some(mut root) = root else { return Ok(()) };
     if is_zip && !root.exists() {
-        // It may come later; the directory must be there.
+        // The file may appear later; its directory must exist.
         root = root
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -198,15 +257,17 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
             .to_owned();
     }
     match std::fs::metadata(&root) {
-        Ok(found) if found.is_dir() || (is_zip && found.is_file()) => None,
-        Ok(_) if is_zip => Some(format!("{} is neither a file nor a directory", root.display())),
-        Ok(_) => Some(format!("{} is not a directory", root.display())),
-        Err(error) => Some(format!("{}: {error}", root.display())),
+        Ok(found) if found.is_dir() || (is_zip && found.is_file()) => Ok(()),
+        Ok(_) if is_zip => {
+            Err(UrlError::Invalid(format!("{} is neither a file nor a directory", root.display())))
+        }
+        Ok(_) => Err(UrlError::Invalid(format!("{} is not a directory", root.display()))),
+        Err(error) => Err(UrlError::MissingDirectory(format!("{}: {error}", root.display()))),
     }
 }
 
-/// The first mount whose `listen` or `hosts` cannot be served or are taken, with the key and why.
-pub(super) fn root_complaint<'a>(
+/// The first mount whose `listen` or `hosts` are invalid or already in use, with the key and the reason.
+pub(super) fn root_error<'a>(
     server: &ServerOptions,
     mounts: &'a BTreeMap<String, MountOptions>,
 ) -> Option<(&'a str, &'static str, String)> {
@@ -235,8 +296,8 @@ pub(super) fn root_complaint<'a>(
     None
 }
 
-/// The first pair of local mounts of which one lies in the other, if one of the two can be written to: a write to
-/// one would change the other behind its cache.
+/// The first pair of local mounts of which one contains the other, if one of the two is writable: a write to one would change the
+/// other behind its cache.
 pub(super) fn overlap<'a>(
     mounts: impl Iterator<Item = (&'a String, &'a MountOptions)>,
 ) -> Option<(&'a str, &'a str)> {
@@ -255,22 +316,22 @@ pub(super) fn overlap<'a>(
     })
 }
 
-/// What `[NAME=]URL` says: the name, given or taken from the URL, and the URL.
+/// The name and the URL of a `[NAME=]URL` argument. Without a name, it is derived from the URL.
 ///
-/// What stands before the first `=` is a name if it can be one; a path that begins like that is written `./a=b`.
+/// The text before the first `=` is a name if it can be one; a path that begins so is written `./a=b`.
 pub(super) fn parse_argument(argument: &str) -> (String, String) {
     match argument.split_once('=') {
-        Some((name, url)) if name_complaint(name).is_none() => (name.to_owned(), url.to_owned()),
+        Some((name, url)) if name_error(name).is_none() => (name.to_owned(), url.to_owned()),
         _ => (default_name(argument), argument.to_owned()),
     }
 }
 
-/// The last segment of a URL's path, or its bucket or host, made fit for a URL.
+/// The last segment of a URL's path, or its bucket or host, with characters replaced that need escaping in a URL.
 fn default_name(url: &str) -> String {
     let (scheme, path) = url.split_once("://").unwrap_or(("", url));
     let last = path.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
     let last = match last {
-        // `.` and `..` have no name of their own: the directory they mean has.
+        // `.` and `..` are no names, but their directory has one.
         None | Some("." | "..") if scheme.is_empty() => std::fs::canonicalize(Path::new(path))
             .ok()
             .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned())),
@@ -279,7 +340,7 @@ fn default_name(url: &str) -> String {
     };
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.~".contains(c) { c } else { '-' };
     let name: String = last.unwrap_or_default().chars().map(safe).take(MAX_NAME_BYTES).collect();
-    if name_complaint(&name).is_none() { name } else { "data".to_owned() }
+    if name_error(&name).is_none() { name } else { "data".to_owned() }
 }
 
 #[cfg(test)]

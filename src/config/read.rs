@@ -1,8 +1,7 @@
-//! From the tree of settings to the types that hold them, by serde, with every complaint carrying its origin.
+//! [`read`]: deserializes the tree of settings into the options structs, with errors that carry key and origin.
 //!
-//! serde's own error would name neither line nor variable, and would repeat the value it dislikes, which may be a
-//! secret. So this deserializer has an error of its own: [`Fault`] gathers the path of keys and the origin on its
-//! way up.
+//! An error of another deserializer would give neither line nor variable, and would repeat the value, which may be a secret. So
+//! this one has an error of its own: [`Fault`] collects the path of keys and the origin on its way up.
 
 use std::fmt;
 
@@ -13,11 +12,12 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::tree::{Entry, Node, Origin};
-use super::units::Unit;
-use super::{ConfigError, nearest};
+use super::error::ConfigError;
+use super::nearest;
+use super::origin::Origin;
+use super::tree::{Entry, Node};
 
-/// Fills a type from the tree.
+/// Deserializes a type from the tree.
 ///
 /// # Errors
 /// [`ConfigError::UnknownKey`] and [`ConfigError::InvalidValue`].
@@ -25,7 +25,7 @@ pub(super) fn read<T: DeserializeOwned>(root: &Entry) -> Result<T, ConfigError> 
     T::deserialize(root).map_err(|fault| fault.finish(root))
 }
 
-/// What went wrong, and where so far.
+/// An error, and the part of its path that is known so far.
 #[derive(Debug)]
 pub(super) struct Fault {
     problem: Problem,
@@ -37,7 +37,7 @@ pub(super) struct Fault {
 #[derive(Debug)]
 enum Problem {
     UnknownKey(&'static [&'static str]),
-    /// What was expected, in words of people, and what was found.
+    /// What was expected, in words for users, and what was found.
     Type(String, &'static str),
     Invalid(String),
 }
@@ -47,7 +47,7 @@ impl Fault {
         Self { problem, path: Vec::new(), origin: None }
     }
 
-    /// The same fault, seen from the table that has `key`.
+    /// The same fault, in the table that contains `key`.
     fn within(mut self, key: &str, origin: &Origin) -> Self {
         self.path.push(key.to_owned());
         self.origin.get_or_insert_with(|| origin.clone());
@@ -64,8 +64,6 @@ impl Fault {
                 ConfigError::UnknownKey { origin, key, hint }
             }
             Problem::Type(expected, found) => {
-                let unit = self.path.last().and_then(|key| Unit::of(key));
-                let expected = unit.map_or(expected.as_str(), |unit| unit.expected());
                 let reason = format!("expected {expected}, found {found}");
                 ConfigError::InvalidValue { origin, key, reason }
             }
@@ -86,7 +84,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The kind of what was found, without the value.
+/// The kind of a value, without the value itself.
 fn kind(found: &Unexpected<'_>) -> &'static str {
     match found {
         Unexpected::Bool(_) => "true or false",
@@ -100,7 +98,7 @@ fn kind(found: &Unexpected<'_>) -> &'static str {
     }
 }
 
-/// What serde says is expected, without names of Rust's types.
+/// What serde expects, without names of Rust's types.
 fn in_words(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
@@ -230,7 +228,7 @@ impl<'de> MapAccess<'de> for TableReader<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let Some((key, entry)) = self.value.take() else {
-            return Err(serde::de::Error::custom("a value was asked for before its key"));
+            return Err(serde::de::Error::custom("a value was requested before its key"));
         };
         seed.deserialize(entry).map_err(|fault| fault.within(key, &entry.origin))
     }

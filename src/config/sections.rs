@@ -1,100 +1,105 @@
-//! The small sections: limits of documents and codecs, and logs.
+//! [`LimitOptions`] and [`LogOptions`]: limits of stored documents and chunks, and logs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::codec::CodecLimits;
 use crate::metadata::MetadataLimits;
+use crate::units::size;
 
-/// What stored documents and chunks may claim before they are refused.
+/// Limits of stored documents and chunks, which are all treated as hostile. What exceeds one is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitOptions {
-    /// Longest metadata document, in bytes.
-    pub document_bytes: usize,
-    /// Deepest nesting of JSON arrays and objects in one.
-    pub document_depth: usize,
-    /// Most dimensions of an array.
-    pub rank: usize,
-    /// Most codecs in one chain: that of an array, of inner chunks, of an index.
-    pub codecs: usize,
-    /// Longest consolidated metadata, read or made, in bytes.
-    pub consolidated_bytes: usize,
-    /// Most nodes that consolidated metadata is made of.
-    pub consolidated_nodes: usize,
-    /// Largest decoded chunk, in bytes.
-    pub chunk_bytes: u64,
-    /// Most inner chunks in a shard.
-    pub shard_chunks: u64,
-    /// Deepest nesting of shards in shards.
-    pub sharding_depth: usize,
+    /// Size of a metadata document.
+    #[serde(with = "size")]
+    pub max_document_size: usize,
+    /// Nesting of arrays and objects in a document.
+    pub max_document_depth: usize,
+    /// Dimensions of an array.
+    pub max_rank: usize,
+    /// Codecs in one chain: that of an array, of the inner chunks of a shard, or of its index. Those inside a conditional codec
+    /// count as well. In v2, filters, compressor, byte order and order F count one each.
+    pub max_codecs: usize,
+    /// Size of consolidated metadata: as stored, or of the documents that it is generated from.
+    #[serde(with = "size")]
+    pub max_consolidated_size: usize,
+    /// Nodes that are read to generate consolidated metadata.
+    pub max_consolidated_nodes: usize,
+    /// Size of a decoded chunk. In a shard only the inner chunks count, unless it must be decoded completely.
+    #[serde(with = "size")]
+    pub max_chunk_size: u64,
+    /// Inner chunks in a shard.
+    pub max_shard_chunks: u64,
+    /// Nesting of shards in shards.
+    pub max_sharding_depth: usize,
 }
 
 impl Default for LimitOptions {
     fn default() -> Self {
         let (metadata, codec) = (MetadataLimits::default(), CodecLimits::default());
         Self {
-            document_bytes: metadata.document_bytes,
-            document_depth: metadata.depth,
-            rank: metadata.rank,
-            codecs: metadata.codecs,
-            consolidated_bytes: metadata.consolidated_bytes,
-            consolidated_nodes: metadata.consolidated_nodes,
-            chunk_bytes: codec.chunk_bytes,
-            shard_chunks: codec.shard_chunks,
-            sharding_depth: codec.sharding_depth,
+            max_document_size: metadata.document_bytes,
+            max_document_depth: metadata.depth,
+            max_rank: metadata.rank,
+            max_codecs: metadata.codecs,
+            max_consolidated_size: metadata.consolidated_bytes,
+            max_consolidated_nodes: metadata.consolidated_nodes,
+            max_chunk_size: codec.chunk_bytes,
+            max_shard_chunks: codec.shard_chunks,
+            max_sharding_depth: codec.sharding_depth,
         }
     }
 }
 
 impl LimitOptions {
     /// The first setting that is out of its range, and what is wrong with it.
-    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+    pub(super) fn first_error(&self) -> Option<(&'static str, String)> {
         let positive = |value: bool| value.then(|| "must be more than 0".to_owned());
         [
-            ("document_bytes", positive(self.document_bytes == 0)),
-            ("document_depth", positive(self.document_depth == 0)),
-            ("rank", positive(self.rank == 0)),
-            ("codecs", positive(self.codecs == 0)),
-            ("chunk_bytes", positive(self.chunk_bytes == 0)),
-            ("shard_chunks", positive(self.shard_chunks == 0)),
+            ("max_document_size", positive(self.max_document_size == 0)),
+            ("max_document_depth", positive(self.max_document_depth == 0)),
+            ("max_rank", positive(self.max_rank == 0)),
+            ("max_codecs", positive(self.max_codecs == 0)),
+            ("max_chunk_size", positive(self.max_chunk_size == 0)),
+            ("max_shard_chunks", positive(self.max_shard_chunks == 0)),
         ]
         .into_iter()
         .find_map(|(key, reason)| Some((key, reason?)))
     }
 
-    /// The `metadata` room's share.
+    /// The limits of the `metadata` module.
     #[must_use]
     pub fn metadata(&self) -> MetadataLimits {
         MetadataLimits {
-            document_bytes: self.document_bytes,
-            depth: self.document_depth,
-            rank: self.rank,
-            codecs: self.codecs,
-            consolidated_bytes: self.consolidated_bytes,
-            consolidated_nodes: self.consolidated_nodes,
+            document_bytes: self.max_document_size,
+            depth: self.max_document_depth,
+            rank: self.max_rank,
+            codecs: self.max_codecs,
+            consolidated_bytes: self.max_consolidated_size,
+            consolidated_nodes: self.max_consolidated_nodes,
         }
     }
 
-    /// The `codec` room's share.
+    /// The limits of the `codec` module.
     #[must_use]
     pub fn codec(&self) -> CodecLimits {
         CodecLimits {
-            chunk_bytes: self.chunk_bytes,
-            shard_chunks: self.shard_chunks,
-            sharding_depth: self.sharding_depth,
-            codecs: self.codecs,
+            chunk_bytes: self.max_chunk_size,
+            shard_chunks: self.max_shard_chunks,
+            sharding_depth: self.max_sharding_depth,
+            codecs: self.max_codecs,
         }
     }
 }
 
-/// How logs are written.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Lines of text for people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -102,9 +107,10 @@ pub enum LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogOptions {
-    /// How they are written.
+    /// `"text"` for people, or `"json"` for one object per line.
     pub format: LogFormat,
-    /// What is written: a level, or `target=level` pairs with commas between.
+    /// `"error"`, `"warn"`, `"info"`, `"debug"`, `"trace"` or `"off"`; or levels by module:
+    /// `"warn,zarrd=info,zarrd::store=debug"`.
     pub level: String,
 }
 
@@ -116,17 +122,17 @@ impl Default for LogOptions {
 
 impl LogOptions {
     /// The first setting that is out of its range, and what is wrong with it.
-    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+    pub(super) fn first_error(&self) -> Option<(&'static str, String)> {
         const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
         let known = |level: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level));
-        // A part without a level would silently mean "everything of this part": here it is a mistyped level.
-        let fine = |item: &str| match item.split_once('=') {
-            Some((part, level)) => !part.is_empty() && known(level),
+        // A module without a level would enable all of its messages: most likely it is a mistyped level.
+        let is_valid = |item: &str| match item.split_once('=') {
+            Some((module, level)) => !module.is_empty() && known(level),
             None => known(item),
         };
-        (!self.level.split(',').all(fine)).then(|| {
+        (!self.level.split(',').all(is_valid)).then(|| {
             let reason =
-                format!("expected one of {}, or part=level pairs with commas between", LEVELS.join(", "));
+                format!("expected one of {}, or module=level pairs separated by commas", LEVELS.join(", "));
             ("level", reason)
         })
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -28,18 +29,18 @@ fn resolve(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Config
     sources(file, variables, arguments).resolve().unwrap()
 }
 
-fn complaint(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+fn error_of(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     sources(file, variables, arguments).resolve().map(|config| config.to_toml()).unwrap_err().to_string()
 }
 
 #[test]
-fn the_default_file_names_every_key_with_its_default() {
+fn the_default_file_has_every_key_with_its_default() {
     let mut documented: toml::Table = DEFAULTS.parse().unwrap();
     let mut built_in: toml::Table = Config::default().to_toml().parse().unwrap();
     built_in.remove("mounts");
-    // What the server chooses has a number in it by the time that anybody reads it.
+    // Automatic values are numbers once the configuration is resolved.
     let budgets = Config::default().budgets().map(|(key, _)| key);
-    for key in budgets.iter().map(String::as_str).chain(["server.memory_limit_bytes"]) {
+    for key in budgets.iter().map(String::as_str).chain(["server.max_memory"]) {
         let (section, key) = key.split_once('.').unwrap();
         let value = &mut documented[section][key];
         assert_eq!(value.as_str(), Some("auto"), "{section}.{key}");
@@ -49,18 +50,18 @@ fn the_default_file_names_every_key_with_its_default() {
 }
 
 #[test]
-fn each_layer_lies_over_the_one_before() {
-    let file = "[server]\nlisten = '127.0.0.1:1'\nidle_seconds = 1_0\ndrain_seconds = 3\n";
-    let variables = [("ZARRD__SERVER__LISTEN", "127.0.0.1:2"), ("ZARRD__SERVER__IDLE_SECONDS", "20")];
+fn each_layer_overrides_the_ones_before() {
+    let file = "[server]\nlisten = '127.0.0.1:1'\nidle_timeout = '10s'\ndrain_timeout = '3s'\n";
+    let variables = [("ZARRD__SERVER__LISTEN", "127.0.0.1:2"), ("ZARRD__SERVER__IDLE_TIMEOUT", "20s")];
     let config = resolve(file, &variables, &["--listen", "127.0.0.1:3"]);
     assert_eq!(config.server.listen.port(), 3);
-    assert_eq!(config.server.idle_seconds, 20);
-    assert_eq!(config.server.drain_seconds, 3);
-    assert_eq!(config.server.header_seconds, 10);
+    assert_eq!(config.server.idle_timeout, Duration::from_secs(20));
+    assert_eq!(config.server.drain_timeout, Duration::from_secs(3));
+    assert_eq!(config.server.header_timeout, Duration::from_secs(10));
 }
 
 #[test]
-fn a_variable_is_read_as_what_its_key_wants() {
+fn a_variable_is_parsed_as_the_type_of_its_key() {
     let variables = [
         ("ZARRD__MOUNTS__DATA__URL", "s3://bucket"),
         ("ZARRD__MOUNTS__DATA__WRITABLE", "true"),
@@ -85,7 +86,7 @@ fn a_variable_is_read_as_what_its_key_wants() {
 }
 
 #[test]
-fn a_file_and_the_environment_make_one_mount_together() {
+fn a_file_and_the_environment_configure_one_mount_together() {
     let file = "[mounts.data]\nurl = 's3://bucket'\n";
     let variables = [("ZARRD__MOUNTS__DATA__OPTIONS__SECRET_ACCESS_KEY", "hush")];
     let config = resolve(file, &variables, &[]);
@@ -99,7 +100,7 @@ fn a_mount_given_as_an_argument_takes_its_options_from_the_environment() {
     let config = resolve("", &variables, &["data=s3://bucket/x"]);
     assert_eq!(config.mounts["data"].url, "s3://bucket/x");
     assert_eq!(config.mounts["data"].options.s3.region.as_deref(), Some("eu-west-1"));
-    let twice = complaint("[mounts.data]\nurl = 'memory://'\n", &[], &["data=s3://bucket/x"]);
+    let twice = error_of("[mounts.data]\nurl = 'memory://'\n", &[], &["data=s3://bucket/x"]);
     assert!(twice.contains("a mount named `data` already"), "{twice}");
 }
 
@@ -112,7 +113,7 @@ fn secrets_are_masked_wherever_a_configuration_is_shown() {
 }
 
 #[test]
-fn what_check_prints_can_be_read_again() {
+fn the_output_of_check_is_a_valid_configuration() {
     let config = resolve("[mounts.a]\nurl = 'memory://'\nwritable = true\n", &[], &["--listen", "[::1]:9"]);
     let shown = config.to_toml();
     assert_eq!(resolve(&shown, &[], &[]).to_toml(), shown);
@@ -174,27 +175,29 @@ fn a_log_can_be_made_quieter_and_louder() {
 }
 
 #[test]
-fn sizes_and_times_may_have_units_wherever_they_are_written() {
-    let file = "[cache]\ndecoded_bytes = '1GiB'\n[server]\nidle_seconds = '2m'\n[http]\nqueue_ms = '1s'\n\
-        [mounts.a]\nurl = 's3://b'\noptions.held_bytes = '1 MiB'\n";
-    let config = resolve(file, &[("ZARRD__CACHE__INDEX_BYTES", "5MB")], &[]);
-    assert_eq!((config.cache.decoded_bytes, config.cache.index_bytes), (1 << 30, 5_000_000));
-    assert_eq!((config.server.idle_seconds, config.http.queue_ms), (120, 1000));
-    assert_eq!(config.mounts["a"].options.remote.held_bytes, 1 << 20);
+fn sizes_and_durations_have_units_in_every_layer() {
+    let file = "[cache]\ndecoded_size = '1GiB'\n[server]\nidle_timeout = '2m'\n[http]\nadmission_timeout = '250ms'\nmax_url_size = 1_000\n\
+        [mounts.a]\nurl = 's3://b'\noptions.remote.max_buffered_upload_size = '1 MiB'\n";
+    let config = resolve(file, &[("ZARRD__CACHE__INDEX_SIZE", "5MB")], &[]);
+    assert_eq!((config.cache.decoded_size, config.cache.index_size), (1 << 30, 5_000_000));
+    assert_eq!(config.server.idle_timeout, Duration::from_mins(2));
+    assert_eq!((config.http.admission_timeout, config.http.max_url_size), (Duration::from_millis(250), 1000));
+    assert_eq!(resolve("", &[("ZARRD__CACHE__NODE_SIZE", "123456")], &[]).cache.node_size, 123_456);
+    assert_eq!(config.mounts["a"].options.remote.max_buffered_upload_size, 1 << 20);
 }
 
 #[test]
-fn what_an_image_brings_along_lies_below_the_users_file() {
-    let mut sources = sources("[server]\nidle_seconds = 7\n", &[], &[]);
-    let base = "[server]\nlisten = '0.0.0.0:8000'\nidle_seconds = 5\n";
+fn the_users_file_overrides_that_of_the_image() {
+    let mut sources = sources("[server]\nidle_timeout = '7s'\n", &[], &[]);
+    let base = "[server]\nlisten = '0.0.0.0:8000'\nidle_timeout = '5s'\n";
     sources.files.insert(0, (PathBuf::from("container.toml"), base.to_owned()));
     let config = sources.resolve().unwrap();
-    assert_eq!((config.server.listen.port(), config.server.idle_seconds), (8000, 7));
+    assert_eq!((config.server.listen.port(), config.server.idle_timeout), (8000, Duration::from_secs(7)));
     assert!(config.server.listen.ip().is_unspecified());
 }
 
 #[test]
-fn budgets_left_to_the_server_follow_from_the_memory_there_is() {
+fn automatic_budgets_are_derived_from_the_available_memory() {
     let with = |file: &str, memory: Memory| {
         let mut sources = sources(file, &[], &[]);
         sources.memory = memory;
@@ -203,14 +206,14 @@ fn budgets_left_to_the_server_follow_from_the_memory_there_is() {
     let limit = |limit: u64| Memory { limit: Some(limit), machine: None };
     let small = with("", limit(512 << 20)).unwrap();
     let large = with("", limit(64 << 30)).unwrap();
-    assert!(small.cache.decoded_bytes < large.cache.decoded_bytes);
-    // What is configured goes before what the machine says.
-    let told = with("[server]\nmemory_limit_bytes = '512MiB'\n", limit(64 << 30)).unwrap();
-    assert_eq!(told.budgets(), small.budgets());
+    assert!(small.cache.decoded_size < large.cache.decoded_size);
+    // A configured limit overrides that of the machine.
+    let configured = with("[server]\nmax_memory = '512MiB'\n", limit(64 << 30)).unwrap();
+    assert_eq!(configured.budgets(), small.budgets());
     let unknown = with("", Memory::default()).unwrap();
     assert_eq!(unknown.budgets(), Config::default().budgets());
-    let refused = with("[cache]\ndecoded_bytes = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
-    assert!(refused.starts_with("zarrd.toml:2: `cache.decoded_bytes`: the budgets add up to "), "{refused}");
+    let rejected = with("[cache]\ndecoded_size = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
+    assert!(rejected.starts_with("zarrd.toml:2: `cache.decoded_size`: the budgets add up to "), "{rejected}");
 }
 
 #[test]
@@ -236,32 +239,33 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[server]\nlisten = 8000", &["zarrd.toml:2", "`server.listen`"]),
     ("[server]\nlisten = '8000'", &["`server.listen`", "expected ADDRESS:PORT"]),
     ("[server]\nlisten = '0.0.0.0:99999'", &["`server.listen`", "expected ADDRESS:PORT"]),
-    ("[server]\nidle_seconds = '30 sec'", &["`server.idle_seconds`", "such as 90 (seconds)", "found text"]),
-    ("[server]\nidle_seconds = -1", &["`server.idle_seconds`", "a negative number"]),
-    ("[server]\nidle_seconds = 1.5", &["`server.idle_seconds`", "with a fraction"]),
-    ("[server]\n\n\nidle_seconds = 0", &["zarrd.toml:4", "`server.idle_seconds`", "between 1 and 86400"]),
-    ("[server]\nfirst_byte_seconds = 0", &["`server.first_byte_seconds`"]),
-    ("[server]\nheader_seconds = 100000", &["`server.header_seconds`"]),
-    ("[server]\ndrain_seconds = 4294967296", &["`server.drain_seconds`"]),
+    ("[server]\nidle_timeout = '30 parsecs'", &["`server.idle_timeout`", "such as \"30s\"", "found text"]),
+    ("[server]\nidle_timeout = 30", &["`server.idle_timeout`", "such as \"30s\"", "found a whole number"]),
+    ("[server]\nidle_timeout = -1", &["`server.idle_timeout`", "a negative number"]),
+    ("[server]\nidle_timeout = 1.5", &["`server.idle_timeout`", "with a fraction"]),
+    ("[server]\n\n\nidle_timeout = '0s'", &["zarrd.toml:4", "`server.idle_timeout`", "between 1s and 24h"]),
+    ("[server]\nfirst_byte_timeout = '0s'", &["`server.first_byte_timeout`"]),
+    ("[server]\nheader_timeout = '100000s'", &["`server.header_timeout`"]),
+    ("[server]\ndrain_timeout = '4294967296s'", &["`server.drain_timeout`"]),
     ("[server]\nmax_connections = 0", &["`server.max_connections`"]),
-    ("[server]\nhttp1_buffer_bytes = 100", &["zarrd.toml:2", "`server.http1_buffer_bytes`", "between 8192"]),
-    ("[server]\nhttp2_streams = 0", &["zarrd.toml:2", "`server.http2_streams`"]),
+    ("[server]\nhttp1_buffer_size = 100", &["zarrd.toml:2", "`server.http1_buffer_size`", "between 8KiB"]),
+    ("[server]\nhttp2_max_streams = 0", &["zarrd.toml:2", "`server.http2_max_streams`"]),
     ("[server]\ntrusted_proxies = ['proxy']", &["zarrd.toml:2", "`server.trusted_proxies`"]),
     ("[server.tls]\ncertificate = 'a'", &["zarrd.toml:1", "`server.tls`", "`key` is missing"]),
     ("[server.tls]\ncertificate = 'a'\nkey = '/nowhere'", &["zarrd.toml:2", "`server.tls.certificate`"]),
     ("[http]\nbase_path = 'zarr'", &["`http`", "`base_path`"]),
-    ("[http]\nheaders = 0", &["`http`", "`headers`"]),
+    ("[http]\nmax_headers = 0", &["`http`", "`max_headers`"]),
     ("[server]\nworkers = 5000", &["`server.workers`", "between 0 and 1024"]),
     ("[server]\nworkers = true", &["`server.workers`", "true or false"]),
     ("[server]\nworkers = 1\nworkers = 2", &["zarrd.toml:3", "duplicate key"]),
     ("[server\nworkers = 1", &["zarrd.toml:1"]),
     ("server = 1", &["zarrd.toml:1", "`server`"]),
     ("[[server]]\nlisten = 'x'", &["`server`"]),
-    ("[limits]\nrank = 0", &["zarrd.toml:2", "`limits.rank`", "more than 0"]),
-    ("[limits]\nchunk_bytes = 99999999999999999999", &["zarrd.toml:2"]),
-    ("[cache]\ndecoded_bytes = '1 gigabyte'", &["`cache.decoded_bytes`", "expected a size such as"]),
-    ("[http]\nlist_page_keys = 1001", &["zarrd.toml:1", "`http`", "at most 1000"]),
-    ("[http.cors]\ncredentials = true", &["`http`", "cors.credentials"]),
+    ("[limits]\nmax_rank = 0", &["zarrd.toml:2", "`limits.max_rank`", "more than 0"]),
+    ("[limits]\nmax_chunk_size = 99999999999999999999", &["zarrd.toml:2"]),
+    ("[cache]\ndecoded_size = '1 gigabyte'", &["`cache.decoded_size`", "expected a size such as"]),
+    ("[http]\nmax_list_keys = 1001", &["zarrd.toml:1", "`http`", "at most 1000"]),
+    ("[http.cors]\nallow_credentials = true", &["`http`", "cors.allow_credentials"]),
     (
         "[mounts.a]\nurl = 'memory://'\noptions.writable = true",
         &["zarrd.toml:3", "`mounts.a.options.writable`"],
@@ -334,15 +338,18 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ),
     ("[mounts.a]\nurl = 'memory://'\nanonymous = ['reed']", &["zarrd.toml:3", "did you mean `read`?"]),
     ("[mounts.a]\nurl = 'memory://'\nredirect = true", &["zarrd.toml:3", "`mounts.a.redirect`", "s3://"]),
-    ("[mounts.a]\nurl = 's3://b'\nredirect_seconds = 0", &["zarrd.toml:3", "`mounts.a.redirect_seconds`"]),
+    (
+        "[mounts.a]\nurl = 's3://b'\nredirect_lifetime = '0s'",
+        &["zarrd.toml:3", "`mounts.a.redirect_lifetime`"],
+    ),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = ['canary']", &["zarrd.toml:3", "found a list"]),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary", &["zarrd.toml:3"]),
 ];
 
 #[test]
-fn every_bad_file_is_refused_with_the_line_and_the_key() {
+fn rejects_invalid_files_with_line_and_key() {
     for (file, parts) in BAD_FILES {
-        let message = complaint(file, &[], &[]);
+        let message = error_of(file, &[], &[]);
         for part in *parts {
             assert!(message.contains(part), "{file:?}\n  said {message:?}\n  without {part:?}");
         }
@@ -353,19 +360,19 @@ fn every_bad_file_is_refused_with_the_line_and_the_key() {
 }
 
 #[test]
-fn every_bad_variable_is_refused_by_name() {
+fn rejects_invalid_variables_by_name() {
     for (name, value, parts) in [
         ("ZARRD__SERVR__LISTEN", "x", ["`servr`", "did you mean `server`?"]),
         ("ZARRD__SERVER__LISTNE", "x", ["`server.listne`", "did you mean `listen`?"]),
         ("ZARRD__SERVER__LISTEN", "8000", ["`server.listen`", "expected ADDRESS:PORT"]),
-        ("ZARRD__SERVER__IDLE_SECONDS", "soon", ["`server.idle_seconds`", "found text"]),
-        ("ZARRD__SERVER__IDLE_SECONDS", "0", ["`server.idle_seconds`", "between"]),
+        ("ZARRD__SERVER__IDLE_TIMEOUT", "soon", ["`server.idle_timeout`", "found text"]),
+        ("ZARRD__SERVER__IDLE_TIMEOUT", "0s", ["`server.idle_timeout`", "between"]),
         ("ZARRD__SERVER", "x", ["`server`", "found text"]),
         ("ZARRD__", "x", ["ZARRD__SECTION__KEY", "named"]),
         ("ZARRD__MOUNTS__A__OPTIONS__SECRET_ACCESS_KEYS", "canary", ["secret_access_keys", "`mounts.a"]),
         ("ZARRD__DEMO", "perhaps", ["`demo`", "found text"]),
     ] {
-        let message = complaint("", &[(name, value)], &[]);
+        let message = error_of("", &[(name, value)], &[]);
         assert!(message.starts_with(&format!("environment variable {name}")), "{message}");
         for part in parts {
             assert!(message.contains(part), "{name}={value}\n  said {message:?}\n  without {part:?}");
@@ -375,7 +382,7 @@ fn every_bad_variable_is_refused_by_name() {
 }
 
 #[test]
-fn bad_arguments_are_refused_with_their_flag() {
+fn rejects_invalid_arguments_with_their_flag() {
     for (arguments, parts) in [
         (&["--listen", "nonsense"][..], ["--listen", "expected ADDRESS:PORT"]),
         (&["/nowhere/at/all"][..], ["[NAME=]URL", "/nowhere/at/all"]),
@@ -385,7 +392,7 @@ fn bad_arguments_are_refused_with_their_flag() {
         (&["--demo", "demo=memory://"][..], ["[NAME=]URL", "a mount named `demo` already"]),
         (&["gopher://x"][..], ["[NAME=]URL", "scheme"]),
     ] {
-        let message = complaint("", &[], arguments);
+        let message = error_of("", &[], arguments);
         for part in parts {
             assert!(message.contains(part), "{arguments:?} said {message:?} without {part:?}");
         }
@@ -393,19 +400,19 @@ fn bad_arguments_are_refused_with_their_flag() {
 }
 
 #[test]
-fn a_mount_can_say_what_stands_in_chunk_keys() {
+fn a_mount_can_set_the_separator_of_chunk_keys() {
     let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\ndimension_separator = '{value}'\n");
     let of = |file: &str| resolve(file, &[], &[]).mounts["a"].dimension_separator;
     assert_eq!(of(&with("/")), Some(crate::metadata::Separator::Slash));
     assert_eq!(of(&with(".")), Some(crate::metadata::Separator::Dot));
     assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), None);
-    assert!(complaint(&with("-"), &[], &[]).contains("mounts.a.dimension_separator"));
+    assert!(error_of(&with("-"), &[], &[]).contains("mounts.a.dimension_separator"));
     let shown = resolve(&with("/"), &[], &[]).to_toml();
     assert_eq!(of(&shown), Some(crate::metadata::Separator::Slash));
 }
 
 #[test]
-fn a_mount_can_say_how_old_what_is_known_may_be() {
+fn a_mount_can_set_its_freshness() {
     use crate::store::CachePolicy;
     let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\nfreshness = '{value}'\n");
     let of = |file: &str| resolve(file, &[], &[]).mounts["a"].freshness;
@@ -414,10 +421,10 @@ fn a_mount_can_say_how_old_what_is_known_may_be() {
         assert_eq!(of(&with(&freshness.to_string())), freshness);
         assert_eq!(of(&resolve(&with(&freshness.to_string()), &[], &[]).to_toml()), freshness);
     }
-    let message = complaint(&with("ttl:60"), &[], &[]);
+    let message = error_of(&with("ttl:60"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
     assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), CachePolicy::Uncached);
-    let message = complaint(&with("uncached"), &[], &[]);
+    let message = error_of(&with("uncached"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("this machine"), "{message}");
 }
 
@@ -438,9 +445,9 @@ fn a_mount_can_be_the_root_of_addresses_and_hosts_of_its_own() {
 }
 
 #[test]
-fn what_documents_and_chunks_may_claim_is_what_the_file_says() {
-    let file = "[limits]\ndocument_bytes = 1001\ndocument_depth = 12\nrank = 3\ncodecs = 4\nconsolidated_bytes = 1005\n\
-        consolidated_nodes = 6\nchunk_bytes = 1007\nshard_chunks = 8\nsharding_depth = 9\n";
+fn limits_of_documents_and_chunks_come_from_the_file() {
+    let file = "[limits]\nmax_document_size = 1001\nmax_document_depth = 12\nmax_rank = 3\nmax_codecs = 4\nmax_consolidated_size = 1005\n\
+        max_consolidated_nodes = 6\nmax_chunk_size = 1007\nmax_shard_chunks = 8\nmax_sharding_depth = 9\n";
     let limits = resolve(file, &[], &[]).limits;
     let metadata = limits.metadata();
     assert_eq!((metadata.document_bytes, metadata.depth, metadata.rank, metadata.codecs), (1001, 12, 3, 4));
@@ -450,7 +457,7 @@ fn what_documents_and_chunks_may_claim_is_what_the_file_says() {
 }
 
 #[test]
-fn what_is_granted_can_be_shown_and_its_secrets_cannot() {
+fn grants_are_shown_and_secrets_are_not() {
     let grants = "grants = [{ mount = 'a', prefix = 'x/y', scopes = ['read', 'list'] }]";
     let digest = "0f".repeat(32);
     let file = format!(
@@ -467,7 +474,7 @@ fn what_is_granted_can_be_shown_and_its_secrets_cannot() {
 }
 
 #[test]
-fn cache_control_is_one_text_or_a_table_by_what_is_answered() {
+fn cache_control_is_one_text_or_a_table() {
     let of = |value: &str| {
         let file = format!("[mounts.a]\nurl = 'memory://'\nconsolidated = true\ncache_control = {value}\n");
         let config = resolve(&file, &[], &[]);
@@ -495,14 +502,14 @@ fn cache_control_is_one_text_or_a_table_by_what_is_answered() {
     let config = resolve("", &variables, &[]);
     assert_eq!(config.mounts["a"].cache_control.chunks, "public, max-age=60");
     assert_eq!(config.mounts["b"].cache_control.metadata, "no-store");
-    let wrong = complaint("[mounts.a]\nurl = 'memory://'\ncache_control = { chunk = 'x' }\n", &[], &[]);
+    let wrong = error_of("[mounts.a]\nurl = 'memory://'\ncache_control = { chunk = 'x' }\n", &[], &[]);
     assert!(wrong.contains("`mounts.a.cache_control.chunk`") && wrong.contains("chunks"), "{wrong}");
-    let wrong = complaint("[mounts.a]\nurl = 'memory://'\ncache_control = 5\n", &[], &[]);
+    let wrong = error_of("[mounts.a]\nurl = 'memory://'\ncache_control = 5\n", &[], &[]);
     assert!(wrong.contains("`mounts.a.cache_control`") && wrong.contains("or a table"), "{wrong}");
 }
 
 #[test]
-fn proxies_are_addresses_or_networks_and_a_bad_one_is_named() {
+fn proxies_are_addresses_or_networks() {
     let file = "[server]\nbehind_proxy = true\ntrusted_proxies = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8']\n";
     let config = resolve(file, &[], &[]);
     assert_eq!(config.server.trusted_proxies.len(), 3);
@@ -511,13 +518,13 @@ fn proxies_are_addresses_or_networks_and_a_bad_one_is_named() {
     assert_eq!(resolve("", &variables, &[]).server.trusted_proxies.len(), 1);
     for bad in ["proxy.example", "10.0.0.1/8", "10.0.0.0/99", ""] {
         let file = format!("[server]\ntrusted_proxies = [\n  '127.0.0.1',\n  '{bad}',\n]\n");
-        let said = complaint(&file, &[], &[]);
+        let said = error_of(&file, &[], &[]);
         assert!(said.starts_with("zarrd.toml:4: `server.trusted_proxies`: "), "{bad}: {said}");
     }
 }
 
 #[test]
-fn what_is_sent_in_clear_to_other_machines_is_known() {
+fn detects_addresses_that_others_can_read() {
     let is_readable = |file: &str, listen: &str| {
         resolve(file, &[], &[]).server.is_readable_by_others(listen.parse().unwrap())
     };
@@ -529,13 +536,16 @@ fn what_is_sent_in_clear_to_other_machines_is_known() {
 }
 
 #[test]
-fn settings_that_differ_are_named() {
+fn names_the_settings_that_differ() {
     let mount = "[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'one'\n";
     let one = resolve(mount, &[], &[]);
     assert_eq!(one.differences(&one.clone()), Vec::<String>::new());
     for (file, named) in [
-        (format!("[server]\nidle_seconds = 3\n{mount}"), vec!["server.idle_seconds"]),
-        (format!("demo = true\n[http.cors]\nwrites = true\n{mount}"), vec!["demo", "http.cors.writes"]),
+        (format!("[server]\nidle_timeout = '3s'\n{mount}"), vec!["server.idle_timeout"]),
+        (
+            format!("demo = true\n[http.cors]\nallow_writes = true\n{mount}"),
+            vec!["demo", "http.cors.allow_writes"],
+        ),
         (mount.replace("one", "two"), vec!["mounts.a.options"]),
         (mount.replace("s3://b", "s3://c"), vec!["mounts.a.url"]),
         (mount.replace("mounts.a", "mounts.b"), vec!["mounts.a", "mounts.b"]),

@@ -1,8 +1,8 @@
-//! Tips for flags that other servers have and this one has not.
+//! Tips for flags that other servers have and this one does not.
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// What somebody may type, and what to do instead.
+/// Flags that users may try, and what to do instead.
 const TIPS: &[(&[&str], &str)] = &[
     (
         &["--open", "-o", "--browser"],
@@ -25,31 +25,28 @@ const TIPS: &[(&[&str], &str)] = &[
     ),
     (
         &["--token", "--auth", "--password", "--user"],
-        "`zarrd token NAME` makes a token, and prints the lines of configuration for it",
+        "`zarrd token NAME` generates a token, and prints the lines of configuration for it",
     ),
     (&["--tls", "--ssl", "--cert", "--key"], "set `server.tls` in a file given with `--config`"),
     (&["--log-level", "--debug", "--log"], "use `--verbose` or `--quiet`, or set `log.level`"),
     (&["--workers", "--threads", "-j"], "set `server.workers` or `cpu.threads` (ZARRD__CPU__THREADS=4)"),
-    (
-        &["--memory", "--cache", "--cache-size"],
-        "set `server.memory_limit_bytes` (ZARRD__SERVER__MEMORY_LIMIT_BYTES=2GiB)",
-    ),
+    (&["--memory", "--cache", "--cache-size"], "set `server.max_memory` (ZARRD__SERVER__MAX_MEMORY=2GiB)"),
 ];
 
-/// What to do instead of giving an argument.
+/// The tip for an argument.
 fn tip(argument: &str) -> Option<&'static str> {
     let name = argument.split('=').next().unwrap_or(argument);
     TIPS.iter().find(|(names, _)| names.contains(&name)).map(|(_, tip)| *tip)
 }
 
-/// Adds a tip to the complaint about a flag that there is not.
+/// Adds a tip to the error for an unknown flag.
 pub(super) fn add(error: &mut Error) {
     if error.kind() != ErrorKind::UnknownArgument {
         return;
     }
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
     if let Some(tip) = tip(argument) {
-        // A near name would only mislead beside it.
+        // The suggestion of a similar flag would mislead.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
     }
@@ -63,7 +60,7 @@ mod tests {
     use crate::config::Cli;
 
     #[test]
-    fn a_flag_of_other_servers_is_answered_with_what_to_do() {
+    fn flags_of_other_servers_are_answered_with_a_tip() {
         for (flag, part) in [
             ("--open", "open one of the URLs"),
             ("--host=0.0.0.0", "--listen ADDRESS:PORT"),

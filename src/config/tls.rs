@@ -1,7 +1,7 @@
-//! [`TlsOptions`]: the certificate that the server shows, and its key (PEM, RFC 7468).
+//! [`TlsOptions`]: the certificate of the server and its private key (PEM, RFC 7468).
 //!
-//! Both are read and compared here, so that a pair that does not fit is refused with the place where it was configured.
-//! Whether the certificate is valid today, and for which names, is not asked.
+//! Both are read and compared here, so that a pair that does not match is rejected with the place where it was configured. Whether
+//! the certificate is valid today, and for which names, is not checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,17 +12,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 
-/// The certificate that the server shows, and its key.
+/// TLS 1.2 or later, with HTTP/2 or HTTP/1.1, at all addresses except `admin_listen`. SIGHUP reloads both files, together with the whole
+/// configuration. If any part of it is invalid, the previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
-    /// A file with the certificate, and after it those between it and an authority that clients know.
+    /// PEM file with the certificate, followed by the intermediate certificates up to an authority that clients know.
+    ///
+    /// Example: `"/run/secrets/tls.crt"`
     pub certificate: PathBuf,
-    /// A file with the certificate's private key.
+    /// PEM file with the private key of the certificate.
+    ///
+    /// Example: `"/run/secrets/tls.key"`
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be shown.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -35,23 +40,23 @@ pub enum TlsError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
-    #[error("{}: there is no PEM in it that holds a {wanted}", path.display())]
+    /// A file does not contain what it should.
+    #[error("{}: it has no PEM block with a {wanted}", path.display())]
     Malformed {
         /// The setting that names the file.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// What it should contain.
         wanted: &'static str,
     },
-    /// The two do not fit, or are of a kind that is not understood.
+    /// The two do not match, or are of an unsupported kind.
     #[error("certificate and key cannot be used: {0}")]
     Refused(#[from] rustls::Error),
 }
 
 impl TlsError {
-    /// The setting that it is about.
+    /// The key of the setting at fault.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         match self {
@@ -68,7 +73,7 @@ impl TlsOptions {
     /// Reads both files.
     ///
     /// # Errors
-    /// [`TlsError`]. None repeats what is in the files.
+    /// [`TlsError`]. None repeats contents of the files.
     pub fn load(&self) -> Result<Arc<CertifiedKey>, TlsError> {
         let malformed =
             |setting, path: &Path, wanted| TlsError::Malformed { setting, path: path.to_owned(), wanted };

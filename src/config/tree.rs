@@ -1,60 +1,14 @@
-//! The settings of all layers as one tree in which every value remembers where it was written.
+//! [`Entry`]: the settings of all layers as one tree, in which every value carries its [`Origin`].
 //!
-//! TOML 1.1 for files; `ZARRD__SECTION__KEY` for the environment. This file knows no key by name: what keys there
-//! are is decided by the types that `read` fills.
+//! Files are TOML 1.1; the environment is `ZARRD__SECTION__KEY`. No key is named here: the types that `read` fills decide which
+//! keys exist.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::ConfigError;
-
-/// Where a setting was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// `config/default.toml`, compiled in.
-    Default,
-    /// A line of a file, counted from one.
-    File(Arc<Path>, usize),
-    /// An environment variable.
-    Variable(String),
-    /// The command line: a flag, or the name of an argument as the help gives it.
-    Flag(&'static str),
-}
-
-impl Origin {
-    /// The first line of the file at `path`.
-    #[must_use]
-    pub fn file(path: PathBuf) -> Self {
-        Self::File(path.into(), 1)
-    }
-
-    /// The same source at the line in which the byte `offset` of `text` stands.
-    fn at(&self, text: &str, offset: usize) -> Self {
-        match self {
-            Self::File(path, _) => {
-                let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
-                let line = 1 + before.split(|&byte| byte == b'\n').count().saturating_sub(1);
-                Self::File(Arc::clone(path), line)
-            }
-            other => other.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("the built-in defaults"),
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Self::Variable(name) => write!(f, "environment variable {name}"),
-            Self::Flag(flag) => f.write_str(flag),
-        }
-    }
-}
+use super::error::ConfigError;
+use super::origin::Origin;
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -72,7 +26,7 @@ pub(super) enum Node {
     Integer(i64),
     Float(f64),
     String(String),
-    /// A word of the environment: whoever reads it decides whether it is text or a TOML value.
+    /// A word of the environment: its reader decides whether it is text or a TOML value.
     Word(String),
 }
 
@@ -137,13 +91,13 @@ impl Entry {
         Ok(Self { node, origin })
     }
 
-    /// What the word of an environment variable is as a TOML value; `None` if it is plain text.
+    /// The word of an environment variable as a TOML value; `None` if it is text without quotes.
     pub(super) fn parse_word(word: &str, origin: &Origin) -> Option<Self> {
         let value = DeValue::parse(word).ok()?;
         Self::from_value(word, origin, value.get_ref(), origin.clone()).ok()
     }
 
-    /// Lays `over` upon this entry: tables are merged key by key, anything else is replaced.
+    /// Merges `over` into this entry: tables key by key; anything else is replaced.
     pub(super) fn merge(&mut self, over: Self) {
         self.origin = over.origin;
         match (&mut self.node, over.node) {
@@ -159,7 +113,7 @@ impl Entry {
         }
     }
 
-    /// Sets the value at a path of keys, making tables on the way.
+    /// Sets the value at a path of keys, and creates the tables above it.
     pub(super) fn set(&mut self, path: &[&str], entry: Self) {
         let mut over = entry;
         for key in path.iter().rev() {
@@ -184,7 +138,7 @@ impl Entry {
         entry.origin.clone()
     }
 
-    /// Puts another value in the place of one that is there; where it was written stays.
+    /// Replaces a value that exists. Its origin stays.
     pub(super) fn replace(&mut self, path: &[&str], node: Node) {
         let found = path.iter().try_fold(self, |entry, key| match &mut entry.node {
             Node::Table(entries) => entries.get_mut(*key),

@@ -21,11 +21,11 @@ const PARALLEL_BYTES: u64 = 1 << 20;
 /// Work on a document of more bytes than this may take a tenth of a second.
 const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 
-/// The size of the pool.
+/// Threads for computation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputePoolOptions {
-    /// Threads that decode and render; 0 means one per core.
+    /// Threads that decode and render. 0: one for each core.
     pub threads: usize,
 }
 

@@ -85,7 +85,7 @@ pub enum HierarchyError {
     /// The build needs more memory than one request can have.
     #[error(
         "building the consolidated metadata of `{path}` needs more than the {limit} bytes of memory that one request can \
-         have (`http.inflight_bytes`): request that of a group below it, or open its nodes one by one"
+         have (`http.inflight_size`): request that of a group below it, or open its nodes one by one"
     )]
     OverBudget {
         /// The group.

@@ -161,11 +161,11 @@ struct Limits {
 pub(crate) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, ValueStream) {
     let (feed, parts) = mpsc::channel(1);
     let limits = Limits {
-        bytes: options.put_body_bytes,
+        bytes: options.max_value_size,
         declared,
-        stall: Duration::from_millis(options.body_stall_ms),
-        bytes_per_second: options.body_bytes_per_second,
-        deadline: Duration::from_millis(options.deadline_ms),
+        stall: options.body_stall_timeout,
+        bytes_per_second: options.min_body_rate,
+        deadline: options.response_timeout,
     };
     let stream = futures::stream::try_unfold(parts, |mut parts| async move {
         match parts.recv().await {
@@ -231,7 +231,7 @@ pub(crate) async fn collect(
     body: Body,
     too_long: impl FnOnce() -> Problem,
 ) -> Result<Bytes, Problem> {
-    let (upload, stream) = upload(&HttpOptions { put_body_bytes: limit, ..options.clone() }, declared);
+    let (upload, stream) = upload(&HttpOptions { max_value_size: limit, ..options.clone() }, declared);
     let upload = Upload { checking, ..upload };
     // One piece of memory, so that a body of many small pieces costs no more than another.
     let expected = declared.unwrap_or_default().min(limit);

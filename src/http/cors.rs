@@ -81,21 +81,21 @@ fn put_headers(
     let allowed = if options.is_any() {
         Some(HeaderValue::from_static("*"))
     } else {
-        if !options.origins.is_empty() {
+        if !options.allowed_origins.is_empty() {
             headers.append(header::VARY, HeaderValue::from_static("Origin"));
         }
-        origin.filter(|origin| options.origins.iter().any(|listed| listed == *origin)).cloned()
+        origin.filter(|origin| options.allowed_origins.iter().any(|listed| listed == *origin)).cloned()
     };
     let Some(allowed) = allowed else { return };
     let mut put = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
     };
     put(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSE_HEADERS);
-    if options.credentials {
+    if options.allow_credentials {
         put(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
     }
     if preflight {
-        let writes = options.writes;
+        let writes = options.allow_writes;
         for (name, reads, writes) in [
             (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOW_METHODS, writes.then_some(ALLOW_WRITE_METHODS)),
             (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOW_HEADERS, writes.then_some(ALLOW_WRITE_HEADERS)),
@@ -103,7 +103,7 @@ fn put_headers(
             let list = [reads, writes.unwrap_or_default()].concat().join(", ");
             headers.extend(HeaderValue::try_from(list).ok().map(|list| (name, list)));
         }
-        headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age_seconds.into());
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age.as_secs().into());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
 }
@@ -115,7 +115,7 @@ mod tests {
     fn allowed(options: &CorsOptions, origin: &'static str) -> Option<String> {
         let mut headers = HeaderMap::new();
         put_headers(&mut headers, options, Some(&HeaderValue::from_static(origin)), false);
-        let named = !options.origins.is_empty() && !options.is_any();
+        let named = !options.allowed_origins.is_empty() && !options.is_any();
         assert_eq!(headers.get(header::VARY).is_some(), named, "Vary does not depend on the answer");
         let allowed = headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN)?;
         Some(allowed.to_str().unwrap().to_owned())
@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn only_listed_origins_are_let_in_and_they_match_exactly() {
-        let options = CorsOptions { origins: vec!["https://good.com".to_owned()], ..Default::default() };
+        let options =
+            CorsOptions { allowed_origins: vec!["https://good.com".to_owned()], ..Default::default() };
         assert_eq!(allowed(&options, "https://good.com").as_deref(), Some("https://good.com"));
         for origin in [
             "https://good.com.evil.com",
@@ -137,7 +138,7 @@ mod tests {
         ] {
             assert_eq!(allowed(&options, origin), None, "{origin}");
         }
-        let off = CorsOptions { origins: vec![], ..Default::default() };
+        let off = CorsOptions { allowed_origins: vec![], ..Default::default() };
         assert_eq!(allowed(&off, "https://good.com"), None);
         assert_eq!(allowed(&CorsOptions::default(), "null").as_deref(), Some("*"));
     }

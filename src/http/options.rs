@@ -1,7 +1,9 @@
-//! [`HttpOptions`]: the limits of this room and its CORS rules, with their defaults.
+//! [`HttpOptions`]: limits of requests and responses, and CORS rules, with their defaults.
 //!
-//! Sizes are bytes, times are named with their unit. [`HttpOptions::check`] refuses what could not work before
-//! anything is bound, so that nothing built from options can fail later.
+//! [`HttpOptions::check`] rejects impossible combinations before a listener is bound, so nothing that is built from options can
+//! fail later.
+
+use std::time::Duration;
 
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -10,124 +12,151 @@ use super::base_path::BasePath;
 use super::host::is_host;
 use super::network::Network;
 
-/// Limits and rules of the HTTP surface.
+/// Limits of requests and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpOptions {
-    /// Longest URL (path and query) in bytes; a longer one is 414.
-    pub url_bytes: usize,
-    /// Most headers of a request; more are 431.
-    pub headers: usize,
-    /// Most bytes of a request's headers, names and values, each as one line; more are 431.
-    pub header_bytes: usize,
-    /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
-    /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
+    /// Size of a URL (path and query). A longer one is 414.
+    #[serde(with = "crate::units::size")]
+    pub max_url_size: usize,
+    /// Headers of a request. More are 431.
+    pub max_headers: usize,
+    /// Size of all headers of a request together, each counted as a line of HTTP/1.1. More is 431.
+    #[serde(with = "crate::units::size")]
+    pub max_headers_size: usize,
+    /// A prefix of all paths, such as `"/zarr"`. It is removed from requests (a request without it is 404) and added to links.
+    /// A mount at the root path of an address or host of its own has no prefix.
     pub base_path: String,
-    /// Names of hosts under which this server is reached, beside those of mounts. Where whoever writes has shown no
-    /// credential, browsers may write under these, loopback names and addresses alone; the listener of whoever runs the
-    /// server is asked under these alone.
+    /// Host names of this server besides those of mounts, such as `"data.example"`. A page of the server itself may write without
+    /// a credential only if its host is one of these, a loopback name or an address. Under any other name the write is 421,
+    /// because the owner of that name could point it here and so write from a page of his own (DNS rebinding). Programs other
+    /// than browsers send no `Origin` and may use any name, and anyone may read under every name. At `server.admin_listen`, all
+    /// requests need such a name.
     pub hosts: Vec<String>,
-    /// Proxies whose word is taken for who asks. They are configured with the listener.
+    /// Proxies whose forwarding headers are trusted. They are configured with the listener.
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
-    /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
-    pub put_body_bytes: u64,
-    /// Milliseconds without a byte of a request's body after which it is 408.
-    pub body_stall_ms: u64,
-    /// Least bytes a second of a request's body, counted after the stall time; a slower one is 408.
-    pub body_bytes_per_second: u64,
-    /// Most keys and prefixes on a page of a JSON listing.
-    pub list_page_keys: usize,
-    /// Bytes of answers under way at one time, as estimated when they are admitted.
-    pub inflight_bytes: u64,
-    /// Answers under way at one time: each counts at least its part of `inflight_bytes`.
-    pub inflight_requests: u64,
-    /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
-    /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
-    pub whole_bytes: u64,
-    /// What a streamed value counts against `inflight_bytes`, whatever its length.
-    pub stream_bytes: u64,
-    /// Milliseconds a request waits for `inflight_bytes` before it is 503; at once if it is likely to wait for more than
-    /// half as long.
-    pub queue_ms: u64,
-    /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
-    pub deadline_ms: u64,
-    /// Milliseconds a backend has to say that it is ready.
-    pub check_ms: u64,
-    /// How much each caller may ask for.
-    pub rates: RateOptions,
-    /// Whether `/metrics` is at the server's own address too, for everybody.
+    /// Size of a value that PUT stores or PATCH results in. A larger one is 413.
+    #[serde(with = "crate::units::size")]
+    pub max_value_size: u64,
+    /// A request body that sends nothing for this long is 408.
+    #[serde(with = "crate::units::duration")]
+    pub body_stall_timeout: Duration,
+    /// Bytes per second that a request body must arrive at, measured after `body_stall_timeout`. A slower one is 408.
+    #[serde(with = "crate::units::size")]
+    pub min_body_rate: u64,
+    /// Keys and prefixes on a page of a JSON listing; 1000 at most.
+    pub max_list_keys: usize,
+    /// Memory for responses in flight, as estimated when they are admitted.
+    #[serde(with = "crate::units::size")]
+    pub inflight_size: u64,
+    /// Responses in flight. Each counts at least as an equal part of `inflight_size`.
+    pub max_inflight_requests: u64,
+    /// What a streamed value counts towards `inflight_size`, whatever its length.
+    #[serde(with = "crate::units::size")]
+    pub streamed_response_size: u64,
+    /// Size of a response whose length depends on its elements (JSON, CSV, Arrow, text of variable length): it is buffered
+    /// completely before it is sent. A longer one is 413. The same holds for responses and request bodies of `/v1/partial`.
+    #[serde(with = "crate::units::size")]
+    pub max_buffered_response_size: u64,
+    /// How long a request waits to be admitted, which means until the responses in flight leave enough of `inflight_size`.
+    /// Then it is 503. A request whose expected wait is longer than half of this time is 503 at once.
+    ///
+    /// Metadata is admitted before stored bytes, these before decoded elements, and these before listings and bulk requests.
+    /// The later ones leave 1, 2 and 3 sixteenths of the memory free. Within a class, clients with less in flight go first. A
+    /// client that uses more than three times of what is free waits while others are admitted, which keeps the slow responses of
+    /// one client from using everything. A response that counts more than 1/128 of the memory (and more than
+    /// `streamed_response_size`) leaves 4 sixteenths free, and shorter ones are admitted before it, so there is memory for
+    /// short responses however slowly long ones are read.
+    #[serde(with = "crate::units::duration")]
+    pub admission_timeout: Duration,
+    /// Time from a request to the head of its response. Then it is 504. The time of an upload does not count.
+    #[serde(with = "crate::units::duration")]
+    pub response_timeout: Duration,
+    /// Time in which a backend must answer the readiness check.
+    #[serde(with = "crate::units::duration")]
+    pub readiness_timeout: Duration,
+    /// Limits for each client.
+    pub rate_limit: RateOptions,
+    /// Whether `/metrics` is also public, at the address of the server itself.
     pub public_metrics: bool,
-    /// Which pages of other origins may read.
+    /// Cross-origin requests.
     pub cors: CorsOptions,
 }
 
-/// How much each caller may ask for in a second. 0 is without limit.
+/// Limits for each client; more is 429, with the time after which to try again. A client is the name in its credential, or else
+/// its address (of IPv6, its network of 64 bits). Holders of different signed URLs are different clients, but all URLs of one
+/// key count as 64 clients at most. 0: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateOptions {
-    /// Requests a second.
-    pub requests_per_second: u32,
-    /// Requests that may come at once.
-    pub burst_requests: u32,
-    /// Bytes of answers a second.
-    pub bytes_per_second: u64,
-    /// Bytes of answers that may be sent at once.
-    pub burst_bytes: u64,
+    /// Requests per second.
+    pub request_rate: u32,
+    /// Requests that may arrive at once; at least 1 if there is a rate.
+    pub request_burst: u32,
+    /// Bytes of responses per second. A response that has begun is sent to its end; the next one waits for what it exceeds.
+    #[serde(with = "crate::units::size")]
+    pub transfer_rate: u64,
+    /// Bytes of responses that may be sent at once; at least 1 if there is a rate.
+    #[serde(with = "crate::units::size")]
+    pub transfer_burst: u64,
 }
 
 impl RateOptions {
     /// Whether there is any limit.
     pub(crate) fn is_on(&self) -> bool {
-        self.requests_per_second > 0 || self.bytes_per_second > 0
+        self.request_rate > 0 || self.transfer_rate > 0
     }
 
     fn check(&self) -> Result<(), HttpOptionsError> {
-        if self.requests_per_second > 0 && self.burst_requests == 0 {
-            return Err(HttpOptionsError::Zero("rates.burst_requests"));
+        if self.request_rate > 0 && self.request_burst == 0 {
+            return Err(HttpOptionsError::Zero("rate_limit.request_burst"));
         }
-        if self.bytes_per_second > 0 && self.burst_bytes == 0 {
-            return Err(HttpOptionsError::Zero("rates.burst_bytes"));
+        if self.transfer_rate > 0 && self.transfer_burst == 0 {
+            return Err(HttpOptionsError::Zero("rate_limit.transfer_burst"));
         }
         Ok(())
     }
 }
 
-/// Cross-origin rules.
+/// Cross-origin requests, which are those of pages of other web sites.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorsOptions {
-    /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
-    pub origins: Vec<String>,
-    /// Whether PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writing by POST are allowed from there too.
-    pub writes: bool,
-    /// Whether browsers may send credentials. Not together with `*`.
-    pub credentials: bool,
-    /// Seconds for which a browser may remember a preflight answer.
-    pub max_age_seconds: u32,
+    /// Origins whose pages may read: `"*"` alone for all, or origins such as `"https://viewer.example:8443"`. An empty list
+    /// disables CORS.
+    pub allowed_origins: Vec<String>,
+    /// Whether pages of these origins may also write: PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writes by POST. Pages of other
+    /// origins are 403.
+    pub allow_writes: bool,
+    /// Whether browsers may send credentials. Not together with `"*"`.
+    pub allow_credentials: bool,
+    /// How long a browser may cache the response to a preflight request.
+    #[serde(with = "crate::units::duration")]
+    pub max_age: Duration,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            url_bytes: 8 << 10,
-            headers: 100,
-            header_bytes: 32 << 10,
+            max_url_size: 8 << 10,
+            max_headers: 100,
+            max_headers_size: 32 << 10,
             base_path: String::new(),
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),
-            put_body_bytes: 256 << 20,
-            body_stall_ms: 30_000,
-            body_bytes_per_second: 16 << 10,
-            list_page_keys: 1000,
-            inflight_bytes: 512 << 20,
-            inflight_requests: 4096,
-            whole_bytes: 64 << 20,
-            stream_bytes: 1 << 20,
-            queue_ms: 500,
-            deadline_ms: 60_000,
-            check_ms: 2_000,
-            rates: RateOptions::default(),
+            max_value_size: 256 << 20,
+            body_stall_timeout: Duration::from_secs(30),
+            min_body_rate: 16 << 10,
+            max_list_keys: 1000,
+            inflight_size: 512 << 20,
+            max_inflight_requests: 4096,
+            max_buffered_response_size: 64 << 20,
+            streamed_response_size: 1 << 20,
+            admission_timeout: Duration::from_millis(500),
+            response_timeout: Duration::from_mins(1),
+            readiness_timeout: Duration::from_secs(2),
+            rate_limit: RateOptions::default(),
             public_metrics: false,
             cors: CorsOptions::default(),
         }
@@ -136,34 +165,39 @@ impl Default for HttpOptions {
 
 impl Default for CorsOptions {
     fn default() -> Self {
-        Self { origins: vec!["*".to_owned()], writes: false, credentials: false, max_age_seconds: 86_400 }
+        Self {
+            allowed_origins: vec!["*".to_owned()],
+            allow_writes: false,
+            allow_credentials: false,
+            max_age: Duration::from_hours(24),
+        }
     }
 }
 
-/// Why options or mounts cannot be served.
+/// Why options or mounts are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpOptionsError {
-    /// A limit of nothing would refuse everything.
+    /// A limit of zero would reject everything.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
-    /// Not a path that can stand before others.
+    /// Not a path that can be a prefix of others.
     #[error(
         "`base_path` is empty, or a path such as `/zarr`, without a slash at its end and without escapes"
     )]
     BasePath,
     /// A listing page cannot be longer.
-    #[error("`list_page_keys` is at most 1000, not {0}")]
+    #[error("`max_list_keys` is at most 1000, not {0}")]
     PageTooLong(usize),
     /// `*` beside other origins.
-    #[error("`*` must be the only entry of `cors.origins`")]
+    #[error("`*` must be the only entry of `cors.allowed_origins`")]
     AnyAmongOthers,
-    /// Browsers refuse the pair.
-    #[error("`cors.credentials` needs the origins by name, not `*`")]
+    /// Browsers reject this combination.
+    #[error("`cors.allow_credentials` needs the origins by name, not `*`")]
     AnyWithCredentials,
     /// Not `scheme://host[:port]`.
     #[error("`{0}` is not an origin such as `https://viewer.example`")]
     Origin(String),
-    /// Mount names stand in URLs.
+    /// A mount name that cannot be part of a URL.
     #[error("`{0}` is not a mount name: 1 to 64 of `A-Z a-z 0-9 - _ . ~`, not `.` or `..`")]
     MountName(String),
     /// Two mounts of one name.
@@ -181,21 +215,21 @@ pub enum HttpOptionsError {
 }
 
 impl HttpOptions {
-    /// Checks what types cannot.
+    /// Checks the rules that types cannot express.
     ///
     /// # Errors
     /// [`HttpOptionsError`] names the option.
     pub fn check(&self) -> Result<(), HttpOptionsError> {
         for (name, is_zero) in [
-            ("url_bytes", self.url_bytes == 0),
-            ("headers", self.headers == 0),
-            ("header_bytes", self.header_bytes == 0),
-            ("body_stall_ms", self.body_stall_ms == 0),
-            ("list_page_keys", self.list_page_keys == 0),
-            ("inflight_bytes", self.inflight_bytes == 0),
-            ("inflight_requests", self.inflight_requests == 0),
-            ("deadline_ms", self.deadline_ms == 0),
-            ("check_ms", self.check_ms == 0),
+            ("max_url_size", self.max_url_size == 0),
+            ("max_headers", self.max_headers == 0),
+            ("max_headers_size", self.max_headers_size == 0),
+            ("body_stall_timeout", self.body_stall_timeout.is_zero()),
+            ("max_list_keys", self.max_list_keys == 0),
+            ("inflight_size", self.inflight_size == 0),
+            ("max_inflight_requests", self.max_inflight_requests == 0),
+            ("response_timeout", self.response_timeout.is_zero()),
+            ("readiness_timeout", self.readiness_timeout.is_zero()),
         ] {
             if is_zero {
                 return Err(HttpOptionsError::Zero(name));
@@ -207,10 +241,10 @@ impl HttpOptions {
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(HttpOptionsError::Host(host.clone()));
         }
-        if self.list_page_keys > 1000 {
-            return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
+        if self.max_list_keys > 1000 {
+            return Err(HttpOptionsError::PageTooLong(self.max_list_keys));
         }
-        self.rates.check()?;
+        self.rate_limit.check()?;
         self.cors.check()
     }
 }
@@ -218,18 +252,18 @@ impl HttpOptions {
 impl CorsOptions {
     /// Whether every origin may read.
     pub(crate) fn is_any(&self) -> bool {
-        self.origins.iter().any(|origin| origin == "*")
+        self.allowed_origins.iter().any(|origin| origin == "*")
     }
 
     fn check(&self) -> Result<(), HttpOptionsError> {
         if self.is_any() {
-            return match (self.origins.len(), self.credentials) {
+            return match (self.allowed_origins.len(), self.allow_credentials) {
                 (1, false) => Ok(()),
                 (1, true) => Err(HttpOptionsError::AnyWithCredentials),
                 _ => Err(HttpOptionsError::AnyAmongOthers),
             };
         }
-        match self.origins.iter().find(|origin| !is_origin(origin)) {
+        match self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
             Some(origin) => Err(HttpOptionsError::Origin(origin.clone())),
             None => Ok(()),
         }
@@ -250,12 +284,19 @@ mod tests {
 
     fn cors(origins: &[&str], credentials: bool) -> Result<(), HttpOptionsError> {
         let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-        HttpOptions { cors: CorsOptions { origins, credentials, ..Default::default() }, ..Default::default() }
-            .check()
+        HttpOptions {
+            cors: CorsOptions {
+                allowed_origins: origins,
+                allow_credentials: credentials,
+                ..Default::default()
+            },
+            ..Default::default()
+        }
+        .check()
     }
 
     #[test]
-    fn the_defaults_are_valid_and_impossible_rules_are_refused_by_name() {
+    fn rejects_impossible_options_by_name() {
         assert_eq!(HttpOptions::default().check(), Ok(()));
         assert_eq!(cors(&["*"], true), Err(HttpOptionsError::AnyWithCredentials));
         assert_eq!(cors(&["*", "https://a.example"], false), Err(HttpOptionsError::AnyAmongOthers));
@@ -264,27 +305,27 @@ mod tests {
         }
         assert_eq!(cors(&["https://a.example:8443", "http://[::1]:80"], true), Ok(()));
         assert_eq!(cors(&[], false), Ok(()));
-        let zero = HttpOptions { deadline_ms: 0, ..Default::default() };
-        assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
-        let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
-        assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
+        let zero = HttpOptions { response_timeout: Duration::ZERO, ..Default::default() };
+        assert_eq!(zero.check(), Err(HttpOptionsError::Zero("response_timeout")));
+        let relative = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
+        assert_eq!(relative.check(), Err(HttpOptionsError::BasePath));
         let url = HttpOptions { hosts: vec!["http://a".to_owned()], ..Default::default() };
         assert_eq!(url.check(), Err(HttpOptionsError::Host("http://a".to_owned())));
-        let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
+        let long = HttpOptions { max_list_keys: 1001, ..Default::default() };
         assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
-        let rates = |rates| HttpOptions { rates, ..Default::default() }.check();
+        let rates = |rates| HttpOptions { rate_limit: rates, ..Default::default() }.check();
         let (requests, bytes) = (RateOptions::default(), RateOptions::default());
-        let none = RateOptions { requests_per_second: 1, ..requests };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_requests")));
-        let none = RateOptions { bytes_per_second: 1, ..bytes };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_bytes")));
+        let none = RateOptions { request_rate: 1, ..requests };
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.request_burst")));
+        let none = RateOptions { transfer_rate: 1, ..bytes };
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.transfer_burst")));
     }
 
     #[test]
-    fn unknown_options_are_refused_and_missing_ones_have_defaults() {
-        let options: HttpOptions = serde_json::from_str(r#"{"cors":{"writes":true}}"#).unwrap();
-        assert!(options.cors.writes && options.cors.is_any() && options.url_bytes == 8192);
-        assert!(serde_json::from_str::<HttpOptions>(r#"{"url_byte":1}"#).is_err());
+    fn rejects_unknown_options_and_fills_in_defaults() {
+        let options: HttpOptions = serde_json::from_str(r#"{"cors":{"allow_writes":true}}"#).unwrap();
+        assert!(options.cors.allow_writes && options.cors.is_any() && options.max_url_size == 8192);
+        assert!(serde_json::from_str::<HttpOptions>(r#"{"max_url_sizes":1}"#).is_err());
         let text = serde_json::to_string(&options).unwrap();
         assert_eq!(serde_json::from_str::<HttpOptions>(&text).unwrap(), options);
     }

@@ -126,7 +126,7 @@ impl AppState {
             arrays,
             counts,
             admission: Admission::new(&options),
-            rates: RateLimiter::new(options.rates),
+            rates: RateLimiter::new(options.rate_limit),
             options,
             pressure: PressureCell::default(),
             attempts: FailedAuthLimiter::default(),
@@ -396,7 +396,7 @@ impl AppState {
 
     /// The deadline of a handler.
     pub(crate) fn deadline(&self) -> Duration {
-        Duration::from_millis(self.0.shared.options.deadline_ms)
+        self.0.shared.options.response_timeout
     }
 
     /// Whether each mount's backend answers; asked at most once a second, however many want to know.
@@ -408,7 +408,7 @@ impl AppState {
             return Arc::clone(readiness);
         }
         let before = last.as_ref().map(|(_, readiness)| Arc::clone(readiness)).unwrap_or_default();
-        let patience = Duration::from_millis(self.0.shared.options.check_ms);
+        let patience = self.0.shared.options.readiness_timeout;
         // As many at a time as the configuration has mounts.
         let checks = self.mounts().map(|mount| {
             let before = before.get(&mount.name).copied();

@@ -30,7 +30,7 @@ pub enum BudgetExceeded {
     Now,
     /// It is more than a single request can ever have.
     #[error(
-        "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_bytes`)"
+        "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_size`)"
     )]
     Ever {
         /// The most bytes of a request.

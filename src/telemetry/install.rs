@@ -40,8 +40,8 @@ impl Telemetry {
         let (spans, exporter) = match &telemetry.otlp_endpoint {
             Some(endpoint) => {
                 let (exporter, queue) =
-                    Exporter::new(endpoint, &telemetry.service_name, telemetry.queue_spans);
-                let spans = SpanLayer::new(queue, telemetry.sample, now);
+                    Exporter::new(endpoint, &telemetry.service_name, telemetry.max_queued_spans);
+                let spans = SpanLayer::new(queue, telemetry.sample_ratio, now);
                 zarrd::store::set_trace_context_provider(spans::current_traceparent);
                 (
                     Some(spans.with_filter(Targets::new().with_target(SPAN_TARGET, Level::TRACE))),

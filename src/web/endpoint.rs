@@ -237,7 +237,7 @@ impl Inner {
             }
             let (method, uri, headers) = (request.method(), request.uri(), request.headers());
             let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-            let bytes = state.options().stream_bytes;
+            let bytes = state.options().streamed_response_size;
             admission::admit(state.admission(), entrant, bytes, || caught(request)).await
         };
         let method = request.method().clone();

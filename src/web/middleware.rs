@@ -269,7 +269,7 @@ pub(crate) fn check_pressure(state: &AppState) -> Result<(), Problem> {
 
 /// Refuses URLs and headers that are too long and methods that no route offers.
 pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Problem> {
-    let limit = state.options().url_bytes;
+    let limit = state.options().max_url_size;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
         let detail =
@@ -285,7 +285,7 @@ pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Pr
 
 /// Refuses headers that are too many, or too long together. A parser further out has limits of its own.
 fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
-    let (most, most_bytes) = (state.options().headers, state.options().header_bytes);
+    let (most, most_bytes) = (state.options().max_headers, state.options().max_headers_size);
     // As on a line of HTTP/1.1: name, colon, blank, value, line end.
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
     if headers.len() <= most && bytes <= most_bytes {

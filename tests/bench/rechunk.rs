@@ -235,9 +235,9 @@ fn site(folder: &Path) -> Endpoint {
     let arrays = ArrayEngine {
         reader: Reader::new(Arc::new(CachedSource::new(source, cache)), cpu.clone()),
         cpu,
-        memo: Arc::new(BoundedNodeCache::new(cache.node_bytes)),
+        memo: Arc::new(BoundedNodeCache::new(cache.node_size)),
         answers_bytes: 0,
-        encoded: EncodedCache::new(cache.encoded_bytes),
+        encoded: EncodedCache::new(cache.encoded_size),
         caches: zarrd::cache::Caches::default(),
         read: ReadLimits::default(),
         metadata: MetadataLimits::default(),
@@ -270,7 +270,7 @@ fn main() {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
             let address = listener.local_addr().expect("it has one");
             let config = zarrd::config::Config::default();
-            let limits = ConnectionLimits::of(&config.server, config.http.headers);
+            let limits = ConnectionLimits::new(config.server, config.http.max_headers);
             let shutdown = Shutdown::default();
             let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
             let mut asking: Vec<Client> = (0..clients).map(|_| Client::new(address)).collect();

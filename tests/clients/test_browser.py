@@ -126,7 +126,7 @@ def facts(browse, tmp_path_factory):
     config = tmp_path_factory.mktemp("config") / "zarrd.toml"
     config.write_text(f"""
         [http.cors]
-        writes = true
+        allow_writes = true
         [mounts.facts]
         url = {json.dumps(str(tmp_path_factory.mktemp("facts")))}
         writable = true

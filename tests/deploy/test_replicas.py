@@ -99,7 +99,7 @@ def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, tell):
 def test_three_remember_more_than_one(endpoint, answers, tmp_path, tell):
     """Each may remember half of all there is."""
     bound = str(ARRAYS * CHUNKS * SIDE * SIDE * 2 // 2)
-    settings = {"CACHE__DECODED_BYTES": bound, "CACHE__VALUE_BYTES": "0"}
+    settings = {"CACHE__DECODED_SIZE": bound, "CACHE__VALUE_SIZE": "0"}
     rates = {}
     for name, count in [("one", 1), ("hashed", COUNT)]:
         with replicas(count, endpoint, tmp_path, **settings) as each, nginx(tmp_path / name, each) as base:

@@ -278,7 +278,7 @@ async fn the_admin_listener_answers_only_to_names_safe_from_dns_rebinding() {
 #[tokio::test]
 async fn rate_limits_do_not_apply_to_the_admin_listener() {
     let mut builder = Server::build(Mount::read_only("m", memory()));
-    builder.http.rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
+    builder.http.rate_limit = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let (server, admin) = builder.finish_with_admin();
     while server.get("/store/m/none").await.status != 429 {}
     for _ in 0..10 {

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn serve(store: SharedStore) -> Server {
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
-    builder.http.deadline_ms = 9000;
+    builder.http.response_timeout = Duration::from_secs(9);
     builder.finish()
 }
 
@@ -199,8 +199,9 @@ impl Scene {
         // Long enough for a busy machine.
         // One failure is followed by the next here, and each is to be met.
         let store = s3.store_with(|options| {
-            (options.remote.read_timeout_ms, options.remote.retry_ms) = (1500, 4000);
-            (options.remote.retry_percent, options.remote.breaker_failures) = (100, 0);
+            (options.remote.read_timeout, options.remote.retry_timeout) =
+                (Duration::from_millis(1500), Duration::from_secs(4));
+            (options.remote.max_retry_percent, options.remote.circuit_breaker_failures) = (100, 0);
         });
         let array = Array::of(&[8, 8]).chunks(&[4, 4]);
         let plain = array.store(&store, "plain").await;
@@ -473,9 +474,10 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
     const KEYS: [&str; 4] = ["a", "b/c", "b/d", "e"];
     let s3 = TestS3::start().await;
     s3.page_keys(2);
-    let server = serve(
-        s3.store_with(|options| (options.remote.read_timeout_ms, options.remote.retry_ms) = (400, 1500)),
-    );
+    let server = serve(s3.store_with(|options| {
+        (options.remote.read_timeout, options.remote.retry_timeout) =
+            (Duration::from_millis(400), Duration::from_millis(1500));
+    }));
     assert_eq!(
         server.send(request(Method::PUT, "/store/m/a", &[("if-none-match", "*")], "0")).await.status,
         201
@@ -600,7 +602,7 @@ async fn a_slow_reader_gets_the_complete_value() {
     let s3 = TestS3::start().await;
     let value = Bytes::from(noise(5).take(3 << 20).collect::<Vec<u8>>().repeat(16));
     s3.insert("long", value.clone());
-    let store = s3.store_with(|options| options.remote.read_timeout_ms = 1000);
+    let store = s3.store_with(|options| options.remote.read_timeout = Duration::from_secs(1));
     let address = Server::of(store).listen().await;
     let stream = client::get(format!("http://{address}/store/m/long")).await.unwrap().bytes_stream();
     let mut stream = Box::pin(stream);
@@ -629,7 +631,7 @@ async fn an_unreachable_backend_is_a_failure_and_not_an_absence() {
     {
         let mut options = s3.options();
         options.bucket.endpoint = Some(endpoint.clone());
-        options.remote.connect_timeout_ms = 1000;
+        options.remote.connect_timeout = Duration::from_secs(1);
         let Ok(store) = zarrd::store::open("s3://bucket/x", &options, &crate::support::server::cpu()) else {
             assert!(
                 endpoint.starts_with("https:"),

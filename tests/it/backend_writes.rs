@@ -27,7 +27,7 @@ fn rounds() -> usize {
 
 fn serve(store: SharedStore) -> Server {
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
-    builder.http.deadline_ms = 20_000;
+    builder.http.response_timeout = Duration::from_secs(20);
     builder.finish()
 }
 

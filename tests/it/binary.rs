@@ -97,7 +97,7 @@ fn check_contacts_the_backends_on_request_and_names_unreachable_ones() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     let bucket = "[mounts.b]\nurl = 's3://bucket'\n[mounts.b.options]\nendpoint = 'http://127.0.0.1:1'\nallow_http = true\n\
-        retry_ms = 0\n";
+        retry_timeout = '0s'\n";
     std::fs::write(&file, format!("[mounts.a]\nurl = '{}'\n{bucket}", folder.path().display())).unwrap();
     let file = file.to_str().unwrap();
     let output = run(&["check", "--config", file]);
@@ -127,7 +127,7 @@ fn a_backend_that_is_down_is_reported_in_one_short_line() {
     command
         .env("ZARRD__MOUNTS__B__OPTIONS__ENDPOINT", "http://127.0.0.1:1")
         .env("ZARRD__MOUNTS__B__OPTIONS__ALLOW_HTTP", "true")
-        .env("ZARRD__MOUNTS__B__OPTIONS__RETRY_MS", "0");
+        .env("ZARRD__MOUNTS__B__OPTIONS__RETRY_TIMEOUT", "0s");
     let mut server = Running::of(command);
     // Each checks again, and none finds anything new.
     for _ in 0..3 {

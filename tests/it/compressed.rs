@@ -245,8 +245,8 @@ async fn long_errors_are_compressed() {
 #[tokio::test]
 async fn a_response_is_sent_uncompressed_when_memory_for_a_second_copy_is_short() {
     let mut server = Server::build(Mount::read_only("m", store().await));
-    server.http.inflight_bytes = 1 << 20;
-    server.http.inflight_requests = 1;
+    server.http.inflight_size = 1 << 20;
+    server.http.max_inflight_requests = 1;
     let answer = asked(&server.finish(), Method::GET, "/store/m/zarr.json", "gzip", &[]).await;
     assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, ""));
     assert_eq!(answer.body, document());

@@ -18,7 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
-use zarrd::app::{ConnectionLimits, ProtocolLimits, RequestHandler, Shutdown, serve};
+use zarrd::app::{ConnectionLimits, RequestHandler, Shutdown, serve};
+use zarrd::config::ServerOptions;
 use zarrd::http::Peer;
 
 /// A limit that a test waits for.
@@ -28,18 +29,20 @@ const LONG: Duration = Duration::from_hours(1);
 /// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
-    first_byte: LONG,
-    handshake: LONG,
-    header: LONG,
-    idle: LONG,
-    write_stall: LONG,
-    write_bytes_per_second: 0,
-    write_pace: LONG,
-    drain: LONG,
-    max_connections: 100,
-    wire: ProtocolLimits::DEFAULT,
-};
+fn long_timeouts() -> ServerOptions {
+    ServerOptions {
+        first_byte_timeout: LONG,
+        tls_handshake_timeout: LONG,
+        header_timeout: LONG,
+        idle_timeout: LONG,
+        write_stall_timeout: LONG,
+        min_write_rate: 0,
+        min_write_rate_window: LONG,
+        drain_timeout: LONG,
+        max_connections: 100,
+        ..ServerOptions::default()
+    }
+}
 
 struct Server {
     address: SocketAddr,
@@ -69,7 +72,7 @@ impl Drop for Guard {
 }
 
 impl Server {
-    async fn start(limits: ConnectionLimits) -> Self {
+    async fn start(limits: ServerOptions) -> Self {
         let dropped = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&dropped);
         let endless = move || async move {
@@ -98,7 +101,12 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
-        let task = tokio::spawn(serve(listener, Plain(routes), limits, shutdown.clone()));
+        let task = tokio::spawn(serve(
+            listener,
+            Plain(routes),
+            ConnectionLimits::new(limits, 100),
+            shutdown.clone(),
+        ));
         Self { address, shutdown, task, dropped }
     }
 
@@ -163,13 +171,13 @@ const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
 
 #[tokio::test]
 async fn a_connection_that_sends_nothing_is_closed() {
-    let server = Server::start(ConnectionLimits { first_byte: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { first_byte_timeout: SHORT, ..long_timeouts() }).await;
     assert_eq!(until_closed(server.connect().await).await, "");
 }
 
 #[tokio::test]
 async fn an_unfinished_head_is_closed() {
-    let server = Server::start(ConnectionLimits { header: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { header_timeout: SHORT, ..long_timeouts() }).await;
     for beginning in ["G", HALF, "\r\n", "P", "PRI * HT"] {
         until_closed(server.send(beginning).await).await;
     }
@@ -177,15 +185,19 @@ async fn an_unfinished_head_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_only_says_it_speaks_http2_is_closed() {
-    let server = Server::start(ConnectionLimits { header: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { header_timeout: SHORT, ..long_timeouts() }).await;
     until_closed(server.send(PREFACE).await).await;
 }
 
 #[tokio::test]
 async fn a_head_that_arrives_too_slowly_is_closed() {
-    let server =
-        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..LONG_LIMITS })
-            .await;
+    let server = Server::start(ServerOptions {
+        header_timeout: SHORT,
+        first_byte_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    })
+    .await;
     let mut stream = server.send("GET /ok HTTP/1.1\r\nX: ").await;
     let dribble = async {
         while stream.write_all(b"x").await.is_ok() {
@@ -197,36 +209,41 @@ async fn a_head_that_arrives_too_slowly_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_idles_after_a_request_is_closed() {
-    let server = Server::start(ConnectionLimits { idle: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { idle_timeout: SHORT, ..long_timeouts() }).await;
     let answer = server.ask(OK).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok"), "{answer}");
 }
 
 #[tokio::test]
 async fn each_timeout_applies_to_its_own_phase() {
-    let server = Server::start(ConnectionLimits { first_byte: SHORT, idle: SHORT, ..LONG_LIMITS }).await;
+    let server =
+        Server::start(ServerOptions { first_byte_timeout: SHORT, idle_timeout: SHORT, ..long_timeouts() })
+            .await;
     let mut half = server.send(HALF).await;
     assert!(stays_open(&mut half).await, "half a head is the header limit's");
     half.write_all(b"st: x\r\n\r\n").await.unwrap();
     assert!(until_closed(half).await.ends_with("ok"));
 
-    let server = Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, ..LONG_LIMITS }).await;
+    let server =
+        Server::start(ServerOptions { header_timeout: SHORT, first_byte_timeout: SHORT, ..long_timeouts() })
+            .await;
     let mut idle = server.send(OK).await;
     until(&mut idle, "\r\n\r\nok").await;
     assert!(stays_open(&mut idle).await, "idling is the idle limit's");
 
-    let server =
-        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..LONG_LIMITS })
-            .await;
-    assert!(
-        server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"),
-        "work does not count as idle time"
-    );
+    let server = Server::start(ServerOptions {
+        header_timeout: SHORT,
+        first_byte_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    })
+    .await;
+    assert!(server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"), "work is nobody's");
 }
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected() {
-    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let _stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     server.body_is_dropped().await;
 }
@@ -238,7 +255,7 @@ fn http2_client() -> reqwest::Client {
 
 #[tokio::test]
 async fn an_http2_client_that_opens_no_window_is_disconnected() {
-    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let client = http2_client();
     let response = client.get(format!("http://{}/endless", server.address)).send().await.unwrap();
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
@@ -248,7 +265,7 @@ async fn an_http2_client_that_opens_no_window_is_disconnected() {
 
 #[tokio::test]
 async fn a_disconnected_client_cancels_its_request() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let mut stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     until(&mut stream, "200 OK").await;
     drop(stream);
@@ -257,7 +274,7 @@ async fn a_disconnected_client_cancels_its_request() {
 
 #[tokio::test]
 async fn connections_over_the_limit_are_closed_at_once() {
-    let server = Server::start(ConnectionLimits { max_connections: 1, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { max_connections: 1, ..long_timeouts() }).await;
     let mut first = server.send(OK).await;
     until(&mut first, "\r\n\r\nok").await;
     assert_eq!(until_closed(server.connect().await).await, "");
@@ -277,7 +294,7 @@ async fn connections_over_the_limit_are_closed_at_once() {
 
 #[tokio::test]
 async fn requests_with_the_wrong_framing_are_refused() {
-    let server = Server::start(ConnectionLimits { idle: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { idle_timeout: SHORT, ..long_timeouts() }).await;
     let many = "X: y\r\n".repeat(101);
     let long = "y".repeat(70_000);
     for (head, status) in [
@@ -309,7 +326,7 @@ async fn requests_with_the_wrong_framing_are_refused() {
 
 #[tokio::test]
 async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = server.ask(&format!("{chunked}3\r\nabc\r\n0\r\n\r\n{OK}")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nabc"), "{answer}");
@@ -318,7 +335,7 @@ async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
 
 #[tokio::test]
 async fn an_unread_body_gets_connection_close() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     // Refused before the body has come.
     let refused = server.ask("POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;
     assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("connection: close\r\n"), "{refused}");
@@ -335,7 +352,7 @@ async fn an_unread_body_gets_connection_close() {
 
 #[tokio::test]
 async fn a_refusal_arrives_though_the_body_is_not_read() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let mut stream =
         server.send("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n").await;
     // The refusal has long been sent when the body still comes; a reset would destroy it unread.
@@ -350,7 +367,7 @@ async fn a_refusal_arrives_though_the_body_is_not_read() {
 
 #[tokio::test]
 async fn shutdown_does_not_wait_for_silent_or_idle_connections() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let silent = server.connect().await;
     let half = server.send(HALF).await;
     let preface = server.send(PREFACE).await;
@@ -365,8 +382,8 @@ async fn shutdown_does_not_wait_for_silent_or_idle_connections() {
 
 #[tokio::test]
 async fn connections_in_the_accept_queue_are_served_before_shutdown() {
-    let server = Server::start(LONG_LIMITS).await;
-    // Blocking calls on the only thread: the server cannot accept before it is asked to stop.
+    let server = Server::start(long_timeouts()).await;
+    // Blocking calls on the only thread: the server cannot accept before it is told to stop.
     let connect = |_| {
         let mut stream = std::net::TcpStream::connect(server.address).unwrap();
         std::io::Write::write_all(&mut stream, OK.as_bytes()).unwrap();
@@ -384,7 +401,7 @@ async fn connections_in_the_accept_queue_are_served_before_shutdown() {
 
 #[tokio::test]
 async fn shutdown_waits_for_requests_in_flight() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let slow = server.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut upload = server.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nabc").await;
     let client = http2_client();
@@ -403,7 +420,7 @@ async fn shutdown_waits_for_requests_in_flight() {
 
 #[tokio::test]
 async fn shutdown_ends_at_its_deadline() {
-    let server = Server::start(ConnectionLimits { drain: SHORT, ..LONG_LIMITS }).await;
+    let server = Server::start(ServerOptions { drain_timeout: SHORT, ..long_timeouts() }).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
     server.shutdown.advance();
@@ -413,7 +430,7 @@ async fn shutdown_ends_at_its_deadline() {
 
 #[tokio::test]
 async fn a_second_signal_stops_at_once() {
-    let server = Server::start(LONG_LIMITS).await;
+    let server = Server::start(long_timeouts()).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
     server.shutdown.advance();

@@ -2,6 +2,7 @@
 //! documents say now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -471,7 +472,7 @@ async fn concurrent_requests_build_consolidated_metadata_once() {
 async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is_done() {
     let long = 4 << 20;
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
-    server.http.queue_ms = 1;
+    server.http.admission_timeout = Duration::from_millis(1);
     let server = server.finish();
     let (site, before) = (server.site(), server.in_flight_bytes());
     let ask = || {
@@ -490,15 +491,15 @@ async fn consolidated_metadata_counts_as_in_flight_once_until_its_last_reader_is
 #[tokio::test]
 async fn consolidated_metadata_over_the_budget_is_413_and_over_the_free_part_503() {
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
-    (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
+    (server.http.inflight_size, server.http.streamed_response_size) = (4 << 20, 64 << 10);
     let server = server.finish();
     let problem = server.get("/store/m/zarr.json?consolidated").await;
     let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
-    assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
+    assert!(detail.contains("a group below it") && detail.contains("http.inflight_size"), "{detail}");
     assert_eq!(server.in_flight_bytes(), 0);
-    // One that fits alone does not fit beside another whose client reads nothing.
+    // What fits alone does not fit beside another whose client reads nothing.
     let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
-    (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
+    (server.http.inflight_size, server.http.streamed_response_size) = (6 << 20, 64 << 10);
     let server = server.finish();
     let ask = || {
         let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());

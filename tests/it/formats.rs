@@ -447,7 +447,7 @@ async fn a_response_that_grows_over_the_limit_is_refused() {
     v3(&store, "long", json!("string"), &[2], json!("vlen-utf8"), vlen(&[text.as_bytes(), b""])).await;
     let mut server = Server::build(Mount::read_only("m", store));
     // Of the text alone there is not too much, written out there is.
-    server.http.whole_bytes = 500;
+    server.http.max_buffered_response_size = 500;
     let server = server.finish();
     for format in ["json", "npy", "arrow"] {
         let answer = server.get(&format!("/v1/data/m/long?format={format}")).await;

@@ -119,8 +119,8 @@ async fn decompression_bombs_do_not_grow_the_servers_memory() {
     write(root, "good/c/0", &good.chunk(&good.model(), &[0]));
 
     let mut command = zarrd(&["serve", &format!("bombs={}", root.display())]);
-    // Caches grow as they should; here they would hide other growth.
-    command.env("ZARRD__CACHE__DECODED_BYTES", "0");
+    // What is remembered grows as it should; here it would only hide what should not.
+    command.env("ZARRD__CACHE__DECODED_SIZE", "0");
     let server = Running::of(command);
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::new();

@@ -59,8 +59,8 @@ impl Scene {
     /// A server that coalesces ranges within this gap.
     async fn serve_with(counting: &Arc<Counting>, coalesce_gap_bytes: u64) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
-        server.fetch.coalesce_gap_bytes = coalesce_gap_bytes;
-        server.fetch.concurrency = CONCURRENCY;
+        server.fetch.max_coalesce_gap = coalesce_gap_bytes;
+        server.fetch.max_concurrency = CONCURRENCY;
         let server = server.finish();
         assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
         server
@@ -173,7 +173,7 @@ async fn ranges_within_the_configured_gap_are_coalesced() {
         let file = folder.path().join("zarrd.toml");
         let endpoint = s3.options().bucket.endpoint.unwrap();
         let text = format!(
-            "[fetch]\ncoalesce_gap_bytes = {gap}\n[cache]\ndecoded_bytes = 0\nindex_bytes = 0\n\
+            "[fetch]\nmax_coalesce_gap = {gap}\n[cache]\ndecoded_size = 0\nindex_size = 0\n\
              [mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",
             TestS3::s3_url(),
         );
@@ -201,7 +201,7 @@ async fn coalescing_reads_little_more_than_needed() {
         ([ALL, ALL, Dim::Index(100)], 8 * 2),
         ([ALL, Dim::Index(100), Dim::Index(10)], 8),
     ] {
-        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().coalesce_gap_bytes).await;
+        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().max_coalesce_gap).await;
         let took = scene.read(&dims).await;
         let least = 8 * 2 * 2 * 16 + 4 + needed * inner;
         assert!(took.bytes * 100 <= least * 105, "{took:?}, {least} needed");
@@ -220,7 +220,7 @@ async fn parts_of_shards_are_read_concurrently_at_the_default_gap() {
         [ALL, ALL, Dim::Index(20)],
         [ALL, Dim::Index(20), Dim::Index(10)],
     ] {
-        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().coalesce_gap_bytes).await;
+        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().max_coalesce_gap).await;
         let took = scene.read(&dims).await;
         assert!(took.rounds <= rounds(took.reads) + 1, "{took:?}");
     }

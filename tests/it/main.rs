@@ -63,6 +63,7 @@ mod rfc9110;
 mod rfc9110_wire;
 mod root_mounts;
 mod s3;
+mod settings;
 mod slices;
 mod stampede;
 mod support;

@@ -166,16 +166,16 @@ async fn slow_readers_are_served_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path(), 64, 1);
     let settings = [
-        ("CACHE__DECODED_BYTES", 16 << 20),
-        ("CACHE__INDEX_BYTES", 1 << 20),
-        ("CACHE__NODE_BYTES", 1 << 20),
-        ("CACHE__VALUE_BYTES", 1 << 20),
-        ("READ__BAND_BYTES", 1 << 20),
-        // A budget for all of the readers' segments, of which each has two, and a quarter that is kept free of what is long.
-        ("HTTP__INFLIGHT_BYTES", 192 << 20),
+        ("CACHE__DECODED_SIZE", 16 << 20),
+        ("CACHE__INDEX_SIZE", 1 << 20),
+        ("CACHE__NODE_SIZE", 1 << 20),
+        ("CACHE__VALUE_SIZE", 1 << 20),
+        ("READ__SEGMENT_SIZE", 1 << 20),
+        // Room for all of the readers' bands, of which each has two, and a quarter that is kept free of what is long.
+        ("HTTP__INFLIGHT_SIZE", 192 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
-        ("HTTP__QUEUE_MS", 10_000),
-        ("FETCH__INFLIGHT_BYTES", 64 << 20),
+        ("HTTP__ADMISSION_TIMEOUT", 10_000),
+        ("FETCH__INFLIGHT_SIZE", 64 << 20),
     ];
     let (server, bound) = start(folder.path(), &settings);
     let value = std::fs::read(folder.path().join("value")).unwrap();
@@ -208,16 +208,16 @@ async fn a_selection_larger_than_memory_is_streamed_in_order() {
     let planes = (mib << 20) / PLANE_BYTES;
     store(folder.path(), planes, 1);
     let settings = [
-        ("CACHE__DECODED_BYTES", 16 << 20),
-        ("CACHE__INDEX_BYTES", 1 << 20),
-        ("CACHE__NODE_BYTES", 1 << 20),
-        ("CACHE__VALUE_BYTES", 1 << 20),
-        ("READ__BAND_BYTES", 8 << 20),
-        ("READ__RESPONSE_BYTES", u64::MAX >> 1),
-        ("READ__DECODED_BYTES", u64::MAX >> 1),
-        ("READ__CHUNKS", u64::MAX >> 1),
-        ("HTTP__INFLIGHT_BYTES", 64 << 20),
-        ("FETCH__INFLIGHT_BYTES", 64 << 20),
+        ("CACHE__DECODED_SIZE", 16 << 20),
+        ("CACHE__INDEX_SIZE", 1 << 20),
+        ("CACHE__NODE_SIZE", 1 << 20),
+        ("CACHE__VALUE_SIZE", 1 << 20),
+        ("READ__SEGMENT_SIZE", 8 << 20),
+        ("READ__MAX_RESPONSE_SIZE", u64::MAX >> 1),
+        ("READ__MAX_DECODED_SIZE", u64::MAX >> 1),
+        ("READ__MAX_CHUNKS", u64::MAX >> 1),
+        ("HTTP__INFLIGHT_SIZE", 64 << 20),
+        ("FETCH__INFLIGHT_SIZE", 64 << 20),
     ];
     let (server, bound) = start(folder.path(), &settings);
     let start = Instant::now();
@@ -240,12 +240,12 @@ async fn small_responses_from_many_large_chunks_stay_within_the_memory_limit() {
     let planes = 256;
     store(folder.path(), planes, ARRAYS);
     let settings = [
-        ("CACHE__DECODED_BYTES", 0),
-        ("CACHE__INDEX_BYTES", 1 << 20),
-        ("CACHE__NODE_BYTES", 1 << 20),
-        ("CACHE__VALUE_BYTES", 1 << 20),
-        ("HTTP__INFLIGHT_BYTES", 32 << 20),
-        ("FETCH__INFLIGHT_BYTES", 32 << 20),
+        ("CACHE__DECODED_SIZE", 0),
+        ("CACHE__INDEX_SIZE", 1 << 20),
+        ("CACHE__NODE_SIZE", 1 << 20),
+        ("CACHE__VALUE_SIZE", 1 << 20),
+        ("HTTP__INFLIGHT_SIZE", 32 << 20),
+        ("FETCH__INFLIGHT_SIZE", 32 << 20),
     ];
     let (server, bound) = start(folder.path(), &settings);
     let begin = Instant::now();
@@ -282,14 +282,14 @@ async fn unread_responses_hold_their_budget_until_sent() {
     let chunk = zstd::bulk::compress(&vec![7; CHUNK_BYTES], 1).unwrap();
     (0..CHUNKS).for_each(|at| write(folder.path(), &format!("c/{at}/0"), &chunk));
     let settings = [
-        ("CACHE__DECODED_BYTES", 64 << 20),
-        ("CACHE__INDEX_BYTES", 1 << 20),
-        ("CACHE__NODE_BYTES", 1 << 20),
-        ("CACHE__VALUE_BYTES", 1 << 20),
-        ("READ__BAND_BYTES", 4 << 20),
-        ("HTTP__INFLIGHT_BYTES", 64 << 20),
-        ("HTTP__QUEUE_MS", 200),
-        ("FETCH__INFLIGHT_BYTES", 32 << 20),
+        ("CACHE__DECODED_SIZE", 64 << 20),
+        ("CACHE__INDEX_SIZE", 1 << 20),
+        ("CACHE__NODE_SIZE", 1 << 20),
+        ("CACHE__VALUE_SIZE", 1 << 20),
+        ("READ__SEGMENT_SIZE", 4 << 20),
+        ("HTTP__INFLIGHT_SIZE", 64 << 20),
+        ("HTTP__ADMISSION_TIMEOUT", 200),
+        ("FETCH__INFLIGHT_SIZE", 32 << 20),
     ];
     let (server, bound) = start(folder.path(), &settings);
     let paths: Vec<String> = (0..CHUNKS).map(|at| format!("/v1/chunk/m/c/{at}/0")).collect();

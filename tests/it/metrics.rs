@@ -158,7 +158,7 @@ async fn evictions_are_counted() {
     let store = memory();
     Array::of(&[64, 8]).chunks(&[1, 8]).random(1, &[]).store(&store, "a").await;
     let mut builder = Server::build(Mount::read_only("m", store));
-    builder.cache.decoded_bytes = 8 << 10;
+    builder.cache.decoded_size = 8 << 10;
     let (server, admin) = builder.finish_with_admin();
     for _ in 0..4 {
         server.get("/v1/data/m/a").await;
@@ -179,7 +179,7 @@ async fn backends_are_counted_by_mount_verb_and_outcome() {
     let mut config = Config::default();
     let mount = serde_json::json!({ "url": folder.path() });
     config.mounts.insert("here".to_owned(), serde_json::from_value(mount).unwrap());
-    config.cache.value_bytes = 0;
+    config.cache.value_size = 0;
     let app = App::build(config).await.unwrap();
     let (site, admin) = (Server::at(app.site()), Server::at(app.admin_site()));
     site.get("/store/here/k").await;

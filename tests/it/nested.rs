@@ -44,7 +44,10 @@ async fn too_deeply_or_wrongly_nested_codecs_are_refused_and_other_arrays_are_re
         (json!(["bytes", in_itself(25)]), "nested too deeply"),
         (json!(["bytes", in_twos(5)]), "more than 16 codecs"),
         (json!(["bytes", conditional(&vec![json!("gzip"); 15])]), "more than 16 codecs"),
-        (json!(["bytes", conditional(&[shard(1, &[json!("bytes")], &[little()])])]), "codecs all encode bytes to bytes"),
+        (
+            json!(["bytes", conditional(&[shard(1, &[json!("bytes")], &[little()])])]),
+            "codecs all encode bytes to bytes",
+        ),
         (json!(["bytes", conditional(&[json!("n5_default")])]), "codecs all encode bytes to bytes"),
         (json!([in_shards(4)]), "more than 3 deep"),
         (json!([in_shards(12)]), "more than 3 deep"),

@@ -165,7 +165,7 @@ async fn a_collector_that_is_down_costs_no_request() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = zarrd(&["serve", &mount_of(&folder)]);
     command.env("ZARRD__TELEMETRY__OTLP_ENDPOINT", format!("http://{gone}"));
-    command.env("ZARRD__TELEMETRY__QUEUE_SPANS", "8");
+    command.env("ZARRD__TELEMETRY__MAX_QUEUED_SPANS", "8");
     let (server, client) = (Running::of(command), client());
     for _ in 0..200 {
         let url = format!("http://{}/store/m/k", server.address);
@@ -426,7 +426,7 @@ fn a_hanging_backend_times_out_with_an_error_that_states_it() {
         s3.inject(vec![rule], 1);
         let mut builder =
             crate::support::server::Server::build(zarrd::services::Mount::read_only("m", s3.store()));
-        builder.http.check_ms = 50;
+        builder.http.readiness_timeout = Duration::from_millis(50);
         let server = builder.finish();
         let ready = tokio::time::timeout(Duration::from_secs(10), server.get("/readyz")).await.unwrap();
         assert_eq!(ready.code(), "unavailable");

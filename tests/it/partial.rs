@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -119,7 +120,11 @@ async fn a_body_without_a_range_or_of_a_wrong_length_writes_nothing() {
 async fn partial_writes_have_the_limits_of_put() {
     let store = memory();
     put(&store, "a", "before").await;
-    let http = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
+    let http = HttpOptions {
+        max_value_size: 8,
+        body_stall_timeout: Duration::from_millis(20),
+        ..HttpOptions::default()
+    };
     let mount = Mount { writable: true, ..Mount::read_only("m", store.clone()) };
     let mut builder = Server::build(mount);
     builder.http = http;
@@ -172,7 +177,7 @@ async fn only_writable_mounts_accept_and_announce_partial_writes() {
 async fn pages_of_other_origins_may_patch_only_where_they_may_write() {
     for writes in [false, true] {
         let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
-        builder.http.cors.writes = writes;
+        builder.http.cors.allow_writes = writes;
         let answer =
             builder.finish().request("OPTIONS", "/store/m/a", &[("origin", "https://x.example")], "").await;
         let methods = answer.header("access-control-allow-methods");

@@ -102,7 +102,7 @@ async fn a_part_outside_of_its_value_is_named() {
 async fn each_part_is_one_request_and_nothing_over_the_limit_is_read() {
     let counting = Counting::new(digits().await);
     let mut builder = Server::build(Mount::read_only("m", counting.clone()));
-    builder.http.whole_bytes = 500;
+    builder.http.max_buffered_response_size = 500;
     let server = builder.finish();
     let parts = |count: usize| json!({ "get": vec![json!({ "key": "a/c/0" }); count] });
     assert_eq!(frames(&partial(&server, parts(10)).await).len(), 10);
@@ -110,7 +110,7 @@ async fn each_part_is_one_request_and_nothing_over_the_limit_is_read() {
     let answer = partial(&server, parts(40)).await;
     answer.refuses(413, "too-large", "a body over the limit");
     let mut builder = Server::build(Mount::read_only("m", counting.clone()));
-    builder.http.whole_bytes = 2000;
+    builder.http.max_buffered_response_size = 2000;
     let server = builder.finish();
     put(&(counting.clone() as SharedStore), "b/c/0", vec![b'x'; 1500]).await;
     let twice = json!({ "get": [{ "key": "b/c/0" }, { "key": "b/c/0", "suffix": 501 }] });

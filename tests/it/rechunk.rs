@@ -601,7 +601,7 @@ async fn limits_are_enforced_from_metadata_alone() {
     put(&store, "vast/c/0/0", vec![0; 8]).await;
     let counting = Counting::new(store);
     let mut builder = Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore));
-    builder.read = ReadLimits { response_bytes: 1 << 20, chunks: 100, ..ReadLimits::default() };
+    builder.read = ReadLimits { max_response_size: 1 << 20, max_chunks: 100, ..ReadLimits::default() };
     let server = builder.finish();
     for chunks in ["1000,1000", "4294967296,4294967296", "18446744073709551615,18446744073709551615"] {
         for key in ["zarr.json", ".zarray", "c/0/0", "0/0"] {

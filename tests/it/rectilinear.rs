@@ -115,7 +115,7 @@ async fn the_cost_of_a_selection_is_exact_for_rectilinear_grids() {
     // Every fourth element lies in the chunks of 1, 10, 3 and 10 elements that begin at 0, 4, 14 and 20.
     for (chunks, decoded_bytes, status) in [(4, 48, 200), (3, 48, 413), (4, 47, 413)] {
         let mut server = Server::build(Mount::read_only("m", store.clone()));
-        (server.read.chunks, server.read.decoded_bytes) = (chunks, decoded_bytes);
+        (server.read.max_chunks, server.read.max_decoded_size) = (chunks, decoded_bytes);
         let answer = server.finish().get("/v1/data/m/a?slice=::4").await;
         assert_eq!(answer.status.as_u16(), status, "{chunks} {decoded_bytes}: {:?}", answer.body);
     }

@@ -266,9 +266,9 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_fit() {
     ];
     for array in [&plain, &sharded] {
         for (limited_by, (server, model)) in [
-            ("bytes of elements", limited(array, |limits| limits.response_bytes = 50).await),
-            ("decoded chunks", limited(array, |limits| limits.chunks = 2).await),
-            ("decoded bytes", limited(array, |limits| limits.decoded_bytes = 300).await),
+            ("bytes of elements", limited(array, |limits| limits.max_response_size = 50).await),
+            ("decoded chunks", limited(array, |limits| limits.max_chunks = 2).await),
+            ("decoded bytes", limited(array, |limits| limits.max_decoded_size = 300).await),
         ] {
             for dims in &selections {
                 let asked = crate::support::model::spell(dims);
@@ -321,9 +321,9 @@ fn suggested_slices_are_within_every_limit() {
             let edges = vec![4; shape.len()];
             Array::of(&shape).chunks(&edges).store(&store, "a").await;
             let mut server = Server::build(Mount::read_only("m", store));
-            server.read.response_bytes = response_bytes;
-            server.read.chunks = chunks;
-            server.http.whole_bytes = whole_bytes;
+            server.read.max_response_size = response_bytes;
+            server.read.max_chunks = chunks;
+            server.http.max_buffered_response_size = whole_bytes;
             let server = server.finish();
             let slice: Vec<String> = shape.iter().zip(&steps).map(|(_, step)| format!("::{step}")).collect();
             let header = if header { "present" } else { "absent" };
@@ -360,13 +360,13 @@ async fn a_refusal_for_length_names_the_setting_and_whether_the_list_is_cut() {
     let store = memory();
     Array::of(&[100, 100]).chunks(&[10, 10]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
-    server.http.whole_bytes = 1000;
-    server.read.chunks = 60;
+    server.http.max_buffered_response_size = 1000;
+    server.read.max_chunks = 60;
     let server = server.finish();
     let problem = server.get("/v1/data/m/a?slice=:10&format=json").await.json();
     assert_eq!(
         (&problem["setting"], &problem["limit"]),
-        (&"http.whole_bytes".into(), &1000.into()),
+        (&"http.max_buffered_response_size".into(), &1000.into()),
         "{problem}"
     );
     assert_eq!(problem["suggested_slices_truncated"], true);
@@ -374,7 +374,7 @@ async fn a_refusal_for_length_names_the_setting_and_whether_the_list_is_cut() {
     let problem = server.get("/v1/data/m/a").await.json();
     assert_eq!(
         (&problem["setting"], &problem["suggested_slices_truncated"]),
-        (&"read.chunks".into(), &false.into())
+        (&"read.max_chunks".into(), &false.into())
     );
 }
 
@@ -545,7 +545,7 @@ async fn json_over_the_limit_is_413_before_anything_is_read() {
     let store = memory();
     Array::of(&[100, 100]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
-    server.http.whole_bytes = 1000;
+    server.http.max_buffered_response_size = 1000;
     let server = server.finish();
     server.get("/v1/data/m/a?format=json").await.refuses(413, "too-large", "json");
     assert_eq!(server.get("/v1/data/m/a?format=json&slice=0,:3").await.body, "[1,2,3]");

@@ -64,7 +64,7 @@ impl Process {
         stream
     }
 
-    /// The status and the body of an answer.
+    /// The status and the body of a response.
     fn get(&self, path: &str) -> (u16, String) {
         let mut answer = String::new();
         self.send(&format!("GET {path}")).read_to_string(&mut answer).unwrap();
@@ -98,12 +98,12 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
     let names = mounts["mounts"].as_array().unwrap().iter().map(|mount| mount["name"].as_str().unwrap());
     assert_eq!(names.collect::<Vec<_>>(), ["a", "new"]);
 
-    // Back again: of the first time nothing is left that could be wrong by now.
+    // The first directory again: nothing of its first time is cached.
     std::fs::write(server.folder.path().join("one/k"), "fifth").unwrap();
     server.reload(|at| mount(at, "a", "one"));
     assert_eq!(server.get("/store/a/k"), found("fifth"));
 
-    // Rights are a mount's, too.
+    // Rights belong to a mount, too.
     let closed = |at: &Path| mount(at, "a", "one") + "anonymous = ['list']\n";
     server.reload(closed);
     let denied = server.get("/store/a/k").0;
@@ -114,7 +114,7 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
     assert!(said.contains("what was in effect stays"), "{said}");
     assert_eq!((server.get("/store/a/k").0, server.get("/store/b/k").0), (denied, 404));
 
-    // Only an address of its own has to wait.
+    // Only an address of its own needs a restart.
     let said =
         server.reload(|at| mount(at, "a", "one") + &mount(at, "b", "two") + "listen = '127.0.0.1:0'\n");
     assert!(said.contains("mount was added"), "{said}");
@@ -147,11 +147,80 @@ fn a_path_that_now_names_another_directory_is_reopened() {
     assert_eq!(server.get("/store/name/k"), found("newer"));
     assert_eq!(server.get("/store/same/k"), found("second"));
 
-    // Where the path leads to nothing, the directory that is open is served on.
+    // If the path leads to nothing, the open directory stays served.
     std::fs::remove_file(at.join("current")).unwrap();
     let said = server.reload(current);
-    assert!(said.contains("what was in effect stays"), "{said}");
+    assert!(said.contains("was read again") && said.contains("its open store stays served"), "{said}");
     assert_eq!(server.get("/store/link/k"), found("second"));
+}
+
+#[test]
+fn a_missing_directory_does_not_hold_up_the_rest_of_a_reload() {
+    let secret = "1".repeat(43);
+    let digest: String = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let token = format!(
+        "[access.tokens.alice]\nsha256 = '{digest}'\ngrants = [{{ mount = 'private', scopes = ['read'] }}]\n\
+         [access.tokens.other]\nsha256 = '{}'\ngrants = [{{ mount = 'private', scopes = ['read'] }}]\n",
+        "0".repeat(64)
+    );
+    let revoked =
+        token.split("[access.tokens.other]").nth(1).map(|rest| format!("[access.tokens.other]{rest}"));
+    let public = |at: &Path, name: &str, directory: &str, more: &str| {
+        mount(at, name, directory) + "anonymous = ['read', 'list']\n" + more
+    };
+    let private = |at: &Path| mount(at, "private", "two");
+    let server = Process::start(|at| {
+        token.clone() + &private(at) + &public(at, "gone", "one", "") + &public(at, "other", "two", "")
+    });
+    let authorized = |path: &str| {
+        let mut stream = TcpStream::connect(server.running.address).unwrap();
+        stream.set_read_timeout(Some(BOUND)).unwrap();
+        let credential = format!("Authorization: Bearer zs_alice_{secret}");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{credential}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+    };
+    let found = |text: &str| (200, text.to_owned());
+    assert_eq!(authorized("/store/private/k"), 200);
+    assert_eq!(server.get("/store/gone/k"), found("first"));
+
+    // The token is revoked, and another mount gets another directory, while that of a third is missing.
+    let at = server.folder.path();
+    std::fs::rename(at.join("one"), at.join("moved")).unwrap();
+    let changed = |at: &Path, more: &str| {
+        revoked.clone().unwrap()
+            + &private(at)
+            + &public(at, "gone", "one", more)
+            + &public(at, "other", "three", "")
+    };
+    let said = server.reload(|at| changed(at, ""));
+    assert!(said.contains("was read again"), "{said}");
+    let warnings: Vec<&str> = said.lines().filter(|line| line.contains("WARN")).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("its open store stays served"), "{said}");
+    assert!(warnings[0].contains("gone"), "{said}");
+    assert_eq!(authorized("/store/private/k"), 401);
+    assert_eq!(server.get("/store/other/k"), found("third"));
+    assert_eq!(server.get("/store/gone/k"), found("first"));
+
+    // Its other settings are applied once the directory is back.
+    let said = server.reload(|at| changed(at, "options.symlinks = 'follow'\n"));
+    assert!(said.contains("its open store stays served"), "{said}");
+    assert_eq!(server.get("/store/gone/k"), found("first"));
+    symlink("../three/k", at.join("moved/link")).unwrap();
+    std::fs::rename(at.join("moved"), at.join("one")).unwrap();
+    let said = server.reload(|at| changed(at, "options.symlinks = 'follow'\n"));
+    assert!(!said.contains("WARN"), "{said}");
+    assert_eq!(server.get("/store/gone/link"), found("third"));
+
+    // A mount that is new must have its directory.
+    let said = server.reload(|at| changed(at, "") + &public(at, "new", "nowhere", ""));
+    assert!(said.contains("what was in effect stays") && said.contains("mounts.new.url"), "{said}");
 }
 
 #[test]

@@ -200,7 +200,7 @@ async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
     let mut server = Server::build(Mount::read_only("m", store));
     let decodes = Decodes::default();
     server.decodes = Some(Arc::clone(&decodes));
-    server.cache.decoded_bytes = cache_bytes;
+    server.cache.decoded_size = cache_bytes;
     (server.finish(), decodes)
 }
 
@@ -246,12 +246,12 @@ async fn a_cached_response_equals_an_uncached_one() {
     let store: SharedStore = Arc::new(local.unwrap());
     arrays(1)[0].store(&store, "0").await;
     let none = CacheOptions {
-        decoded_bytes: 0,
-        index_bytes: 0,
-        node_bytes: 0,
-        value_bytes: 0,
-        encoded_bytes: 0,
-        zip_directory_bytes: 0,
+        decoded_size: 0,
+        index_size: 0,
+        node_size: 0,
+        value_size: 0,
+        encoded_size: 0,
+        zip_directory_size: 0,
     };
     let mount = || Mount::read_only("m", Arc::clone(&store));
     let warm = Server::build(mount()).finish();

@@ -39,16 +39,16 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
     let (store, array) = (memory(), case.array());
     let model = array.store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
-    server.read.band_bytes = setup.band_bytes;
-    server.fetch.coalesce_gap_bytes = setup.gap_bytes;
+    server.read.segment_size = setup.band_bytes;
+    server.fetch.max_coalesce_gap = setup.gap_bytes;
     if !setup.cache {
         server.cache = CacheOptions {
-            decoded_bytes: 0,
-            index_bytes: 0,
-            node_bytes: 0,
-            value_bytes: 0,
-            encoded_bytes: 0,
-            zip_directory_bytes: 0,
+            decoded_size: 0,
+            index_size: 0,
+            node_size: 0,
+            value_size: 0,
+            encoded_size: 0,
+            zip_directory_size: 0,
         };
     }
     (server.finish(), model, array)

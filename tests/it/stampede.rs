@@ -51,7 +51,7 @@ impl Scene {
         let counting = counting(Arc::clone(&store));
         let mut server = Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore));
         let decodes = Decodes::default();
-        server.fetch.coalesce_gap_bytes = gap_bytes;
+        server.fetch.max_coalesce_gap = gap_bytes;
         server.cache = cache;
         server.decodes = Some(Arc::clone(&decodes));
         Self { server: server.finish(), counting, store, model, decodes }
@@ -183,12 +183,12 @@ async fn a_value_rewritten_between_requests_is_never_served_from_a_cache() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_shard_rewritten_during_a_read_never_gives_a_mixed_response() {
     let none = CacheOptions {
-        decoded_bytes: 0,
-        index_bytes: 0,
-        node_bytes: 0,
-        value_bytes: 0,
-        encoded_bytes: 0,
-        zip_directory_bytes: 0,
+        decoded_size: 0,
+        index_size: 0,
+        node_size: 0,
+        value_size: 0,
+        encoded_size: 0,
+        zip_directory_size: 0,
     };
     for cache in [CacheOptions::default(), none] {
         let scene = Scene::with(Counting::new, 0, cache).await;
@@ -277,7 +277,7 @@ async fn responses_without_elements_read_none() {
     assert_eq!((empty.status, empty.body.len()), (StatusCode::OK, 0));
 
     let mut small = Server::build(Mount::read_only("m", Arc::clone(&scene.counting) as SharedStore));
-    small.read.response_bytes = 100;
+    small.read.max_response_size = 100;
     let refused = small.finish().get("/v1/data/m/a").await;
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(scene.counting.ranges(), []);

@@ -246,14 +246,14 @@ async fn a_listing_over_the_request_limit_is_413_and_over_the_free_budget_503() 
     let store = many_shards(1000).await;
     let served = |inflight_bytes: u64| {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(&store)));
-        (server.http.inflight_bytes, server.http.stream_bytes) = (inflight_bytes, 16 << 10);
+        (server.http.inflight_size, server.http.streamed_response_size) = (inflight_bytes, 16 << 10);
         server.finish()
     };
     let small = served(64 << 10);
     for listing in LISTINGS {
         let answer = small.get(&format!("{listing}?recursive&format=json")).await;
         let detail = answer.refuses(413, "too-large", listing);
-        assert!(detail.contains("http.inflight_bytes"), "{detail}");
+        assert!(detail.contains("http.inflight_size"), "{detail}");
         assert_eq!(small.in_flight_bytes(), 0, "{listing}");
     }
     let server = served(1 << 20);
@@ -292,7 +292,7 @@ async fn a_rechunked_group_with_oversized_consolidated_metadata_has_none() {
     put(&store, "g/zarr.json", group.to_string()).await;
     for (inflight_bytes, is_made) in [(64 << 20, true), (128 << 10, false)] {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(&store)));
-        (server.http.inflight_bytes, server.http.stream_bytes) = (inflight_bytes, 16 << 10);
+        (server.http.inflight_size, server.http.streamed_response_size) = (inflight_bytes, 16 << 10);
         let server = server.finish();
         let document = server.get("/rechunk/m/auto/raw/zarr.json").await.json();
         assert_eq!(document["consolidated_metadata"].is_object(), is_made, "{inflight_bytes}");

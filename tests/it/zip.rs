@@ -80,7 +80,7 @@ async fn a_zip_directory_over_the_memory_budget_is_refused_by_its_own_code() {
     let server = Server::of(store);
     for url in ["/store/m/deep/a/c/0/0", "/v1/data/m/deep/a", "/store/m/?format=json"] {
         let detail = server.get(url).await.refuses(501, "over-budget", url);
-        assert!(detail.contains("`cache.zip_directory_bytes`"), "{detail}");
+        assert!(detail.contains("`cache.zip_directory_size`"), "{detail}");
     }
     let mounts = server.get("/v1/mounts").await.json();
     assert_eq!(mounts["mounts"][0]["why"], "over-budget");

@@ -231,7 +231,7 @@ def behind(name, make):
         folder = pathlib.Path(folder)
         os.chmod(folder, 0o777)
         command = [os.environ["ZARRD"], "serve", "--demo", "--listen", "127.0.0.1:0"]
-        settings = {"LOG__FORMAT": "json", "LOG__LEVEL": "warn,zarrd=info", "HTTP__BODY_STALL_MS": "1000"}
+        settings = {"LOG__FORMAT": "json", "LOG__LEVEL": "warn,zarrd=info", "HTTP__BODY_STALL_TIMEOUT": "1s"}
         environment = {f"ZARRD__{name}": value for name, value in settings.items()}
         with process(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as zarrd:
             back = int(zarrd.stdout.readline().rsplit(":", 1)[1])

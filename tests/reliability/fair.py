@@ -20,7 +20,7 @@ SMALL = [
     "/store/m/?format=json", "/store/m/", "/s3/m?list-type=2", "/v1/chunk/m/tiny/c/0", "/rechunk/m/8/raw/tiny/c/0",
 ]
 # A long slice holds an eighth of all, as with the defaults.
-SETTINGS = {"HTTP__INFLIGHT_BYTES": 64 << 20, "READ__BAND_BYTES": 4 << 20}
+SETTINGS = {"HTTP__INFLIGHT_SIZE": 64 << 20, "READ__SEGMENT_SIZE": 4 << 20}
 READERS = {"127.0.0.3": 8, "127.0.0.4": 8, "127.0.0.5": 8}
 """Connections that read slowly, by their addresses."""
 SECRET = "s" * 32

@@ -15,11 +15,11 @@ from server import SECONDS, mib, zarrd
 
 CLIENTS = 8
 SETTINGS = {
-    "CACHE__DECODED_BYTES": 32 << 20,
-    "CACHE__VALUE_BYTES": 8 << 20,
-    "HTTP__INFLIGHT_BYTES": 64 << 20,
-    "FETCH__INFLIGHT_BYTES": 64 << 20,
-    "READ__BAND_BYTES": 4 << 20,
+    "CACHE__DECODED_SIZE": 32 << 20,
+    "CACHE__VALUE_SIZE": 8 << 20,
+    "HTTP__INFLIGHT_SIZE": 64 << 20,
+    "FETCH__INFLIGHT_SIZE": 64 << 20,
+    "READ__SEGMENT_SIZE": 4 << 20,
 }
 
 

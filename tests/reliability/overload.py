@@ -15,7 +15,7 @@ from server import SECONDS, zarrd
 
 BUSY = 32
 """Clients that keep it busy."""
-SETTINGS = {"CACHE__DECODED_BYTES": 0, "HTTP__INFLIGHT_BYTES": 64 << 20}
+SETTINGS = {"CACHE__DECODED_SIZE": 0, "HTTP__INFLIGHT_SIZE": 64 << 20}
 SCRIPT = """
 local n = 0
 request = function()

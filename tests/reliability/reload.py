@@ -21,8 +21,8 @@ BYTES = 20_000
 GROWTH_BYTES = 24 << 20
 """That is not taken for a leak: caches fill up, and the allocator keeps a little."""
 SETTINGS = {
-    "CACHE__DECODED_BYTES": 16 << 20, "CACHE__VALUE_BYTES": 8 << 20, "HTTP__INFLIGHT_BYTES": 64 << 20,
-    "FETCH__INFLIGHT_BYTES": 64 << 20,
+    "CACHE__DECODED_SIZE": 16 << 20, "CACHE__VALUE_SIZE": 8 << 20, "HTTP__INFLIGHT_SIZE": 64 << 20,
+    "FETCH__INFLIGHT_SIZE": 64 << 20,
 }
 BROKEN = [
     "[mounts.x", "[mounts.x]\nurl = 'nowhere-at-all/x'\n", "[server]\nlisten = 5\n", "[mounts.x]\nurl = 's3://'\n", "\0",

@@ -24,15 +24,15 @@ BOMBERS_ADDRESS = "127.0.0.3"
 """So that they do not have to share with those who hardly read."""
 SETTINGS = {
     "SERVER__MAX_CONNECTIONS": CONNECTIONS,
-    "CACHE__DECODED_BYTES": 32 << 20,
-    "CACHE__INDEX_BYTES": 4 << 20,
-    "CACHE__NODE_BYTES": 4 << 20,
-    "CACHE__VALUE_BYTES": 8 << 20,
-    "CACHE__ENCODED_BYTES": 8 << 20,
-    "CACHE__ZIP_DIRECTORY_BYTES": 1 << 20,
-    "HTTP__INFLIGHT_BYTES": 64 << 20,
-    "FETCH__INFLIGHT_BYTES": 48 << 20,
-    "READ__BAND_BYTES": 2 << 20,
+    "CACHE__DECODED_SIZE": 32 << 20,
+    "CACHE__INDEX_SIZE": 4 << 20,
+    "CACHE__NODE_SIZE": 4 << 20,
+    "CACHE__VALUE_SIZE": 8 << 20,
+    "CACHE__ENCODED_SIZE": 8 << 20,
+    "CACHE__ZIP_DIRECTORY_SIZE": 1 << 20,
+    "HTTP__INFLIGHT_SIZE": 64 << 20,
+    "FETCH__INFLIGHT_SIZE": 48 << 20,
+    "READ__SEGMENT_SIZE": 2 << 20,
 }
 
 

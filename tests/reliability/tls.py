@@ -15,7 +15,7 @@ import data
 from server import SECONDS, TLS, Clients, clients, mib, zarrd
 
 HALF_OPEN = 4000
-SETTINGS = {"SERVER__TLS__CERTIFICATE": TLS / "one.pem", "SERVER__TLS__KEY": TLS / "one.key", "SERVER__HANDSHAKE_SECONDS": 3}
+SETTINGS = {"SERVER__TLS__CERTIFICATE": TLS / "one.pem", "SERVER__TLS__KEY": TLS / "one.key", "SERVER__TLS_HANDSHAKE_TIMEOUT": "3s"}
 ADDRESSES = ["127.0.0.3", "127.0.0.4"]
 """Of those who attack."""
 

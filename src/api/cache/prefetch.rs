@@ -79,7 +79,7 @@ pub(crate) async fn prefetch(
     entrant: AdmissionRequest,
     wanted: &PrefetchRequest,
 ) -> Result<PrefetchReport, Problem> {
-    let _permit = state.admission().acquire(entrant, state.read_limits().band_bytes).await?;
+    let _permit = state.admission().acquire(entrant, state.read_limits().segment_size).await?;
     let mut warming = Prefetch { state, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
     let Prefetch { warmed, cut_short, .. } = warming;
@@ -203,7 +203,12 @@ impl Prefetch<'_> {
         let Some(ranges) = array.grid().chunk_ranges(&coords) else { return Ok(Loaded::default()) };
         // What it may cost in all is bounded otherwise.
         let (response_bytes, decoded_bytes, chunks) = (u64::MAX, u64::MAX, u64::MAX);
-        let limits = ReadLimits { response_bytes, decoded_bytes, chunks, ..*state.read_limits() };
+        let limits = ReadLimits {
+            max_response_size: response_bytes,
+            max_decoded_size: decoded_bytes,
+            max_chunks: chunks,
+            ..*state.read_limits()
+        };
         let plan = Plan::new(&array, Subset(ranges), &limits)?;
         let trace = state.reader().read_context(array.mount());
         let snapshot = state.reader().snapshot(&plan, &trace).await?;

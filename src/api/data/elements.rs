@@ -155,7 +155,7 @@ impl ElementsRequest {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits());
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
-        let plan = plan.with_heap_limit(state.options().whole_bytes);
+        let plan = plan.with_heap_limit(state.options().max_buffered_response_size);
         let permit = state
             .admission()
             .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan))
@@ -191,7 +191,7 @@ impl ElementsRequest {
         if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
             return formless.into();
         }
-        let (limits, whole_bytes) = (state.read_limits(), state.options().whole_bytes);
+        let (limits, whole_bytes) = (state.read_limits(), state.options().max_buffered_response_size);
         let fits = |subset: &Subset| {
             let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);
             !matches!(
@@ -214,7 +214,7 @@ impl ElementsRequest {
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
         match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
-            Some(whole) => whole.min(state.options().whole_bytes),
+            Some(whole) => whole.min(state.options().max_buffered_response_size),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         }
     }
@@ -226,7 +226,7 @@ impl ElementsRequest {
         headers: &HeaderMap,
         plan: &Plan,
     ) -> Result<ElementsResponse, ElementsError> {
-        let limit = state.options().whole_bytes;
+        let limit = state.options().max_buffered_response_size;
         let trace = state.reader().read_context(self.array.mount());
         // What has to be read in any case is read at once. Whatever may need no element looks first.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
@@ -412,7 +412,7 @@ impl ElementsRequest {
         mut writer: Box<dyn Writer>,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
-        let limit = state.options().whole_bytes;
+        let limit = state.options().max_buffered_response_size;
         let mut text = Vec::new();
         let bytes = snapshot.plan().response_bytes();
         let mut elements = state.reader().elements(snapshot, 0..bytes, trace);

@@ -19,17 +19,17 @@ pub(crate) struct Broken {
 impl Broken {
     /// The limit that an error is about, if it is about one.
     pub(crate) fn of(state: &AppState, error: &ElementsError) -> Option<Self> {
-        let whole_bytes = state.options().whole_bytes;
+        let whole_bytes = state.options().max_buffered_response_size;
         Some(match error {
             ElementsError::Array(ArrayError::TooLarge { what, requested: asked, limit }) => {
                 let setting = match *what {
-                    "decoded chunks" => "read.chunks",
-                    "decoded bytes" => "read.decoded_bytes",
+                    "decoded chunks" => "read.max_chunks",
+                    "decoded bytes" => "read.max_decoded_size",
                     // Elements of variable length may be no longer than what is put together whole.
-                    _ if *limit == whole_bytes && *limit != state.read_limits().response_bytes => {
-                        "http.whole_bytes"
+                    _ if *limit == whole_bytes && *limit != state.read_limits().max_response_size => {
+                        "http.max_buffered_response_size"
                     }
-                    _ => "read.response_bytes",
+                    _ => "read.max_response_size",
                 };
                 // Beyond 2^64 the exact number tells nobody more.
                 let asked = u64::try_from(*asked).unwrap_or(u64::MAX);
@@ -39,7 +39,7 @@ impl Broken {
                 what: "bytes of the answer",
                 asked: *bytes,
                 limit: *limit,
-                setting: "http.whole_bytes",
+                setting: "http.max_buffered_response_size",
             },
             ElementsError::Array(_) | ElementsError::Render(_) => return None,
         })

@@ -150,7 +150,7 @@ async fn json(
     query: &ListQuery,
     options: &HttpOptions,
 ) -> Result<Response, ListError> {
-    let limit = query.page_keys(options.list_page_keys).map_err(ListError::Problem)?;
+    let limit = query.page_keys(options.max_list_keys).map_err(ListError::Problem)?;
     let (recursive, after) = (query.is_recursive(), query.after.as_deref().unwrap_or_default());
     if recursive && !after.is_empty() {
         StoreKey::parse(after).map_err(|error| ListError::Problem(error.into()))?;

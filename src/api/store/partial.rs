@@ -325,7 +325,7 @@ async fn read(
 ) -> Result<Response, Problem> {
     let ranges = parts.into_iter().enumerate().map(|(part, asked)| asked.parse(part));
     let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
-    let limit = state.options().whole_bytes;
+    let limit = state.options().max_buffered_response_size;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
     let permit = state.admission().acquire(entrant, most.min(limit)).await?;
     let values = get_partial_values(&**store, &ranges, limit).await;
@@ -361,7 +361,7 @@ async fn write(
 ) -> Result<Response, Problem> {
     let most = parts.iter().map(|part| part.base64.len() as u64).sum();
     let _held = state.admission().acquire(entrant, most).await?;
-    let limit_bytes = state.options().put_body_bytes;
+    let limit_bytes = state.options().max_value_size;
     let writes = state.cpu().run(move || by_key(parts, limit_bytes)).await??;
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {

@@ -75,7 +75,7 @@ pub(crate) async fn patch_key(
     let declared = check_upload(&head.headers, state.options())?;
     let checking = Checking::from_headers(&head.headers, state.cpu())?;
     let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
-    let limit_bytes = state.options().put_body_bytes;
+    let limit_bytes = state.options().max_value_size;
     if range.end > limit_bytes {
         return Err(too_large(limit_bytes));
     }

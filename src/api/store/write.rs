@@ -215,10 +215,10 @@ pub(crate) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result
         return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
     }
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let limit = options.put_body_bytes;
+    let limit = options.max_value_size;
     match declared {
         Some(bytes) if bytes > limit => Err(Problem::from_class(ErrorClass::TooLarge)
-            .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.put_body_bytes`)"))
+            .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.max_value_size`)"))
             .extension("limit", limit)),
         _ => Ok(declared),
     }

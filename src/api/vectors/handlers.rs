@@ -216,7 +216,7 @@ impl VectorRequest<'_> {
                 self.json(objects::get_object_edges(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
-                let limit = self.state.options().whole_bytes;
+                let limit = self.state.options().max_buffered_response_size;
                 let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::from_text(&text);

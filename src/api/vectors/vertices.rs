@@ -136,14 +136,17 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response
     let options = request.state.options();
     let memory = match offer.name {
         "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
-        _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
+        _ => estimated_bytes(&level, &vertices).unwrap_or(options.max_buffered_response_size),
     };
     let permit = request
         .state
         .admission()
         .acquire(
             request.admission_request(),
-            memory.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
+            memory.clamp(
+                options.streamed_response_size,
+                options.max_buffered_response_size.max(options.streamed_response_size),
+            ),
         )
         .await?;
     if *request.method == Method::HEAD {
@@ -153,9 +156,9 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response
         return Ok(response);
     }
     let response = match offer.name {
-        "arrow" => arrow_response(vertices, offer, is_page, options.whole_bytes).await?,
-        "bin" => binary_response(vertices, offer, options.whole_bytes).await?,
-        _ => json_response(vertices, offer, options.whole_bytes).await?,
+        "arrow" => arrow_response(vertices, offer, is_page, options.max_buffered_response_size).await?,
+        "bin" => binary_response(vertices, offer, options.max_buffered_response_size).await?,
+        _ => json_response(vertices, offer, options.max_buffered_response_size).await?,
     };
     Ok(permit.hold(response))
 }

@@ -4,8 +4,6 @@
 //! (RFC 4918, section 8.2: what is not well-formed is 400). Document types are refused, and with them every entity that
 //! could expand.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::StatusCode;
 use futures::TryStreamExt;
@@ -28,7 +26,7 @@ const MAX_ATTRIBUTES: usize = 64;
 /// # Errors
 /// 400 for a body that is not well-formed XML, 408 for one that is too slow, 413 for one that is too long.
 pub(crate) async fn check(body: Body, options: &HttpOptions) -> Result<(), Problem> {
-    let patience = Duration::from_millis(options.body_stall_ms);
+    let patience = options.body_stall_timeout;
     let Ok(bytes) = timeout(patience, collect(body)).await else {
         let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow");
         return Err(problem.detail("the body came too slowly"));

@@ -299,7 +299,7 @@ impl Transfer<'_> {
         };
         // As long as an answer may take, and as long as an upload of this length might.
         let options = self.state.options();
-        let seconds = size / options.body_bytes_per_second.max(1);
+        let seconds = size / options.min_body_rate.max(1);
         let patience = self.state.deadline().saturating_add(Duration::from_secs(seconds));
         timeout(patience, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }

@@ -59,7 +59,7 @@ impl LocalStore {
             disk: Arc::default(),
             watcher: Watcher::default(),
         };
-        Ok(Self { shared: Arc::new(shared), blocking: Blocking::new(options.concurrency) })
+        Ok(Self { shared: Arc::new(shared), blocking: Blocking::new(options.max_concurrency) })
     }
 
     async fn head_once(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -36,15 +36,22 @@ pub enum Durability {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalOptions {
-    /// How symbolic links are treated.
+    /// Local: which symbolic links are followed: those that stay within the root (`"within"`; absolute links count as leaving it,
+    /// and without Linux's `openat2` none is followed), all (`"follow"`), or none (`"deny"`).
+    ///
+    /// A link that is not followed, that leads to nothing or in a circle is 500 `unusable-link`: never 404, which clients read as
+    /// fill values, and not 403 either, which GDAL and Neuroglancer read in the same way. Listings show such a link as a key.
+    /// Writes and deletions of a key that is a link replace or delete the link itself, and a prefix is deleted with the links in
+    /// it, but without their targets. A copy or move whose source and destination are the same through a link is rejected (403
+    /// `overlapping`).
     pub symlinks: Symlinks,
-    /// When a write is acknowledged.
+    /// Local: when a write is acknowledged: once it is on the disk (`"fsync"`), or once it is visible (`"rename"`).
     pub durability: Durability,
     /// Whether values may be written. Only one server may open a root for writing.
     #[serde(skip)]
     pub writable: bool,
-    /// The most concurrent file operations that may block: 1 to [`MAX_CONCURRENCY`](super::MAX_CONCURRENCY).
-    pub concurrency: usize,
+    /// Local: blocking file operations in flight (1 to 64).
+    pub max_concurrency: usize,
     /// Whether a file with unchanged times counts as unchanged. Writes through a memory map may not change them:
     /// without this, no version is settled and every read goes to the file.
     #[serde(skip)]
@@ -57,10 +64,10 @@ impl Default for LocalOptions {
             symlinks: Symlinks::default(),
             durability: Durability::Fsync,
             writable: false,
-            concurrency: 32,
+            max_concurrency: 32,
             trusts_file_times: true,
         }
     }
 }
 
-section!(LocalOptions { symlinks, durability, concurrency });
+section!(LocalOptions { symlinks, durability, max_concurrency });

@@ -30,7 +30,7 @@ const PIECE_BYTES: u64 = 512 << 10;
 const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
 /// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while
 /// it sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
-/// (`http.stream_bytes`).
+/// (`http.streamed_response_size`).
 const SHORT_PIECE: usize = 64 << 10;
 const LONG_PIECE: usize = 960 << 10;
 /// The most attempts of a read, if the file is written to meanwhile.

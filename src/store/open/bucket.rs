@@ -82,7 +82,7 @@ pub(super) fn object_options(options: &StoreOptions) -> ObjectOptions {
     ObjectOptions {
         writable: options.writable,
         missing_on_403: options.remote.missing_on_403,
-        held_bytes: options.remote.held_bytes,
+        held_bytes: options.remote.max_buffered_upload_size,
         retry: options.remote.timeouts().retry,
         // The providers' own servers heed conditions; of others, which the environment may name too, nothing is known.
         known: options.bucket.endpoint.is_none() && !options.bucket.instance_credentials,

@@ -15,78 +15,85 @@ use crate::store::object::TimeoutOptions;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RemoteOptions {
-    /// Read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with expired
-    /// credentials such a store looks empty.
+    /// Remote: treat 403 as "no such key", for buckets that permit reading but not listing. With expired credentials such a store
+    /// seems empty.
     pub missing_on_403: bool,
-    /// Timeout for connecting, in milliseconds.
-    pub connect_timeout_ms: u64,
-    /// How long a response may stall, in milliseconds, before its head or within it. There is no timeout for the
-    /// complete response: that depends on its reader.
-    pub read_timeout_ms: u64,
-    /// The most attempts for one request, if it fails and may be repeated (at least 1).
-    pub tries: usize,
-    /// No retry begins later than this after the first attempt, in milliseconds.
-    pub retry_ms: u64,
-    /// The retry budget: the most retries for each hundred answered requests (100: no limit).
-    pub retry_percent: u8,
-    /// The most concurrent requests (at least 1).
-    pub requests: usize,
-    /// How long a request waits to become one of them, in milliseconds; then it is rejected with 503.
-    pub queue_ms: u64,
-    /// The circuit breaker opens for a second when this many requests fail within 10 seconds and no more than that
-    /// succeed; 0 for never.
-    pub breaker_failures: usize,
-    /// The longest value, in bytes, that is held in memory because the backend takes it only in one piece: under a
-    /// condition, or where it takes no multipart uploads.
-    pub held_bytes: u64,
+    /// Remote: time for a connection to be established.
+    #[serde(with = "crate::units::duration")]
+    pub connect_timeout: Duration,
+    /// Remote: time in which a response must make progress, before its head or within it. There is no limit on the duration of a
+    /// whole response: its reader decides that.
+    #[serde(with = "crate::units::duration")]
+    pub read_timeout: Duration,
+    /// Remote: attempts of a request in all, if it fails and may be repeated (at least 1). A conditional write is repeated only if
+    /// the attempt before it is known to have had no effect.
+    pub max_attempts: usize,
+    /// Remote: time after which a request is not repeated.
+    #[serde(with = "crate::units::duration")]
+    pub retry_timeout: Duration,
+    /// Remote: retry budget: how many of a hundred requests may be repeated, so that retries do not multiply the load of a backend
+    /// in trouble (100: all that fail).
+    pub max_retry_percent: u8,
+    /// Remote: requests in flight (at least 1). Where none of them ends for two seconds, those that wait are 503 at once.
+    pub max_concurrent_requests: usize,
+    /// Remote: how long a request waits for its turn among them. Then it is 503.
+    #[serde(with = "crate::units::duration")]
+    pub queue_timeout: Duration,
+    /// Remote: circuit breaker: when this many requests have failed within 10 seconds (no connection, timeout, 5xx, 429) and no
+    /// more have succeeded, all are 503 for a second, and then one is tried. 0: never.
+    pub circuit_breaker_failures: usize,
+    /// Remote: size of a value that is buffered in memory because the backend accepts it only as a whole: with a condition, or
+    /// because it accepts no parts.
+    #[serde(with = "crate::units::size")]
+    pub max_buffered_upload_size: u64,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
         Self {
             missing_on_403: false,
-            connect_timeout_ms: 5_000,
-            read_timeout_ms: 30_000,
-            tries: 3,
-            retry_ms: 10_000,
-            retry_percent: 10,
-            requests: 64,
-            queue_ms: 5_000,
-            breaker_failures: 10,
-            held_bytes: 64 << 20,
+            connect_timeout: Duration::from_secs(5),
+            read_timeout: Duration::from_secs(30),
+            max_attempts: 3,
+            retry_timeout: Duration::from_secs(10),
+            max_retry_percent: 10,
+            max_concurrent_requests: 64,
+            queue_timeout: Duration::from_secs(5),
+            circuit_breaker_failures: 10,
+            max_buffered_upload_size: 64 << 20,
         }
     }
 }
 
 section!(RemoteOptions {
     missing_on_403,
-    connect_timeout_ms,
-    read_timeout_ms,
-    tries,
-    retry_ms,
-    retry_percent,
-    requests,
-    queue_ms,
-    breaker_failures,
-    held_bytes,
+    connect_timeout,
+    read_timeout,
+    max_attempts,
+    retry_timeout,
+    max_retry_percent,
+    max_concurrent_requests,
+    queue_timeout,
+    circuit_breaker_failures,
+    max_buffered_upload_size,
 });
 
 impl RemoteOptions {
     pub(in crate::store) fn throttle(&self) -> ThrottleOptions {
         ThrottleOptions {
-            requests: self.requests,
-            queue: Duration::from_millis(self.queue_ms),
-            failures: self.breaker_failures,
+            requests: self.max_concurrent_requests,
+            queue: self.queue_timeout,
+            failures: self.circuit_breaker_failures,
         }
     }
 
     pub(in crate::store) fn timeouts(&self) -> TimeoutOptions {
         TimeoutOptions {
-            connect: Duration::from_millis(self.connect_timeout_ms),
-            read: Duration::from_millis(self.read_timeout_ms),
-            tries: self.tries,
-            retry: Duration::from_millis(self.retry_ms),
-            retry_percent: self.retry_percent,
+            connect: self.connect_timeout,
+            read: self.read_timeout,
+            tries: self.max_attempts,
+            retry: self.retry_timeout,
+            retry_percent: self.max_retry_percent,
         }
     }
 }
@@ -95,13 +102,17 @@ impl RemoteOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BucketOptions {
-    /// Another server than the provider's own.
+    /// S3, GCS, Azure: URL of a server other than the provider's own.
+    ///
+    /// Example: `"https://objects.example"`
     pub endpoint: Option<String>,
-    /// Let `endpoint` be unencrypted `http://`.
+    /// S3, GCS, Azure: whether `endpoint` may be `http://`, without encryption.
     pub allow_http: bool,
-    /// Send requests unsigned. By default they are if no credentials are given.
+    /// S3, GCS, Azure: whether requests are sent unsigned. They are if no credentials are given.
+    ///
+    /// Example: `true`
     pub anonymous: Option<bool>,
-    /// Get credentials from the environment and the machine's metadata service.
+    /// S3, GCS, Azure: whether credentials come from the environment and the metadata service of the machine.
     pub instance_credentials: bool,
 }
 
@@ -111,17 +122,25 @@ section!(BucketOptions { endpoint, allow_http, anonymous, instance_credentials }
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct S3Options {
-    /// The region (default `us-east-1`).
+    /// S3: the region. Without it, `us-east-1`.
+    ///
+    /// Example: `"us-east-1"`
     pub region: Option<String>,
-    /// The identifier of the access key.
+    /// S3: identifier of the access key.
+    ///
+    /// Example: `"…"`
     pub access_key_id: Option<String>,
-    /// The access key.
+    /// S3: the secret access key.
+    ///
+    /// Example: `"…"`
     pub secret_access_key: Option<Secret>,
-    /// The token that goes with temporary credentials.
+    /// S3: the token of temporary credentials.
+    ///
+    /// Example: `"…"`
     pub session_token: Option<Secret>,
-    /// Put the bucket into the host name instead of the path.
+    /// S3: whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: bool,
-    /// Send a checksum with every upload, for the backend to compare.
+    /// S3: whether a SHA-256 checksum is sent with every upload, so that the backend rejects bytes that were damaged in transit.
     pub upload_checksum: bool,
 }
 
@@ -151,9 +170,13 @@ section!(S3Options {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcsOptions {
-    /// The file with a service account's key.
+    /// GCS: file with the key of a service account.
+    ///
+    /// Example: `"/run/secrets/key.json"`
     pub service_account_path: Option<String>,
-    /// A service account's key itself (JSON).
+    /// GCS: the key of a service account itself (JSON).
+    ///
+    /// Example: `"…"`
     pub service_account_key: Option<Secret>,
 }
 
@@ -163,11 +186,17 @@ section!(GcsOptions { service_account_path, service_account_key });
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AzureOptions {
-    /// The storage account.
+    /// Azure: the storage account.
+    ///
+    /// Example: `"…"`
     pub account: Option<String>,
-    /// The account's key.
+    /// Azure: key of the account.
+    ///
+    /// Example: `"…"`
     pub account_key: Option<Secret>,
-    /// A shared access signature.
+    /// Azure: a shared access signature.
+    ///
+    /// Example: `"…"`
     pub sas_token: Option<Secret>,
 }
 
@@ -177,7 +206,9 @@ section!(AzureOptions { account, account_key, sas_token });
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BearerTokenOptions {
-    /// A token that is sent as it is.
+    /// GCS, Azure: a bearer token, sent as it is.
+    ///
+    /// Example: `"…"`
     pub bearer_token: Option<Secret>,
 }
 

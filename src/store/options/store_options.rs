@@ -12,10 +12,8 @@ use super::backends::{
 use super::section::Section;
 use crate::store::LocalOptions;
 
-/// How a store is opened: the rights of the mount, and the options of each backend.
-///
-/// In the configuration, the keys of all sections are in one table. A backend is given only its own sections;
-/// [`backends_of`](crate::store::backends_of) says which backends an option means something to.
+/// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
+/// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreOptions {
     /// Whether values may be written and erased. A right of the mount: not read from the table.
@@ -189,7 +187,7 @@ mod tests {
 
     #[test]
     fn rejects_a_key_that_is_given_twice() {
-        let twice = serde_json::from_str::<StoreOptions>(r#"{"tries": 1, "tries": 2}"#);
-        assert!(twice.unwrap_err().to_string().contains("duplicate field `tries`"));
+        let twice = serde_json::from_str::<StoreOptions>(r#"{"max_attempts": 1, "max_attempts": 2}"#);
+        assert!(twice.unwrap_err().to_string().contains("duplicate field `max_attempts`"));
     }
 }

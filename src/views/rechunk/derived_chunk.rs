@@ -48,7 +48,7 @@ impl DerivedChunk {
         let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
         let limits = shared.limits();
         // All of it is needed at once.
-        let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
+        let read = ReadLimits { segment_size: u64::MAX, ..limits.read };
         let plan = Plan::new(rechunked.array(), subset, &read)?;
         let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
         let name = EncodedKey {

@@ -23,7 +23,7 @@ pub struct RechunkLimits {
 impl RechunkLimits {
     /// The limits of codecs for chunks that are responses.
     pub(super) fn codec(&self) -> CodecLimits {
-        CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.response_bytes), ..self.codec }
+        CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.max_response_size), ..self.codec }
     }
 }
 

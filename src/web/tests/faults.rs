@@ -1,6 +1,7 @@
 //! Whatever a backend does, no fault looks like an answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Headers, Server};
 use crate::error::{Classify, ErrorClass};
@@ -117,7 +118,7 @@ async fn a_body_that_breaks_off_is_cut_and_never_short() {
 
 #[tokio::test]
 async fn a_backend_that_hangs_is_504_at_the_deadline() {
-    let options = HttpOptions { deadline_ms: 20, ..HttpOptions::default() };
+    let options = HttpOptions { response_timeout: Duration::from_millis(20), ..HttpOptions::default() };
     let server = Server::with_options(&[("a", b"1")], options);
     *server.store.hangs.lock().unwrap() = true;
     for (method, headers) in [
@@ -138,7 +139,7 @@ async fn a_backend_that_hangs_is_504_at_the_deadline() {
 
 #[tokio::test]
 async fn a_backend_that_hangs_is_not_ready() {
-    let options = HttpOptions { check_ms: 20, ..HttpOptions::default() };
+    let options = HttpOptions { readiness_timeout: Duration::from_millis(20), ..HttpOptions::default() };
     let server = Server::with_options(&[("a", b"1")], options);
     *server.store.hangs.lock().unwrap() = true;
     let ready = server.get("/readyz").await;

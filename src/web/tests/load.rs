@@ -18,8 +18,12 @@ fn peer(number: u32) -> Peer {
 
 /// A server with room for sixteen streamed values at a time.
 fn with_room_for_sixteen(queue_ms: u64) -> Server {
-    let options =
-        HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, queue_ms, ..HttpOptions::default() };
+    let options = HttpOptions {
+        inflight_size: 16 << 10,
+        streamed_response_size: 1 << 10,
+        admission_timeout: Duration::from_millis(queue_ms),
+        ..HttpOptions::default()
+    };
     Server::with_options(VALUES, options)
 }
 
@@ -64,7 +68,11 @@ async fn the_last_part_of_the_room_is_for_what_goes_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_away() {
-    let options = HttpOptions { inflight_bytes: 1, queue_ms: 700, ..HttpOptions::default() };
+    let options = HttpOptions {
+        inflight_size: 1,
+        admission_timeout: Duration::from_millis(700),
+        ..HttpOptions::default()
+    };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
     let held = server.state.admission().acquire(anyone, 1).await.unwrap();
@@ -84,7 +92,11 @@ async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_
 
 #[tokio::test(start_paused = true)]
 async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
-    let options = HttpOptions { inflight_bytes: 2048, queue_ms: 1000, ..HttpOptions::default() };
+    let options = HttpOptions {
+        inflight_size: 2048,
+        admission_timeout: Duration::from_secs(1),
+        ..HttpOptions::default()
+    };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Elements, &Extensions::new());
     let enter = || server.state.admission().acquire(anyone, 1);
@@ -181,8 +193,8 @@ async fn without_memory_health_alone_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
-    let rates = RateOptions { requests_per_second: 2, burst_requests: 4, ..RateOptions::default() };
-    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let rates = RateOptions { request_rate: 2, request_burst: 4, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
     let status = async |url, from| begin(&server, "GET", url, from).await.status().as_u16();
     for _ in 0..4 {
         assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200);
@@ -205,8 +217,8 @@ async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
-    let rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
-    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let rates = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
     let rates = server.state.rates().unwrap();
     for round in 0..2 {
         let mut refused = 0;

@@ -1,6 +1,7 @@
 //! What every request has in common: problems, CORS, limits, health, the API document.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
@@ -12,8 +13,8 @@ use crate::web::openapi;
 
 #[tokio::test]
 async fn every_status_carries_the_cross_origin_headers() {
-    let cors = CorsOptions { writes: true, ..Default::default() };
-    let options = HttpOptions { url_bytes: 100, cors, ..Default::default() };
+    let cors = CorsOptions { allow_writes: true, ..Default::default() };
+    let options = HttpOptions { max_url_size: 100, cors, ..Default::default() };
     let server = Server::with_options(&[("a/b", b"0123456789")], options);
     let long = format!("/store/m/{}", "x".repeat(100));
     let mut seen = std::collections::BTreeSet::new();
@@ -87,7 +88,7 @@ async fn options_never_touches_a_backend() {
 
 #[tokio::test]
 async fn urls_are_limited_to_the_byte() {
-    let server = Server::with_options(&[], HttpOptions { url_bytes: 64, ..Default::default() });
+    let server = Server::with_options(&[], HttpOptions { max_url_size: 64, ..Default::default() });
     for (length, status) in [(63, 404), (64, 404), (65, 414)] {
         let url = format!("/store/m/{}", "x".repeat(length - "/store/m/".len()));
         assert_eq!(server.get(&url).await.status.as_u16(), status, "{length}");
@@ -113,7 +114,12 @@ async fn a_sane_request_id_is_kept() {
 
 #[tokio::test]
 async fn a_full_house_is_503_until_a_body_ends_and_health_still_answers() {
-    let options = HttpOptions { inflight_bytes: 2048, stream_bytes: 1024, queue_ms: 5, ..Default::default() };
+    let options = HttpOptions {
+        inflight_size: 2048,
+        streamed_response_size: 1024,
+        admission_timeout: Duration::from_millis(5),
+        ..Default::default()
+    };
     let server = Server::with_options(&[("a", b"0123456789")], options);
     let open = || async {
         let request = Request::get("/store/m/a").body(Body::empty()).unwrap();

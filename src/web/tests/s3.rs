@@ -236,12 +236,19 @@ async fn what_stands_before_the_handlers_speaks_s3_too() {
     let answer = server.send("GET", "/s3/m/a/c/0", &[("if-none-match", "*")]).await;
     assert_eq!((answer.status.as_u16(), answer.s3_error("/s3/m/a/c/0")), (500, "InternalError"));
 
-    let server = Server::with_options(VALUES, HttpOptions { deadline_ms: 20, ..HttpOptions::default() });
+    let server = Server::with_options(
+        VALUES,
+        HttpOptions { response_timeout: Duration::from_millis(20), ..HttpOptions::default() },
+    );
     *server.store.hangs.lock().unwrap() = true;
     let answer = server.get("/s3/m/a/c/0").await;
     assert_eq!((answer.status.as_u16(), answer.s3_error("/s3/m/a/c/0")), (504, "InternalError"));
 
-    let options = HttpOptions { inflight_bytes: 1, queue_ms: 1, ..HttpOptions::default() };
+    let options = HttpOptions {
+        inflight_size: 1,
+        admission_timeout: Duration::from_millis(1),
+        ..HttpOptions::default()
+    };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
     let held = server.state.admission().acquire(anyone, 1).await.unwrap();

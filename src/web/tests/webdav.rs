@@ -191,7 +191,7 @@ async fn pages_of_other_origins_may_list_and_write_only_if_they_are_let() {
         (true, "GET, HEAD, OPTIONS, PROPFIND, PUT, PATCH, DELETE, MKCOL, COPY, MOVE", true),
     ] {
         let mut options = crate::http::HttpOptions::default();
-        options.cors.writes = writes;
+        options.cors.allow_writes = writes;
         let server = Server::with_options(&[], options);
         let answer = server.send("OPTIONS", "/store/m/a", &[("origin", "https://viewer.example")]).await;
         assert_eq!(answer.header("access-control-allow-methods"), methods);

@@ -77,7 +77,7 @@ async fn a_value_that_breaks_off_ends_the_connection_before_its_length() {
 
 #[tokio::test]
 async fn an_upload_that_is_too_long_is_refused_without_being_asked_for() {
-    let server = Server::with_options(&[], HttpOptions { put_body_bytes: 8, ..HttpOptions::default() });
+    let server = Server::with_options(&[], HttpOptions { max_value_size: 8, ..HttpOptions::default() });
     let headers = "Content-Length: 9\r\nExpect: 100-continue\r\n";
     let (head, _) = exchange(&server, &request("PUT /store/m/a", headers)).await;
     assert!(head.starts_with("http/1.1 413 "), "{head}");

@@ -1,6 +1,7 @@
 //! PUT and DELETE.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -11,7 +12,11 @@ use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::http::HttpOptions;
 
 fn small() -> Server {
-    let options = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
+    let options = HttpOptions {
+        max_value_size: 8,
+        body_stall_timeout: Duration::from_millis(20),
+        ..HttpOptions::default()
+    };
     Server::with_options(&[("old", b"before")], options)
 }
 
@@ -111,7 +116,8 @@ async fn a_client_that_leaves_in_the_middle_stores_nothing() {
 
 #[tokio::test]
 async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
-    let options = HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, ..HttpOptions::default() };
+    let options =
+        HttpOptions { inflight_size: 16 << 10, streamed_response_size: 1 << 10, ..HttpOptions::default() };
     let server = Server::with_options(&[("old", b"before")], options);
     server.store.holds.store(u64::MAX, Ordering::Relaxed);
     let anyone = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(1));

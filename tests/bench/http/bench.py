@@ -51,7 +51,7 @@ class Bench:
         self.shipped = stack.enter_context(self.zarrd("shipped", core=0))
         self.silent = stack.enter_context(self.zarrd("silent", core=0, LOG__LEVEL="warn"))
         self.minute = stack.enter_context(self.zarrd("minute", core=0, MOUNTS__BENCH__FRESHNESS="ttl:60s"))
-        self.forgetful = stack.enter_context(self.zarrd("forgetful", CACHE__DECODED_BYTES="0"))
+        self.forgetful = stack.enter_context(self.zarrd("forgetful", CACHE__DECODED_SIZE="0"))
         self.nginx = nginx("nginx")
         self.logging = nginx("logging", access_log=True)
         self.kept = nginx("kept", open_files=True)

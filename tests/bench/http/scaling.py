@@ -87,7 +87,7 @@ def lengths(bench):
 def chunks(bench):
     """Nothing is kept: the array is opened for every slice."""
     measured = table.Rounds()
-    with bench.zarrd("chunks", core=0, CACHE__DECODED_BYTES="0", CACHE__NODE_BYTES="0") as server:
+    with bench.zarrd("chunks", core=0, CACHE__DECODED_SIZE="0", CACHE__NODE_SIZE="0") as server:
         asked = {name: f"{server.base}/v1/data/bench/{name}?slice=20000:30000" for name in data.LINES}
         bodies = [processes.get(url)[1] for url in asked.values()]
         assert len(bodies[0]) == 20000 and bodies[0] == bodies[1], "elements of few and of many chunks differ"

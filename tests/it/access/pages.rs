@@ -55,7 +55,10 @@ async fn open(http: HttpOptions) -> Server {
 
 fn cors(origins: &[&str], writes: bool) -> HttpOptions {
     let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-    HttpOptions { cors: CorsOptions { origins, writes, ..CorsOptions::default() }, ..HttpOptions::default() }
+    HttpOptions {
+        cors: CorsOptions { allowed_origins: origins, allow_writes: writes, ..CorsOptions::default() },
+        ..HttpOptions::default()
+    }
 }
 
 #[tokio::test]
@@ -154,7 +157,7 @@ async fn pages_of_other_origins_write_only_where_they_are_listed() {
             cors(&["https://good.example"], true),
         ] {
             let refused = Some((403, "cross-origin-write"));
-            let listed = http.cors.origins == ["*"];
+            let listed = http.cors.allowed_origins == ["*"];
             let server = open(http).await;
             for headers in [
                 vec![("host", "localhost:8000"), ("origin", origin)],
@@ -162,7 +165,7 @@ async fn pages_of_other_origins_write_only_where_they_are_listed() {
             ] {
                 if listed {
                     for detail in all(&server, &headers, refused).await {
-                        assert!(detail.contains("`http.cors.writes`"), "{detail}");
+                        assert!(detail.contains("`http.cors.allow_writes`"), "{detail}");
                     }
                 } else {
                     refused_quietly(&server, &headers).await;

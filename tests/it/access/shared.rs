@@ -115,7 +115,7 @@ async fn a_verified_token_is_rejected_once_its_issuer_is_removed() {
 /// A server on which each caller may ask once, and never again in this test.
 async fn once_each() -> Server {
     let mut builder = Server::build(Mount::read_only("m", filled().await));
-    builder.http.rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
+    builder.http.rate_limit = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let server = builder.finish();
     server.set_access(access(options(), &[], &std::sync::Arc::default()));
     server

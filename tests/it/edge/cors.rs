@@ -63,7 +63,7 @@ async fn server(cors: CorsOptions) -> Server {
 
 fn listed() -> CorsOptions {
     CorsOptions {
-        origins: vec![LISTED.to_owned(), "http://localhost:8080".to_owned()],
+        allowed_origins: vec![LISTED.to_owned(), "http://localhost:8080".to_owned()],
         ..CorsOptions::default()
     }
 }
@@ -115,7 +115,7 @@ async fn listed_origins_are_echoed_and_every_response_varies() {
 #[tokio::test]
 async fn a_wildcard_origin_does_not_vary_and_cors_can_be_off() {
     let any = server(CorsOptions::default()).await;
-    let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
+    let off = server(CorsOptions { allowed_origins: vec![], ..CorsOptions::default() }).await;
     for request in REQUESTS {
         for origin in [Some(LISTED), Some("null"), None] {
             let answer = asked(&any, origin, request).await;
@@ -147,7 +147,7 @@ async fn a_preflight_lists_the_headers_that_reads_need() {
     for name in ["ETag", "Content-Range", "Content-Length", "Accept-Ranges", "Retry-After", "X-Request-Id"] {
         assert!(exposed.contains(&name), "{name}: {exposed:?}");
     }
-    let wide = CorsOptions { credentials: true, ..listed() };
+    let wide = CorsOptions { allow_credentials: true, ..listed() };
     let answer = self::server(wide).await.ask(Method::GET, "/store/m/text", &headers[..1]).await;
     assert_eq!(answer.header("access-control-allow-credentials"), "true");
 }
@@ -157,10 +157,10 @@ fn credentials_with_a_wildcard_origin_are_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     for (rules, says) in [
-        ("origins = ['*']\ncredentials = true", "by name"),
-        ("origins = ['*', 'https://a.example']", "only entry"),
-        ("origins = ['null']", "`null`"),
-        ("origins = ['https://a.example/']", "`https://a.example/`"),
+        ("allowed_origins = ['*']\nallow_credentials = true", "by name"),
+        ("allowed_origins = ['*', 'https://a.example']", "only entry"),
+        ("allowed_origins = ['null']", "`null`"),
+        ("allowed_origins = ['https://a.example/']", "`https://a.example/`"),
     ] {
         std::fs::write(&file, format!("[http.cors]\n{rules}\n")).unwrap();
         let output = run(&["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);

@@ -26,7 +26,7 @@ async fn a_flood_of_connections_is_survived_with_few_descriptors() {
     let mut command = std::process::Command::new("sh");
     let few = "ulimit -n 256 && exec \"$0\" \"$@\"";
     command.args(["-c", few, env!("CARGO_BIN_EXE_zarrd"), "serve", "--demo"]);
-    command.env_clear().env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__HEADER_SECONDS", "3600");
+    command.env_clear().env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__HEADER_TIMEOUT", "1h");
     let mut server = Running::of(command);
     let mut held = Vec::new();
     for _ in 0..1000 {

@@ -10,13 +10,13 @@ use axum::routing::get;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use zarrd::app::ConnectionLimits;
+use zarrd::config::ServerOptions;
 
 use super::frames::{
     self, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, Framed, GOAWAY, HEADERS, PING, RST_STREAM,
     SETTINGS,
 };
-use super::{LONG_LIMITS, Plain, SHORT, Served, until_closed};
+use super::{Plain, SHORT, Served, long_timeouts, until_closed};
 use crate::support::process::{Running, peak, zarrd};
 
 /// Requests that are being answered, and the most there were.
@@ -43,7 +43,7 @@ impl Drop for One {
     }
 }
 
-async fn server(limits: ConnectionLimits) -> (Served, Busy) {
+async fn server(limits: ServerOptions) -> (Served, Busy) {
     let busy = Busy::default();
     let counted = busy.clone();
     let never = move || {
@@ -73,7 +73,7 @@ async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) 
 
 #[tokio::test]
 async fn rapidly_reset_streams_end_the_connection() {
-    let (served, busy) = server(LONG_LIMITS).await;
+    let (served, busy) = server(long_timeouts()).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let sent = flood(&mut framed, 1000, |round| {
         let stream = |number: usize| u32::try_from(2 * (round * 100 + number) + 1).unwrap();
@@ -95,7 +95,7 @@ async fn rapidly_reset_streams_end_the_connection() {
 
 #[tokio::test]
 async fn an_endless_header_block_ends_the_connection() {
-    let (served, _) = server(LONG_LIMITS).await;
+    let (served, _) = server(long_timeouts()).await;
     for part in [&b""[..], &frames::block(&[("a", &"x".repeat(8000))])] {
         let mut framed = Framed::open(served.address, &[]).await;
         framed.send(&[Frame::of(HEADERS, END_STREAM, 1, frames::get("/ok"))]).await;
@@ -110,7 +110,7 @@ async fn an_endless_header_block_ends_the_connection() {
 /// A server in a process of its own, whose memory can be measured apart from that of the tests.
 fn process() -> Running {
     let mut command = zarrd(&["serve", "--demo"]);
-    command.env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__DRAIN_SECONDS", "0");
+    command.env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__DRAIN_TIMEOUT", "0s");
     Running::of(command)
 }
 
@@ -153,7 +153,7 @@ async fn empty_frames_and_unknown_ones_are_bounded() {
 
 #[tokio::test]
 async fn clients_that_open_no_window_are_disconnected() {
-    let (served, _) = server(ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
+    let (served, _) = server(ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let mut held = Vec::new();
     for _ in 0..20 {
         let mut framed = Framed::open(served.address, &[(4, 0)]).await;
@@ -171,7 +171,7 @@ async fn clients_that_open_no_window_are_disconnected() {
 
 #[tokio::test]
 async fn nonsense_after_the_preface_ends_the_connection() {
-    let (served, _) = server(LONG_LIMITS).await;
+    let (served, _) = server(long_timeouts()).await;
     for frames in [
         vec![Frame::of(HEADERS, END_STREAM | END_HEADERS, 2, frames::get("/ok"))],
         vec![Frame::of(HEADERS, END_STREAM | END_HEADERS, 0, frames::get("/ok"))],

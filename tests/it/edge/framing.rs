@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::AsyncWriteExt;
 
-use super::{ConnectionLimits, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
+use zarrd::config::ServerOptions;
+
+use super::{OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -16,7 +18,11 @@ async fn server() -> Served {
         }
     };
     let routes = Router::new().route("/ok", get(|| async { "ok" })).route("/echo", post(echo));
-    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..LONG_LIMITS }).await
+    Served::start(
+        Plain(routes),
+        ServerOptions { idle_timeout: SHORT, header_timeout: SHORT, ..long_timeouts() },
+    )
+    .await
 }
 
 /// The bytes after each, which must not be read as a request.

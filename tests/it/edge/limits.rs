@@ -11,12 +11,12 @@ use futures::{StreamExt, stream};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use zarrd::app::{ConnectionLimits, ProtocolLimits};
+use zarrd::config::ServerOptions;
 use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
-use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -26,7 +26,7 @@ async fn surface(options: impl FnOnce(&mut HttpOptions)) -> Served {
     put(&store, "key", "value").await;
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
     options(&mut builder.http);
-    Served::start(builder.finish().site(), LONG_LIMITS).await
+    Served::start(builder.finish().site(), long_timeouts()).await
 }
 
 /// The status of an answer.
@@ -129,7 +129,7 @@ async fn a_refused_head_has_cors_headers() {
 #[tokio::test]
 async fn buffers_no_more_of_a_head_than_its_limit() {
     // Only the buffer is a limit.
-    let served = surface(|options| options.header_bytes = 1 << 30).await;
+    let served = surface(|options| options.max_headers_size = 1 << 30).await;
     for (bytes, expected) in [(60_000, 200), (65_535, 200), (65_536 + 8192, 431), (400_000, 431)] {
         let begin = "GET /healthz HTTP/1.1\r\nHost: x\r\nA: ";
         let end = "\r\nConnection: close\r\n\r\n";
@@ -153,7 +153,7 @@ async fn limits_the_concurrent_requests_of_an_http2_connection() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), LONG_LIMITS).await;
+    let served = Served::start(Plain(routes), long_timeouts()).await;
     let mut framed = Framed::open(served.address, &[]).await;
     let ask = |number: u32, path: &str| {
         Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get(path))
@@ -186,7 +186,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
         }
     };
     let routes = Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), LONG_LIMITS).await;
+    let served = Served::start(Plain(routes), long_timeouts()).await;
     // SETTINGS_INITIAL_WINDOW_SIZE of nothing.
     let mut framed = Framed::open(served.address, &[(4, 0)]).await;
     let streams = 10;
@@ -198,7 +198,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
     sleep(SHORT).await;
     let (made, limit) = (
         made.load(Ordering::SeqCst),
-        usize::try_from(ProtocolLimits::DEFAULT.http2_send_buffer_bytes).unwrap(),
+        usize::try_from(ServerOptions::default().http2_send_buffer_size).unwrap(),
     );
     // For each, the buffer, and the bytes in transit to it.
     let most = usize::try_from(streams).unwrap() * (limit + 2 * PART);
@@ -209,7 +209,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
 #[tokio::test]
 async fn limits_the_number_of_connections() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..LONG_LIMITS }).await;
+    let served = Served::start(Plain(routes), ServerOptions { max_connections: 3, ..long_timeouts() }).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         let mut stream = served.send(OK).await;
@@ -240,7 +240,7 @@ async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
 
 #[tokio::test]
 async fn limits_the_length_of_values() {
-    let served = surface(|options| options.put_body_bytes = 1000).await;
+    let served = surface(|options| options.max_value_size = 1000).await;
     for (bytes, expected) in
         [(999, [201, 204]), (1000, [201, 204]), (1001, [413, 413]), (100_000, [413, 413])]
     {
@@ -256,7 +256,7 @@ async fn limits_the_length_of_values() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_before_100_continue() {
-    let served = surface(|options| options.put_body_bytes = 1000).await;
+    let served = surface(|options| options.max_value_size = 1000).await;
     let expecting = |bytes: u64| {
         format!(
             "PUT /store/m/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {bytes}\r\n\r\n"

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, Method};
 use serde_json::Value;
 use zarrd::services::Mount;
 
-use super::{LONG_LIMITS, Served};
+use super::{Served, long_timeouts};
 use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
@@ -28,7 +28,7 @@ async fn served() -> Served {
     put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
     put(&store, "text", "0123456789").await;
     let mount = Mount { writable: true, ..Mount::read_only("m", store) };
-    Served::start(Server::build(mount).finish().site(), LONG_LIMITS).await
+    Served::start(Server::build(mount).finish().site(), long_timeouts()).await
 }
 
 #[tokio::test]

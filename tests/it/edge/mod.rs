@@ -24,7 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::ServiceExt;
-use zarrd::app::{BoundListener, ConnectionLimits, ProtocolLimits, RequestHandler, Shutdown, Tls, serve_all};
+use zarrd::app::{BoundListener, ConnectionLimits, RequestHandler, Shutdown, Tls, serve_all};
+use zarrd::config::ServerOptions;
 use zarrd::http::Peer;
 
 /// A limit that a test waits for.
@@ -34,18 +35,20 @@ const LONG: Duration = Duration::from_hours(1);
 /// The time limit of every expected event, on the slowest machine.
 const BOUND: Duration = Duration::from_mins(1);
 
-const LONG_LIMITS: ConnectionLimits = ConnectionLimits {
-    first_byte: LONG,
-    handshake: LONG,
-    header: LONG,
-    idle: LONG,
-    write_stall: LONG,
-    write_bytes_per_second: 0,
-    write_pace: LONG,
-    drain: LONG,
-    max_connections: 10_000,
-    wire: ProtocolLimits::DEFAULT,
-};
+fn long_timeouts() -> ServerOptions {
+    ServerOptions {
+        first_byte_timeout: LONG,
+        tls_handshake_timeout: LONG,
+        header_timeout: LONG,
+        idle_timeout: LONG,
+        write_stall_timeout: LONG,
+        min_write_rate: 0,
+        min_write_rate_window: LONG,
+        drain_timeout: LONG,
+        max_connections: 10_000,
+        ..ServerOptions::default()
+    }
+}
 
 const OK: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -67,16 +70,19 @@ struct Served {
 }
 
 impl Served {
-    async fn start(routes: impl RequestHandler, limits: ConnectionLimits) -> Self {
+    async fn start(routes: impl RequestHandler, limits: ServerOptions) -> Self {
         Self::start_with(routes, limits, None).await
     }
 
-    async fn start_with(routes: impl RequestHandler, limits: ConnectionLimits, tls: Option<Tls>) -> Self {
+    async fn start_with(routes: impl RequestHandler, limits: ServerOptions, tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
-        let task =
-            tokio::spawn(serve_all(vec![BoundListener { listener, routes, tls }], limits, shutdown.clone()));
+        let task = tokio::spawn(serve_all(
+            vec![BoundListener { listener, routes, tls }],
+            ConnectionLimits::new(limits, 100),
+            shutdown.clone(),
+        ));
         Self { address, shutdown, task }
     }
 

@@ -8,7 +8,7 @@ use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, get, status};
-use super::{BOUND, LONG_LIMITS, Served};
+use super::{BOUND, Served, long_timeouts};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
@@ -28,11 +28,12 @@ async fn responses_waiting_for_an_http2_window_hold_their_budget_until_sent() {
     put(&store, "fill/zarr.json", array.to_string()).await;
     put(&store, "value", vec![7; usize::try_from(ANSWER).unwrap()]).await;
     let mut builder = Server::build(Mount::read_only("m", store));
-    builder.http = HttpOptions { inflight_bytes: 32 << 20, stream_bytes: ANSWER, ..HttpOptions::default() };
+    builder.http =
+        HttpOptions { inflight_size: 32 << 20, streamed_response_size: ANSWER, ..HttpOptions::default() };
     let site = builder.finish().site();
     let state = site.state();
     let in_flight = || state.load().under_way_bytes;
-    let served = Served::start(site, LONG_LIMITS).await;
+    let served = Served::start(site, long_timeouts()).await;
     for url in ["/v1/data/m/fill?slice=", "/store/m/value?"] {
         let mut framed = Framed::open(served.address, &[(INITIAL_WINDOW_SIZE, 1)]).await;
         for number in 0..STREAMS {

@@ -9,9 +9,9 @@ use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-use zarrd::app::ConnectionLimits;
+use zarrd::config::ServerOptions;
 
-use super::{BOUND, LONG_LIMITS, Plain, Served, until, until_closed};
+use super::{BOUND, Plain, Served, long_timeouts, until, until_closed};
 
 const LARGE: usize = 4 << 20;
 
@@ -22,7 +22,8 @@ async fn admitted_requests_are_answered_completely_at_shutdown() {
         "done"
     };
     let routes = Router::new().route("/slow", get(slow)).route("/large", get(|| async { vec![b'x'; LARGE] }));
-    let served = Served::start(Plain(routes), ConnectionLimits { drain: BOUND, ..LONG_LIMITS }).await;
+    let served =
+        Served::start(Plain(routes), ServerOptions { drain_timeout: BOUND, ..long_timeouts() }).await;
     let address = served.address;
 
     // Slow readers in the middle of a long response.

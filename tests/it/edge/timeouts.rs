@@ -10,19 +10,24 @@ use axum::routing::get;
 use futures::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
-use zarrd::app::ConnectionLimits;
+use zarrd::config::ServerOptions;
 use zarrd::http::HttpOptions;
 use zarrd::services::Mount;
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
-use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::hierarchy::memory;
 use crate::support::server::Server;
 
 #[tokio::test]
 async fn every_kind_of_silent_connection_times_out() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..LONG_LIMITS };
+    let limits = ServerOptions {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    };
     let served = Served::start(Plain(routes), limits).await;
     let preface = [frames::PREFACE, &Frame::of(frames::SETTINGS, 0, 0, []).bytes()].concat();
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
@@ -76,7 +81,8 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
     let (routes, dropped) = endless();
-    let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..LONG_LIMITS }).await;
+    let served =
+        Served::start(Plain(routes), ServerOptions { write_stall_timeout: SHORT, ..long_timeouts() }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let given_up = async {
         while !dropped.load(Ordering::SeqCst) {
@@ -93,7 +99,8 @@ async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
 async fn a_client_that_reads_below_the_minimum_rate_is_disconnected() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
-    let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..LONG_LIMITS };
+    let limits =
+        ServerOptions { min_write_rate: 256 << 20, min_write_rate_window: 2 * SHORT, ..long_timeouts() };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let dribble = async {
@@ -112,11 +119,11 @@ async fn a_client_that_reads_below_the_minimum_rate_is_disconnected() {
 #[tokio::test]
 async fn a_client_that_reads_steadily_is_not_disconnected() {
     let (routes, dropped) = endless();
-    let limits = ConnectionLimits {
-        write_bytes_per_second: 1,
-        write_pace: SHORT,
-        write_stall: SHORT * 20,
-        ..LONG_LIMITS
+    let limits = ServerOptions {
+        min_write_rate: 1,
+        min_write_rate_window: SHORT,
+        write_stall_timeout: SHORT * 20,
+        ..long_timeouts()
     };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -130,11 +137,14 @@ async fn a_client_that_reads_steadily_is_not_disconnected() {
 
 /// The complete API with short timeouts of bodies.
 async fn surface() -> Served {
-    let options =
-        HttpOptions { body_stall_ms: 300, body_bytes_per_second: 1 << 30, ..HttpOptions::default() };
+    let options = HttpOptions {
+        body_stall_timeout: Duration::from_millis(300),
+        min_body_rate: 1 << 30,
+        ..HttpOptions::default()
+    };
     let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) });
     builder.http = options;
-    Served::start(builder.finish().site(), LONG_LIMITS).await
+    Served::start(builder.finish().site(), long_timeouts()).await
 }
 
 #[tokio::test]

@@ -19,11 +19,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use zarrd::app::{ConnectionLimits, Tls};
+use zarrd::app::Tls;
+use zarrd::config::ServerOptions;
 use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
-use super::{BOUND, LONG_LIMITS, OK, Plain, SHORT, Served, until, until_closed};
+use super::{BOUND, OK, Plain, SHORT, Served, long_timeouts, until, until_closed};
 use crate::support::client;
 use crate::support::process::{Running, run, text, zarrd};
 
@@ -41,7 +42,7 @@ fn shown(name: &str) -> Arc<rustls::sign::CertifiedKey> {
 }
 
 /// A server that speaks TLS.
-async fn server(limits: ConnectionLimits) -> (Served, Tls) {
+async fn server(limits: ServerOptions) -> (Served, Tls) {
     let tls = Tls::new(shown("one")).unwrap();
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
     (Served::start_with(Plain(routes), limits, Some(tls.clone())).await, tls)
@@ -77,7 +78,7 @@ fn client() -> reqwest::ClientBuilder {
 
 #[tokio::test]
 async fn negotiates_the_version_of_tls_and_of_http() {
-    let (served, _) = server(LONG_LIMITS).await;
+    let (served, _) = server(long_timeouts()).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
         (client(), reqwest::Version::HTTP_2),
@@ -107,7 +108,7 @@ async fn negotiates_the_version_of_tls_and_of_http() {
 
 #[tokio::test]
 async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
+    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
         assert!(!answer.contains("HTTP"), "{answer:?}");
@@ -117,7 +118,7 @@ async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
 
 #[tokio::test]
 async fn an_unfinished_handshake_is_closed() {
-    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..LONG_LIMITS }).await;
+    let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
@@ -134,7 +135,12 @@ async fn an_unfinished_handshake_is_closed() {
 
 #[tokio::test]
 async fn timeouts_apply_within_tls() {
-    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..LONG_LIMITS };
+    let limits = ServerOptions {
+        first_byte_timeout: SHORT,
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        ..long_timeouts()
+    };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
         let mut stream = handshake(served.address).await.unwrap();
@@ -147,7 +153,7 @@ async fn timeouts_apply_within_tls() {
 #[tokio::test]
 async fn a_thousand_silent_connections_delay_no_handshake() {
     have_many();
-    let (served, _) = server(LONG_LIMITS).await;
+    let (served, _) = server(long_timeouts()).await;
     let mut silent = Vec::new();
     for _ in 0..1000 {
         silent.push(served.connect().await);
@@ -159,7 +165,7 @@ async fn a_thousand_silent_connections_delay_no_handshake() {
 
 #[tokio::test]
 async fn tls_connections_are_closed_at_shutdown() {
-    let (served, _) = server(LONG_LIMITS).await;
+    let (served, _) = server(long_timeouts()).await;
     let silent = served.connect().await;
     let half = served.send(b"\x16\x03\x01").await;
     let mut idle = handshake(served.address).await.unwrap();
@@ -174,7 +180,7 @@ async fn tls_connections_are_closed_at_shutdown() {
 
 #[tokio::test]
 async fn a_replaced_certificate_is_presented_without_failed_requests() {
-    let (served, tls) = server(LONG_LIMITS).await;
+    let (served, tls) = server(long_timeouts()).await;
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let asking: Vec<_> = (0..4)
         .map(|number| {
@@ -300,17 +306,20 @@ async fn a_process_serves_tls_is_healthy_and_reloads_certificate_files() {
 
     // All or nothing: good files beside a setting that is not.
     install(server.path(), "one");
-    std::fs::write(&file, config(server.path(), "[http]\nurl_byte = 1\n")).unwrap();
+    std::fs::write(&file, config(server.path(), "[http]\nmax_url_siz = 1\n")).unwrap();
     let said = server.reload().concat();
-    assert!(said.contains("zarrd.toml:2: unknown key `http.url_byte`"), "{said}");
+    assert!(said.contains("zarrd.toml:2: unknown key `http.max_url_siz`"), "{said}");
     assert_eq!(shown_by(address).await, certificate("two"));
 
-    // Settings that need a restart are named, and the others change.
-    std::fs::write(&file, config(server.path(), "[http]\nurl_bytes = 100\n[server]\nidle_seconds = 31\n"))
-        .unwrap();
+    // What cannot change at run time is named, and the rest changes.
+    std::fs::write(
+        &file,
+        config(server.path(), "[http]\nmax_url_size = 100\n[server]\nidle_timeout = '31s'\n"),
+    )
+    .unwrap();
     let said = server.reload().concat();
     assert!(
-        said.contains("need a restart") && said.contains("http.url_bytes, server.idle_seconds"),
+        said.contains("need a restart") && said.contains("http.max_url_size, server.idle_timeout"),
         "{said}"
     );
     assert_eq!(shown_by(address).await, certificate("one"));

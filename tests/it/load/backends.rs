@@ -22,7 +22,7 @@ fn always(fault: Fault) -> Vec<Rule> {
 async fn the_circuit_opens_for_a_dead_backend_and_closes_when_it_recovers() {
     let s3 = TestS3::start().await;
     s3.insert("value", "0123456789");
-    let store = s3.store_with(|options| options.remote.tries = 1);
+    let store = s3.store_with(|options| options.remote.max_attempts = 1);
     let server = Server::of(store.clone());
     for fault in [Fault::Status(500), Fault::Status(503), Fault::ResetBeforeHead] {
         let before = s3.requests(Kind::Get);
@@ -56,7 +56,7 @@ async fn retries_do_not_multiply_the_load_of_a_failing_backend() {
     const LANES: usize = 8;
     let s3 = TestS3::start().await;
     s3.insert("value", "0123456789");
-    let store = s3.store_with(|options| options.remote.breaker_failures = 0);
+    let store = s3.store_with(|options| options.remote.circuit_breaker_failures = 0);
     let server = Server::of(store);
     s3.inject(always(Fault::Status(503)), 1);
     let answers = stream::iter(0..ASKED).map(|_| server.get("/store/m/value")).buffer_unordered(LANES);
@@ -72,7 +72,7 @@ async fn retries_do_not_multiply_the_load_of_a_failing_backend() {
 #[tokio::test]
 async fn absent_and_forbidden_keys_do_not_open_the_circuit() {
     let s3 = TestS3::start().await;
-    let store = s3.store_with(|options| options.remote.tries = 1);
+    let store = s3.store_with(|options| options.remote.max_attempts = 1);
     let key = StoreKey::parse("none").unwrap();
     for _ in 0..50 {
         assert!(store.get(&key, ByteRange::Whole, None).await.unwrap().is_none());
@@ -96,11 +96,11 @@ async fn a_hanging_backend_does_not_affect_other_mounts() {
     }
     let store = hung.store_with(|options| {
         (
-            options.remote.tries,
-            options.remote.requests,
-            options.remote.queue_ms,
-            options.remote.read_timeout_ms,
-        ) = (1, 4, 500, 3000);
+            options.remote.max_attempts,
+            options.remote.max_concurrent_requests,
+            options.remote.queue_timeout,
+            options.remote.read_timeout,
+        ) = (1, 4, Duration::from_millis(500), Duration::from_secs(3));
     });
     let server = Server::build(Mount::read_only("hung", store.clone()))
         .beside(Mount::read_only("well", well.store()))

@@ -1,6 +1,7 @@
 //! Capacity for small responses, however slowly long ones are read.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -32,11 +33,11 @@ async fn server() -> Server {
     put(&store, "tiny/c/0", vec![1; 16]).await;
     put(&store, "small", "0123456789").await;
     let mut builder = Server::build(Mount::read_only("m", store));
-    builder.read = ReadLimits { band_bytes: BAND_BYTES, ..ReadLimits::default() };
+    builder.read = ReadLimits { segment_size: BAND_BYTES, ..ReadLimits::default() };
     builder.http = HttpOptions {
-        inflight_bytes: 16 << 20,
-        stream_bytes: 64 << 10,
-        queue_ms: 50,
+        inflight_size: 16 << 20,
+        streamed_response_size: 64 << 10,
+        admission_timeout: Duration::from_millis(50),
         ..HttpOptions::default()
     };
     builder.finish()

@@ -14,13 +14,13 @@ use crate::support::process::{Running, text, zarrd};
 #[test]
 fn budgets_over_the_available_memory_are_refused_by_name() {
     let output = zarrd(&["serve", "--demo", "--listen", "127.0.0.1:0"])
-        .env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", "512MiB")
-        .env("ZARRD__CACHE__DECODED_BYTES", "1GiB")
+        .env("ZARRD__SERVER__MAX_MEMORY", "512MiB")
+        .env("ZARRD__CACHE__DECODED_SIZE", "1GiB")
         .output()
         .unwrap();
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(78), String::new()));
     let message = text(&output.stderr);
-    for part in ["512 MiB", "`server.memory_limit_bytes`", "lower `cache.decoded_bytes`"] {
+    for part in ["512 MiB", "`server.max_memory`", "lower `cache.decoded_size`"] {
         assert!(message.contains(part), "{message}");
     }
 }
@@ -29,13 +29,13 @@ fn budgets_over_the_available_memory_are_refused_by_name() {
 fn budgets_follow_the_available_memory_and_are_reported() {
     for (limit, total) in [("512MiB", 512 << 20), ("64GiB", 64_u64 << 30)] {
         let mut command = zarrd(&["serve", "--demo"]);
-        command.env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", limit);
+        command.env("ZARRD__SERVER__MAX_MEMORY", limit);
         let server = Running::of(command);
         let memory = &server.get("/v1/mounts")["memory"];
         let most = memory["most_bytes"].as_u64().unwrap();
         assert_eq!(memory["total_bytes"], total);
         assert!(most <= total / 5 * 4 && most > total / 2, "{memory}");
-        assert!(memory["budgets"]["cache.decoded_bytes"].as_u64().unwrap() >= total / 20, "{memory}");
+        assert!(memory["budgets"]["cache.decoded_size"].as_u64().unwrap() >= total / 20, "{memory}");
     }
 }
 
@@ -57,7 +57,7 @@ impl RequestHandler for Short {
 async fn under_memory_pressure_every_response_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = ConnectionLimits::of(&ServerOptions::default(), HttpOptions::default().headers);
+    let limits = ConnectionLimits::new(ServerOptions::default(), HttpOptions::default().max_headers);
     tokio::spawn(serve(listener, Short, limits, Shutdown::default()));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

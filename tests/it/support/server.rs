@@ -8,11 +8,12 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
-use zarrd::app::{ConnectionLimits, ProtocolLimits, Shutdown, serve};
+use zarrd::app::{ConnectionLimits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::auth::Access;
 use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, Caches, EncodedCache, ValueCache};
 use zarrd::codec::CodecLimits;
+use zarrd::config::ServerOptions;
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
 use zarrd::http::{HttpOptions, Peer};
 use zarrd::key::StoreKey;
@@ -24,18 +25,20 @@ use zarrd::web::Endpoint;
 use super::counting::{CountingSource, Decodes};
 
 /// Of connections, where they do not matter.
-const LIMITS: ConnectionLimits = ConnectionLimits {
-    first_byte: Duration::from_mins(1),
-    handshake: Duration::from_mins(1),
-    header: Duration::from_mins(1),
-    idle: Duration::from_mins(1),
-    write_stall: Duration::from_mins(1),
-    write_bytes_per_second: 0,
-    write_pace: Duration::from_mins(1),
-    drain: Duration::from_secs(1),
-    max_connections: 100,
-    wire: ProtocolLimits::DEFAULT,
-};
+fn limits() -> ServerOptions {
+    ServerOptions {
+        first_byte_timeout: Duration::from_mins(1),
+        tls_handshake_timeout: Duration::from_mins(1),
+        header_timeout: Duration::from_mins(1),
+        idle_timeout: Duration::from_mins(1),
+        write_stall_timeout: Duration::from_mins(1),
+        min_write_rate: 0,
+        min_write_rate_window: Duration::from_mins(1),
+        drain_timeout: Duration::from_secs(1),
+        max_connections: 100,
+        ..ServerOptions::default()
+    }
+}
 
 /// An answer, collected; its body may have broken off.
 #[derive(Debug)]
@@ -206,7 +209,12 @@ impl Server {
     pub async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(listener, self.0.clone(), LIMITS, Shutdown::default()));
+        tokio::spawn(serve(
+            listener,
+            self.0.clone(),
+            ConnectionLimits::new(limits(), 100),
+            Shutdown::default(),
+        ));
         address
     }
 
@@ -244,8 +252,8 @@ impl ServerBuilder {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
         let source = CachedSource::new(source, self.cache);
-        let nodes = BoundedNodeCache::new(self.cache.node_bytes);
-        let encoded = EncodedCache::new(self.cache.encoded_bytes);
+        let nodes = BoundedNodeCache::new(self.cache.node_size);
+        let encoded = EncodedCache::new(self.cache.encoded_size);
         let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());
         if let Some(values) = self.values {
             caches = caches.and(values);

@@ -61,6 +61,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("utoipa_axum", &["services", "api", "web"]),
     ("utoipa_swagger_ui", &["web"]),
     ("clap", &["config"]),
+    ("humantime", &["units"]),
     ("strsim", &["error"]),
     ("toml", &["config"]),
     ("hyper_util", &["app"]),

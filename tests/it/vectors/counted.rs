@@ -96,7 +96,7 @@ async fn a_long_stream_ends_with_row_counts_as_trailers() {
 #[tokio::test]
 async fn buffered_responses_have_a_limit() {
     let mut builder = Server::build(zarrd::services::Mount::read_only("m", cloud().await));
-    builder.http.whole_bytes = 100_000;
+    builder.http.max_buffered_response_size = 100_000;
     let server = builder.finish();
     for format in ["json", "bin"] {
         let answer = ask(&server, &format!("s/vertices?format={format}")).await;

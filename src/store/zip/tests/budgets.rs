@@ -114,7 +114,7 @@ async fn rejects_a_directory_over_budget_and_keeps_the_others() {
     for _ in 0..2 {
         let refused = second.check().await.unwrap_err();
         assert_eq!(refused.class(), ErrorClass::OverBudget);
-        assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
+        assert!(refused.to_string().contains("`cache.zip_directory_size`"), "{refused}");
         assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
     }
     // Another version of the first replaces the previous one, and leaves enough for the second.

@@ -1,0 +1,220 @@
+//! [`App`]: everything that a configuration gives, from stores to listeners.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::access::access;
+use super::banner::{self, MountLine, PublicAddress, RootLine};
+use super::connection_timeouts::ConnectionLimits;
+use super::error::AppError;
+use super::mounts::{MountOpener, ServedMount};
+use super::serve::{self, BoundListener};
+use super::shutdown::{self, Phase, Shutdown, Signals};
+use super::tls::Tls;
+use super::{descriptors, memory_pressure};
+use crate::array::{DirectSource, Reader};
+use crate::cache::{BoundedNodeCache, CachedSource, Caches, EncodedCache, ValueCache};
+use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
+use crate::cpu::ComputePool;
+use crate::metrics::ProcessMetrics;
+use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
+use crate::store::ZipBudget;
+use crate::web::Endpoint;
+
+/// A server, ready to run.
+#[derive(Debug)]
+pub struct App {
+    pub(super) config: Config,
+    pub(super) state: AppState,
+    pub(super) opener: MountOpener,
+    pub(super) served: Vec<ServedMount>,
+    /// The addresses of mounts that have listeners, by the names of the mounts.
+    pub(super) listens: BTreeMap<String, SocketAddr>,
+    pub(super) tls: Option<Tls>,
+}
+
+impl App {
+    /// Opens every mount. Without any, the demo is served. No backend is contacted yet: one that is down appears in the log once
+    /// the server runs, and in `/readyz`.
+    ///
+    /// # Errors
+    /// [`AppError`], except those of listeners.
+    pub async fn build(config: Config) -> Result<Self, AppError> {
+        // TLS towards backends. It fails if a provider is installed already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cpu = ComputePool::new(config.cpu)?;
+        let values = ValueCache::new(config.cache.value_size);
+        let directories = ZipBudget::new(config.cache.zip_directory_size);
+        let mut opener = MountOpener::new(cpu.clone(), values.clone(), directories);
+        let served = opener.open(&config, &[]).await?;
+        let mut http = config.http.clone();
+        http.trusted_proxies.clone_from(&config.server.trusted_proxies);
+        let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
+        state.set_access(access(&config)?);
+        state.set_memory(memory_info(&config));
+        let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
+        let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
+        let listens = config.mounts.iter().filter_map(|(name, mount)| Some((name.clone(), mount.listen?)));
+        let listens = listens.collect();
+        Ok(Self { config, state, opener, served, listens, tls })
+    }
+
+    /// The endpoint of the server's own address.
+    #[must_use]
+    pub fn site(&self) -> Endpoint {
+        Endpoint::whole(self.state.clone())
+    }
+
+    /// Adds metrics of the process to `/metrics`.
+    #[must_use]
+    pub fn with_process_metrics(self, metrics: ProcessMetrics) -> Self {
+        self.state.set_process_metrics(metrics);
+        self
+    }
+
+    /// The endpoint of the admin listener.
+    #[must_use]
+    pub fn admin_site(&self) -> Endpoint {
+        Endpoint::admin(&self.state)
+    }
+
+    /// Binds every address, prints the banner to standard output, and serves until a signal ends it. On SIGHUP, `read` gives the
+    /// new configuration, and what can change at run time is changed.
+    ///
+    /// # Errors
+    /// [`AppError::Bind`], [`AppError::Signals`].
+    pub async fn run<F>(self, read: F) -> Result<(), AppError>
+    where
+        F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
+    {
+        // Before the address is known to anyone: an early signal must be handled, too.
+        let signals = Signals::catch().map_err(AppError::Signals)?;
+        let hangups = shutdown::hangups().map_err(AppError::Signals)?;
+        let (address, listener) = bind(self.config.server.listen).await?;
+        let listening = |listener, routes| BoundListener { listener, routes, tls: self.tls.clone() };
+        let scheme = self.scheme();
+        let whole = self.site();
+        let (mut sites, mut roots) = (vec![listening(listener, whole.clone())], Vec::new());
+        for (name, mount) in &self.config.mounts {
+            roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(scheme, name, host, address)));
+            let site = Endpoint::for_mount(&self.state, name);
+            if let (Some(listen), Some(site)) = (mount.listen, site) {
+                let (address, listener) = bind(listen).await?;
+                sites.push(listening(listener, site));
+                roots.push(banner::root_of_listener(scheme, name, address));
+            }
+        }
+        let mut admin = None;
+        if let Some(listen) = self.config.server.admin_listen {
+            let (address, listener) = bind(listen).await?;
+            sites.push(BoundListener { tls: None, ..listening(listener, self.admin_site()) });
+            admin = Some(address);
+        }
+        self.announce(address, &roots, admin);
+
+        let mut server = self.config.server.clone();
+        server.max_connections = descriptors::raise_limit(server.max_connections);
+        let limits = ConnectionLimits::new(server, self.config.http.max_headers);
+        let shutdown = Shutdown::default();
+        let changing = sites.iter().map(|listening| listening.routes.clone()).collect();
+        let serving = serve::serve_all(sites, limits, shutdown.clone());
+        let memory = self.config.memory.limit;
+        tokio::select! {
+            () = serving => {}
+            () = signals.advance(&shutdown) => {}
+            () = drain_readiness(&whole, &shutdown) => {}
+            () = watch_memory(&whole, memory) => {}
+            () = self.follow(hangups, read, changing) => {}
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    /// The scheme of the URLs at which the server is.
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    fn announce(&self, address: SocketAddr, roots: &[RootLine], admin: Option<SocketAddr>) {
+        let front = PublicAddress { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
+        let lines: Vec<MountLine> = self
+            .served
+            .iter()
+            .map(|served| MountLine::new(&served.mount, served.url(), &self.config))
+            .collect();
+        let text = banner::text(front, &lines, roots, admin, &self.config);
+        // Standard output may be closed; that is no reason not to serve.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        tracing::info!(%address, mounts = lines.len(), "listening");
+        tracing::debug!("memory: at most {}", MemoryBound::from_config(&self.config));
+        if let Some(warning) = self.config.server.warning() {
+            tracing::warn!("{warning}");
+        }
+        // A backend that is down is logged once, and delays no other.
+        let state = self.state.clone();
+        tokio::spawn(async move { state.probe().await });
+    }
+}
+
+/// A listener, and its actual address.
+async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError> {
+    let listener = TcpListener::bind(address).await.map_err(|source| AppError::Bind { address, source })?;
+    Ok((listener.local_addr().unwrap_or(address), listener))
+}
+
+/// Sets `/readyz` to draining when the shutdown begins; never ends itself.
+async fn drain_readiness(site: &Endpoint, shutdown: &Shutdown) {
+    shutdown.reached(Phase::Draining).await;
+    tracing::info!("stopping: no new connections");
+    site.state().set_draining();
+    std::future::pending::<()>().await;
+}
+
+/// Evicts caches and rejects requests when memory is short; never ends.
+async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    let (evict, set) = (|| site.state().evict_half(), |pressure| site.state().set_pressure(pressure));
+    memory_pressure::watch(limit, config::resident_bytes, evict, set).await;
+}
+
+/// The mounts of what is served.
+pub(super) fn mounts_of(served: &[ServedMount]) -> Vec<Mount> {
+    served.iter().map(|served| served.mount.clone()).collect()
+}
+
+/// The memory that a configuration uses.
+fn memory_info(config: &Config) -> MemoryInfo {
+    MemoryInfo {
+        total_bytes: config.memory.total_and_share().map(|(total, _)| total),
+        most_bytes: MemoryBound::from_config(config).bytes(),
+        connection_bytes: MemoryBound::CONNECTION_BYTES,
+        budgets: config.budgets().into(),
+    }
+}
+
+/// The engine that decodes arrays, with its caches.
+fn arrays(config: &Config, cpu: ComputePool, values: ValueCache) -> ArrayEngine {
+    let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+    let source = CachedSource::new(source, config.cache);
+    let nodes = BoundedNodeCache::new(config.cache.node_size);
+    let encoded = EncodedCache::new(config.cache.encoded_size);
+    // Values last: what is derived from them is purged by then.
+    let caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
+    ArrayEngine {
+        reader: Reader::new(Arc::new(source), cpu.clone()),
+        cpu,
+        memo: Arc::new(nodes),
+        answers_bytes: config.cache.response_bytes(),
+        encoded,
+        caches,
+        read: config.read,
+        metadata: config.limits.metadata(),
+        codec: config.limits.codec(),
+    }
+}

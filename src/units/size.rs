@@ -1,0 +1,139 @@
+//! Sizes in bytes with their unit: `"64MiB"` (2^20 bytes each), `"1GB"` (10^9 bytes each), or a plain number of bytes.
+//!
+//! The crates for this read and write fractions of a unit as floating point, so that a size that was written could be another
+//! one when it is read again; budgets of memory must stay exact. Hence a parser of its own, for whole numbers.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserializer, Serializer};
+
+/// The units, from the largest to the smallest.
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// The number of bytes that a text gives, such as `"64MiB"`; `None` if it is no size, or does not fit in 64 bits.
+#[must_use]
+pub fn parse(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let unit = match unit.trim_start() {
+        "KB" => "kB",
+        unit => unit,
+    };
+    let (_, bytes) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*bytes)
+}
+
+/// A size as text, in the largest unit of which it is a whole number, such as `64MiB`. [`parse`] gives the same size.
+#[must_use]
+pub fn format(bytes: u64) -> String {
+    let unit = UNITS.iter().find(|(_, each)| bytes >= *each && bytes.is_multiple_of(*each));
+    let (name, each) = unit.copied().unwrap_or(("B", 1));
+    format!("{}{name}", bytes / each)
+}
+
+/// Writes a size as text.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<T, S>(size: &T, serializer: S) -> Result<S::Ok, S::Error>
+where
+    T: Copy + TryInto<u64>,
+    S: Serializer,
+{
+    serializer.serialize_str(&format((*size).try_into().unwrap_or(u64::MAX)))
+}
+
+/// Reads a size from text, or from a number of bytes.
+///
+/// # Errors
+/// Anything else, and sizes that do not fit in the type.
+pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: TryFrom<u64>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_any(SizeVisitor(PhantomData))
+}
+
+struct SizeVisitor<T>(PhantomData<T>);
+
+impl<T: TryFrom<u64>> Visitor<'_> for SizeVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a size such as \"256MiB\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let size = parse(text).and_then(|bytes| T::try_from(bytes).ok());
+        size.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_u64<E: Error>(self, bytes: u64) -> Result<T, E> {
+        T::try_from(bytes).ok().ok_or_else(|| E::invalid_value(Unexpected::Unsigned(bytes), &self))
+    }
+
+    fn visit_i64<E: Error>(self, bytes: i64) -> Result<T, E> {
+        let size = u64::try_from(bytes).ok().and_then(|bytes| T::try_from(bytes).ok());
+        size.ok_or_else(|| E::invalid_value(Unexpected::Signed(bytes), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_sizes_with_units() {
+        for (text, expected) in [
+            ("1GiB", Some(1 << 30)),
+            ("64 MiB", Some(64 << 20)),
+            ("5MB", Some(5_000_000)),
+            ("16KiB", Some(16 << 10)),
+            ("3KB", Some(3000)),
+            ("12B", Some(12)),
+            ("0B", Some(0)),
+            ("12", None),
+            ("1.5GiB", None),
+            ("-1B", None),
+            ("GiB", None),
+            ("1 GiBs", None),
+            ("99999999999TiB", None),
+            ("1é", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn formatted_sizes_parse_to_the_same_value() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1, "1B"),
+            (1000, "1kB"),
+            (1 << 10, "1KiB"),
+            (5_000_000, "5MB"),
+            (96 << 20, "96MiB"),
+            (4 << 30, "4GiB"),
+            (1025, "1025B"),
+            (u64::MAX, "18446744073709551615B"),
+        ] {
+            assert_eq!(format(bytes), text);
+            assert_eq!(parse(text), Some(bytes));
+        }
+    }
+}
