@@ -177,7 +177,7 @@ fn a_log_can_be_made_quieter_and_louder() {
 #[test]
 fn sizes_and_durations_have_units_in_every_layer() {
     let file = "[cache]\ndecoded_size = '1GiB'\n[server]\nidle_timeout = '2m'\n[http]\nadmission_timeout = '250ms'\nmax_url_size = 1_000\n\
-        [mounts.a]\nurl = 's3://b'\noptions.remote.max_buffered_upload_size = '1 MiB'\n";
+        [mounts.a]\nurl = 's3://b'\noptions.max_buffered_upload_size = '1 MiB'\n";
     let config = resolve(file, &[("ZARRD__CACHE__INDEX_SIZE", "5MB")], &[]);
     assert_eq!((config.cache.decoded_size, config.cache.index_size), (1 << 30, 5_000_000));
     assert_eq!(config.server.idle_timeout, Duration::from_mins(2));

@@ -44,7 +44,7 @@ def run(long):
         settings = {f"MOUNTS__S__{key}": value for key, value in s3.items()}
         settings |= {f"MOUNTS__H__{key}": value for key, value in web.items()} | {"MOUNTS__T__URL": f"{secure.url}/b"}
         # Each is asked, however many have failed.
-        settings |= {f"MOUNTS__{mount}__OPTIONS__BREAKER_FAILURES": "0" for mount in "SHT"} | {"MOUNTS__M__URL": str(folder)}
+        settings |= {f"MOUNTS__{mount}__OPTIONS__CIRCUIT_BREAKER_FAILURES": "0" for mount in "SHT"} | {"MOUNTS__M__URL": str(folder)}
         told, wrong = collections.Counter(), []
         with zarrd(around=["env", f"SSL_CERT_FILE={TLS / 'authority.pem'}"], **settings) as server:
             with clients(server, {"/store/m/small": b"0123456789"}, 1) as good:
