@@ -238,7 +238,10 @@ async fn each_timeout_applies_to_its_own_phase() {
         ..long_timeouts()
     })
     .await;
-    assert!(server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"), "work is nobody's");
+    assert!(
+        server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"),
+        "work does not count as idle time"
+    );
 }
 
 #[tokio::test]
@@ -383,7 +386,7 @@ async fn shutdown_does_not_wait_for_silent_or_idle_connections() {
 #[tokio::test]
 async fn connections_in_the_accept_queue_are_served_before_shutdown() {
     let server = Server::start(long_timeouts()).await;
-    // Blocking calls on the only thread: the server cannot accept before it is told to stop.
+    // Blocking calls on the only thread: the server cannot accept before it is asked to stop.
     let connect = |_| {
         let mut stream = std::net::TcpStream::connect(server.address).unwrap();
         std::io::Write::write_all(&mut stream, OK.as_bytes()).unwrap();

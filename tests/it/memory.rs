@@ -171,7 +171,7 @@ async fn slow_readers_are_served_within_the_memory_limit() {
         ("CACHE__NODE_SIZE", 1 << 20),
         ("CACHE__VALUE_SIZE", 1 << 20),
         ("READ__SEGMENT_SIZE", 1 << 20),
-        // Room for all of the readers' bands, of which each has two, and a quarter that is kept free of what is long.
+        // Capacity for two segments of each reader, and a quarter that long responses may not use.
         ("HTTP__INFLIGHT_SIZE", 192 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
         ("HTTP__ADMISSION_TIMEOUT", 10_000),

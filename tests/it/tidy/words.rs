@@ -49,10 +49,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 /// Folders and files that still have to be rewritten. The list becomes shorter and, in the end, empty.
 const UNTIL: &[&str] = &[
     "README.md",
-    "config/container.toml",
-    "config/default.toml",
     "config/deploy/",
-    "config/examples/",
     "openapi/openapi.json",
     "src/admission/",
     "src/api/",
@@ -62,7 +59,6 @@ const UNTIL: &[&str] = &[
     "src/cache/",
     "src/chunk/",
     "src/codec/",
-    "src/config/",
     "src/http/",
     "src/metadata/",
     "src/metrics/",
