@@ -103,7 +103,8 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     // The log is not read here.
     command.env("ZARRD__LOG__LEVEL", "off");
     for (name, value) in settings {
-        command.env(format!("ZARRD__{name}"), value.to_string());
+        let unit = if name.ends_with("TIMEOUT") { "ms" } else { "" };
+        command.env(format!("ZARRD__{name}"), format!("{value}{unit}"));
     }
     let server = Running::of(command);
     let bound = server.get("/v1/mounts")["memory"]["most_bytes"].as_u64().unwrap();
