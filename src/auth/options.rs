@@ -99,7 +99,7 @@ pub struct IssuerOptions {
     ///
     /// Example: `"zarrd"`
     pub audience: String,
-    /// Permitted signature algorithms: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA.
+    /// Permitted signature algorithms: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`.
     ///
     /// Example: `["RS256"]`
     pub algorithms: Vec<Algorithm>,

@@ -157,11 +157,8 @@ fn a_path_that_now_names_another_directory_is_reopened() {
 #[test]
 fn a_missing_directory_does_not_hold_up_the_rest_of_a_reload() {
     let secret = "1".repeat(43);
-    let digest: String = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes())
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
+    let digest = digest.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let token = format!(
         "[access.tokens.alice]\nsha256 = '{digest}'\ngrants = [{{ mount = 'private', scopes = ['read'] }}]\n\
          [access.tokens.other]\nsha256 = '{}'\ngrants = [{{ mount = 'private', scopes = ['read'] }}]\n",
