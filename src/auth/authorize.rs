@@ -3,8 +3,6 @@
 //! A caller without a credential and without a grant gets 401, whether or not the mount exists; a known caller without
 //! a grant gets 403. An address with too many bad credentials gets 429 for the rest of the second. That holds for bad
 //! credentials only: a good one from the same address is accepted, unless its verification would take work.
-//! 403. Who fails to show who it is too often is told 429 for the rest of the second. That is said of credentials that fail
-//! alone: a good one from the same address is believed, unless telling that it is good would take work.
 
 use std::sync::Arc;
 
