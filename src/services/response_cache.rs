@@ -46,7 +46,7 @@ pub(crate) struct CachedResponse {
 }
 
 impl CachedResponse {
-    /// Caches the response to a request, if it can be revalidated locally.
+    /// Caches the response to a request, if its dependencies can be validated without I/O.
     pub(crate) async fn store(
         responses: &ResponseCache<Self>,
         head: &Parts,
@@ -56,7 +56,7 @@ impl CachedResponse {
         body: Bytes,
     ) {
         let Some(asked) = cache_key(head) else { return };
-        // A response from a remote store would be requested again in any case.
+        // Other dependencies would need requests to the store in any case.
         let made_of = Arc::new(made_of);
         if !made_of.is_fresh(Instant::now()).await {
             return;
