@@ -99,7 +99,7 @@ async fn busy_slow_and_broken_backends_have_different_statuses() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_cut_and_never_short() {
+async fn a_body_that_fails_midway_is_cut_off_and_never_ends_early() {
     for after in 0..10 {
         for headers in [&[][..], &[("range", "bytes=0-9")][..]] {
             let server = Server::new(&[("a", b"0123456789")]);
