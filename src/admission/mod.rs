@@ -224,7 +224,7 @@ fn reject(gate: &Gate, ask: PermitRequest) -> Problem {
 /// The response to a request for which the budget has no free bytes.
 pub(crate) fn overloaded() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
-        .detail("the server is busy; nothing was done; `Retry-After` says when to ask again")
+        .detail("the server is busy and has not processed the request; `Retry-After` says when to ask again")
 }
 
 /// The response to a request that does not fit into the free part of the budget, or into the whole of it.

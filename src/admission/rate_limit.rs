@@ -53,7 +53,7 @@ impl RateLimiter {
             let seconds = wait.as_nanos().div_ceil(u128::from(SECOND)).max(1);
             let retry_after = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited")
-                .detail("more was asked for than one caller may have; `Retry-After` says when to ask again")
+                .detail("the caller has exceeded its rate limit; `Retry-After` says when to ask again")
                 .header(header::RETRY_AFTER, retry_after)
         })
     }

@@ -93,7 +93,7 @@ impl Access {
     /// Checks that the key files of issuers can be used.
     ///
     /// # Errors
-    /// [`AccessFault::KeySet`].
+    /// [`AccessError`] with [`AccessFault::KeySet`] for a file that is not a usable key set.
     pub fn check_key_sets(
         options: &AccessOptions,
         key_sets: &BTreeMap<String, Vec<u8>>,

@@ -179,7 +179,7 @@ impl Authorizer<'_> {
                 && is_in_an_array(opener, &prefix).await?
             {
                 return Err(forbidden().detail(
-                    "what is granted lies inside an array, so that only its stored values can be read, by `/store`",
+                    "the grant lies inside an array, so that only its stored values can be read, by `/store`",
                 ));
             }
         }
@@ -207,8 +207,8 @@ impl Authorizer<'_> {
     }
 }
 
-/// Lets OPTIONS pass where anybody may see the mount. Browsers send no credential with it, and of other mounts the response is
-/// the same whether or not they exist.
+/// Lets OPTIONS pass where every caller may see the mount. Browsers send no credential with it; for other mounts the
+/// response is the same whether or not they exist.
 fn preflight(
     access: &Arc<Access>,
     spec: &RouteSpec,
@@ -294,7 +294,7 @@ fn no_credential() -> Problem {
 
 fn bad_credential() -> Problem {
     unauthorized("Bearer error=\"invalid_token\"")
-        .detail("the token or signature is no good here: unknown, expired, or for something else")
+        .detail("the token or signature is not valid here: it is unknown, expired, or for something else")
 }
 
 fn unauthorized(challenge: &'static str) -> Problem {
@@ -314,13 +314,13 @@ fn several() -> Problem {
 
 fn too_many() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts")
-        .detail("too many bad credentials came from this address, and this is none that is known; ask again in a second")
+        .detail("too many bad credentials came from this address, and this one is not known; ask again in a second")
         .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 fn unknown() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "issuer-unavailable")
-        .detail("the keys of the token's issuer cannot be had now")
+        .detail("the keys of the token's issuer are not available now; ask again later")
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub struct TokenOptions {
     /// The time from which it is no longer valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// What its holder may do.
+    /// The grants of its holder.
     pub grants: Vec<GrantOptions>,
 }
 
@@ -64,7 +64,7 @@ pub struct GrantOptions {
     pub prefix: String,
     /// The granted scopes.
     pub scopes: Vec<Scope>,
-    /// Of an issuer's tokens: the claim that the grant depends on.
+    /// The claim that the grant depends on, for an issuer's tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
     /// The value that the claim must be, or have among its words or members.
@@ -88,7 +88,7 @@ pub struct IssuerOptions {
     /// The file that has its keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_path: Option<PathBuf>,
-    /// What holders of its tokens may do.
+    /// The grants of its tokens' holders.
     pub grants: Vec<GrantOptions>,
 }
 
@@ -115,8 +115,8 @@ pub struct AccessError {
 /// The kinds of errors in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessFault {
-    /// A name that cannot stand in a token or URL.
-    #[error("a name here has 1 to {NAME_BYTES} letters, digits, `-` or `.`")]
+    /// A name that is not valid in a token or URL.
+    #[error("expected a name of 1 to {NAME_BYTES} letters, digits, `-` or `.`")]
     Name,
     /// Not a digest.
     #[error(
@@ -125,7 +125,7 @@ pub enum AccessFault {
     )]
     Digest,
     /// A key that could be guessed.
-    #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` makes such a key")]
+    #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` prints such a key")]
     ShortSecret,
     /// No grant.
     #[error("at least one grant is needed, such as {{ mount = \"NAME\", scopes = [\"read\"] }}")]
@@ -134,7 +134,7 @@ pub enum AccessFault {
     #[error("a grant needs `scopes`: some of read, list, write, delete, admin")]
     NoScopes,
     /// A grant that a signed URL cannot give.
-    #[error("signed URLs can give `read` and `list` alone")]
+    #[error("signed URLs can give only `read` and `list`")]
     SignedScopes,
     /// An invalid prefix.
     #[error("the prefix of a grant: {0}")]

@@ -4,7 +4,7 @@
 //! below report to small traits of their own ([`crate::store::Observer`], [`crate::array::ReadObserver`]), so that none
 //! of them depends on metrics. Counting is an addition to a number that exists from the start: no lock, no allocation,
 //! no label. Labels are route templates, mount names and words of the program, so that requests cannot create new
-//! series. One place has all metric names ([`exposition`]); a test compares the dashboard in `config/deploy` with it.
+//! series. One place has all metric names (`api::metrics`); a test compares the dashboard in `config/deploy` with it.
 
 mod codes;
 pub(crate) mod histogram;

@@ -343,7 +343,7 @@ async fn one_caller_that_never_returns_units_does_not_block_others() {
     let gate = Arc::new(Gate::new(1024, 8));
     let ask = |caller, units| gate.request(Priority::Elements, ClientBucket::numbered(caller), units);
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
-    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
+    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the unit beyond");
     // Its next requests wait in the queue, and others pass.
     let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
     // Units that return now and then give a drain rate; only callers above their share wait by it.
@@ -358,7 +358,7 @@ async fn one_caller_that_never_returns_units_does_not_block_others() {
         let turn = gate.join(ask(caller, 1), max_wait).unwrap();
         timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
     }
-    assert_eq!(gate.waiting(), waits.len() - 3, "as many came in as ended");
+    assert_eq!(gate.waiting(), waits.len() - 3, "as many were admitted as ended");
 }
 
 /// Any number of callers hold long requests without end, and more long requests wait.
@@ -429,10 +429,10 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
         sleep(Duration::from_millis(450)).await;
         let began = Instant::now();
         assert!(gate.waiting() > 300);
-        assert!(gate.join(ask(1), max_wait).is_none(), "behind all of its own");
+        assert!(gate.join(ask(1), max_wait).is_none(), "behind all requests of its own");
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert!(gate.would_exceed_wait(ask(1), max_wait), "and is rejected before it joins");
-        assert!(gate.join(ask(2), max_wait).is_some(), "before them");
+        assert!(gate.join(ask(2), max_wait).is_some(), "ahead of them");
         assert!(!gate.would_exceed_wait(ask(2), max_wait));
         assert!(visit(&gate, ask(2), max_wait, hold).await);
     };

@@ -195,6 +195,6 @@ fn the_checked_in_api_document_matches_the_routes() {
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         checked_in == generated,
-        "openapi/openapi.json is not what the routes say; run the test with UPDATE=1"
+        "openapi/openapi.json differs from the routes; run the test with UPDATE=1"
     );
 }

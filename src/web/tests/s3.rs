@@ -180,7 +180,7 @@ async fn refusals_have_the_form_of_s3() {
         let answer = server.send("OPTIONS", url, &[]).await;
         assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, "GET, HEAD, OPTIONS"));
     }
-    assert_eq!(server.get("/s3x/m").await.problem(), "not-found", "another route speaks as all do");
+    assert_eq!(server.get("/s3x/m").await.problem(), "not-found", "other routes do not use the S3 dialect");
     assert_eq!(server.get("/store/m/s3/x").await.problem(), "not-found");
 }
 

@@ -69,7 +69,7 @@ async fn a_value_that_fails_midway_ends_the_connection_before_its_length() {
     // Returning at all means that the server closed a connection that it was not asked to close.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
-    // The head may be lost with the connection, or promise ten bytes that do not come.
+    // The head may be lost with the connection, or announce ten bytes that do not arrive.
     if let Some((head, body)) = answer.split_once("\r\n\r\n") {
         assert!(head.contains("content-length: 10") && body.len() < 10, "{answer}");
     }
