@@ -28,7 +28,8 @@ pub(crate) struct Caller {
 /// address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
-    /// An authenticated name, and a part: holders of different URLs signed with one key are in different parts.
+    /// An authenticated name, and one of its parts: holders of different URLs that one key signed are in different
+    /// parts.
     Name(Arc<str>, u8),
     /// The address of a caller without a name.
     Address(IpAddr),

@@ -11,7 +11,7 @@ use super::grant::Grant;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Principal {
     pub(super) name: Option<Arc<str>>,
-    /// The part of the callers of this name that it belongs to.
+    /// Which of the fair shares of this name the caller has.
     pub(super) part: u8,
     pub(super) grants: Vec<Grant>,
     /// The limits of the grants: the grants of the key that signed them.

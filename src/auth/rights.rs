@@ -33,7 +33,7 @@ impl Rights {
         }
     }
 
-    /// The part of the callers of its name that it belongs to.
+    /// Which of the fair shares of its name the caller has.
     pub(crate) fn part(&self) -> u8 {
         match self {
             Self::Undecided | Self::All => 0,
