@@ -1,7 +1,7 @@
-//! [`ClientBucket`]: the caller as those see it who share something out between callers.
+//! [`ClientBucket`]: the caller of a request, as a number for fair sharing between callers.
 //!
-//! A number in place of a name: two callers have the same one by chance alone, and nobody outside can bring that about,
-//! for how it is made is another with each process.
+//! A keyed hash stands in for the caller's name or address. Two callers have the same number only by chance; no client
+//! can bring that about, as each process draws its own key.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -13,25 +13,25 @@ use axum::http::request::Parts;
 
 use crate::auth::caller::Caller;
 
-/// Whoever shares with the others.
+/// A caller that shares a limited resource with other callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientBucket(u64);
 
 impl ClientBucket {
-    /// That of a request's caller.
+    /// The bucket of a request's caller.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        // Callers are told apart by this, and by nothing else.
+        // Nothing else distinguishes callers.
         let identity = Caller::of(extensions).client_key();
         Self(HASHES.hash_one(identity))
     }
 
-    /// The caller as a number.
+    /// The caller's hash.
     pub(crate) fn number(self) -> u64 {
         self.0
     }
 
-    /// Its place among so many.
+    /// The bucket's index in a table of `of` entries.
     pub(super) fn bucket(self, of: usize) -> usize {
         usize::try_from(self.0 % (of as u64).max(1)).unwrap_or_default()
     }
@@ -39,7 +39,7 @@ impl ClientBucket {
 
 #[cfg(test)]
 impl ClientBucket {
-    /// A caller by number.
+    /// A caller with a given hash.
     pub(crate) const fn numbered(number: u64) -> Self {
         Self(number)
     }

@@ -1,22 +1,22 @@
-//! [`MemoryPressure`]: how close the process is to the memory it may take, and what is given up for that.
+//! [`MemoryPressure`]: how close the process is to its memory limit, and what the server gives up for that.
 //!
-//! Who measures it says so from outside (`app`); here it is a number that every request looks at.
+//! `app` measures the pressure; each request only reads the level.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// How close the process is to the memory it may take.
+/// How close the process is to its memory limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryPressure {
-    /// Not close.
+    /// No pressure.
     #[default]
     None,
-    /// So close that less is remembered, and connections are closed after the answers that are under way on them.
+    /// The limit is near: caches shrink, and each connection is closed after the responses in flight on it.
     High,
-    /// So close that every request is turned away but those that ask for health.
+    /// The limit is almost reached: the server rejects every request except those for health.
     Critical,
 }
 
-/// A pressure that all requests see.
+/// The pressure level that all requests share.
 #[derive(Debug, Default)]
 pub(crate) struct PressureCell(AtomicU8);
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_what_is_seen() {
+    fn a_level_that_was_set_is_read_back() {
         let gauge = PressureCell::default();
         assert_eq!(gauge.get(), MemoryPressure::None);
         for pressure in [MemoryPressure::Critical, MemoryPressure::High, MemoryPressure::None] {

@@ -1,14 +1,14 @@
-//! Admission: how many bytes of answers may be under way at one time, and the short line before that.
+//! Admission: a budget for the bytes of responses in flight, and the short wait queue in front of it.
 //!
-//! The currency is bytes, not requests, and the line is bounded by time, not by length. No answer counts less than its part
-//! of the budget, so that their number is bounded as well. A [`Permit`] lives until the body of the answer is dropped, because
-//! it is the body that holds memory; whoever sends the answer keeps the body for as long as more of it waits to be sent than a
-//! connection is taken to hold. Where it is not known beforehand how much an answer holds, its permit
-//! grows with it ([`Permit::grow`]): at once or not at all, never by waiting, so that two that grow cannot wait for each
-//! other. Requests to stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream does asks for
-//! the rest by [`Admission::uncharged`]. Who goes first is `gate`'s business: by [`Priority`], and between
-//! callers ([`ClientBucket`]) by what each has under way. How often a caller may ask is `rates`'. Health routes do not come through
-//! here.
+//! The budget counts bytes, not requests, and time bounds the queue, not length. Every response counts at least its
+//! share of the budget, so that the number of responses is bounded as well. A [`Permit`] lives until the body of the
+//! response is dropped, because the body holds the memory; the connection keeps the body while more of it waits to be
+//! sent than a connection is assumed to hold. Where the size of a response is not known in advance, its permit grows
+//! with it ([`Permit::grow`]): at once or not at all, so that two growing responses cannot wait for each other.
+//! Requests for stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream asks for the
+//! rest with [`Admission::uncharged`]. The module `queue` decides who goes first: by [`Priority`], and between callers
+//! ([`ClientBucket`]) by what each has in flight. The module `rate_limit` decides how often a caller may ask. Health
+//! routes bypass admission.
 
 mod client_bucket;
 pub(crate) mod memory_pressure;
@@ -40,51 +40,52 @@ use crate::http::route::RouteSpec;
 use crate::store::BudgetExceeded;
 use queue::{Gate, PermitRequest};
 
-/// Bytes that one unit of the budget stands for.
+/// Bytes per unit of the budget.
 const UNIT_BYTES: u64 = 1024;
-/// An answer that holds more than one of so many parts of the budget is long, unless a stream may hold as much.
+/// A response that holds more than this fraction (1 / `SHORT_PARTS`) of the budget is long, unless a stream may hold as
+/// much.
 const SHORT_PARTS: u64 = 128;
 
-/// The gate, and how long is waited in front of it.
+/// The gate, and the limits on waiting in front of it.
 #[derive(Debug)]
 pub(crate) struct Admission {
     gate: Arc<Gate>,
     least_units: u64,
-    /// The longest wait.
+    /// The longest time that a request waits in the queue.
     patience: Duration,
-    /// Who would wait longer than this is turned away at once. How long somebody will wait is a guess: it is better not to
-    /// have waited than to have waited in vain.
+    /// A request whose estimated wait is longer than this is rejected at once. The estimate is a guess: an early
+    /// rejection is better than a rejection after a wait.
     hope: Duration,
-    /// What requests to stored bytes are admitted with.
+    /// Bytes with which requests for stored bytes are admitted.
     stream_bytes: u64,
 }
 
-/// Who comes, and for what.
+/// The caller and the priority of a request for admission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmissionRequest {
     class: Priority,
     share: ClientBucket,
 }
 
-/// The right to hold so many bytes for an answer in flight. They are given back when it is dropped.
+/// The right to hold a number of bytes for a response in flight. Dropping it returns the bytes to the budget.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<Gate>,
     ask: PermitRequest,
-    /// Units that it never has less than.
+    /// The units that it holds at least.
     least_units: u64,
-    /// Bytes held by now.
+    /// Bytes held now.
     bytes: u64,
-    /// Bytes of these that another permit of the same request is for.
+    /// Those of the bytes that another permit of the same request covers.
     covered_bytes: u64,
 }
 
-/// In an answer's extensions: its body is in memory, all of it, until the client has taken the last byte.
+/// A response extension: the whole body is in memory until the client has taken the last byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferedBytes(u64);
 
 impl BufferedBytes {
-    /// Says so of an answer whose body is so long. What any answer may hold need not be said.
+    /// Marks a response whose body has `bytes` bytes. Bodies that every response may hold need no mark.
     pub(crate) fn put(bytes: u64, extensions: &mut Extensions) {
         if bytes > LAST_BYTES as u64 {
             extensions.insert(Self(bytes));
@@ -92,31 +93,31 @@ impl BufferedBytes {
     }
 }
 
-/// What is under way.
+/// The load of admission at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Bytes of answers that may be under way.
+    /// The budget for responses in flight, in bytes.
     pub budget_bytes: u64,
-    /// Bytes of answers that are.
+    /// Bytes of responses in flight.
     pub under_way_bytes: u64,
-    /// Requests that wait for room.
+    /// Requests that wait in the queue.
     pub waiting: usize,
-    /// Requests that were turned away since the start, by class.
+    /// Requests that were rejected since the start, by priority.
     pub turned_away: [(&'static str, u64); Priority::ALL.len()],
 }
 
 impl AdmissionRequest {
-    /// The caller of a request for work of a class.
+    /// The admission request for a request's caller and a priority.
     pub(crate) fn new(class: Priority, extensions: &Extensions) -> Self {
         Self { class, share: ClientBucket::of(extensions) }
     }
 
-    /// A caller for work of a class.
+    /// The admission request for a caller and a priority.
     pub(crate) const fn of(class: Priority, share: ClientBucket) -> Self {
         Self { class, share }
     }
 
-    /// The caller of a request to a route that moves stored bytes.
+    /// The admission request for a request to a route that moves stored bytes.
     pub(crate) fn stored(
         spec: &RouteSpec,
         method: &Method,
@@ -127,14 +128,14 @@ impl AdmissionRequest {
         Self::new(Priority::of_stored(spec, method, uri, headers), extensions)
     }
 
-    /// The caller of a request for decoded elements.
+    /// The admission request for a request for decoded elements.
     pub(crate) fn to_elements(head: &Parts) -> Self {
         Self::new(Priority::Elements, &head.extensions)
     }
 }
 
 impl Admission {
-    /// The gate that the options ask for.
+    /// The admission that the options configure.
     pub(crate) fn new(options: &HttpOptions) -> Self {
         let capacity = units(options.inflight_size);
         let short_units = units(options.streamed_response_size).max(capacity / SHORT_PARTS);
@@ -147,26 +148,27 @@ impl Admission {
         }
     }
 
-    /// Waits for room for `bytes`. More than a class can have means all that it can have: such an answer goes alone.
+    /// Waits for a permit for `bytes`. A size beyond the largest permit of a priority counts as the largest: such a
+    /// response goes alone.
     ///
     /// # Errors
-    /// 503 with `Retry-After` once the time has passed, or at once if it is likely to.
+    /// 503 with `Retry-After` once the maximum wait has passed, or at once if the estimated wait is too long.
     pub(crate) async fn acquire(&self, entrant: AdmissionRequest, bytes: u64) -> Result<Permit, Problem> {
         let ask = self.gate.request(entrant.class, entrant.share, units(bytes).max(self.least_units));
         if !self.gate.try_take(ask) {
-            // Boxed, as few come here and all futures would be as long.
+            // Boxed, as few requests wait and the future of every request would be as large.
             Box::pin(self.wait(ask)).await?;
         }
         Ok(self.permit(ask, bytes, 0))
     }
 
-    /// A permit for what a request holds beyond what [`admit`] let it in with. It is for nothing yet, and [`Permit::grow`]
-    /// counts from the request's first byte: what a stream may hold costs nothing more. One for a request is enough.
+    /// A permit for what a request holds beyond what [`admit`] charged. It starts at zero, and [`Permit::grow`] counts
+    /// from the request's first byte: what a stream may hold costs nothing more. A request needs one only.
     pub(crate) fn uncharged(&self, entrant: AdmissionRequest) -> Permit {
         self.permit(PermitRequest::nothing(entrant.class, entrant.share), 0, self.stream_bytes)
     }
 
-    /// A permit for nothing yet, for what a request holds beside all that it has been admitted for.
+    /// A permit that starts at zero, for what a request holds beside everything else that it was charged for.
     pub(crate) fn alongside(&self, entrant: AdmissionRequest) -> Permit {
         self.permit(PermitRequest::nothing(entrant.class, entrant.share), 0, 0)
     }
@@ -175,14 +177,14 @@ impl Admission {
         Permit { gate: Arc::clone(&self.gate), ask, least_units: ask.units(), bytes, covered_bytes }
     }
 
-    /// Room for `bytes` if there is any now: for what can be done without.
+    /// A permit for `bytes` if one is free now: for work that can be left out.
     pub(crate) fn try_acquire(&self, entrant: AdmissionRequest, bytes: u64) -> Option<Permit> {
         let ask = self.gate.request(entrant.class, entrant.share, units(bytes).max(self.least_units));
         self.gate.try_take(ask).then(|| self.permit(ask, bytes, 0))
     }
 
-    /// Turns away whoever will find no room however little is asked for, before anything is done for the answer: to say no
-    /// must cost little when there is too much to do.
+    /// Rejects a request that even the smallest permit would keep waiting too long, before any work is done for its
+    /// response: under overload a rejection must be cheap.
     ///
     /// # Errors
     /// As [`Admission::acquire`].
@@ -191,7 +193,7 @@ impl Admission {
         if self.gate.would_exceed_wait(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
     }
 
-    /// Waits until what is asked for is taken.
+    /// Waits until the gate has taken the requested units.
     async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
         if let Some(turn) = self.gate.join(ask, self.hope)
             && timeout(self.patience, turn.wait()).await.is_ok()
@@ -201,7 +203,7 @@ impl Admission {
         Err(reject(&self.gate, ask))
     }
 
-    /// What is under way now.
+    /// The current load.
     pub(crate) fn load(&self) -> Load {
         let (capacity, free) = (self.gate.capacity(), self.gate.free());
         let count = |class: Priority| (class.name(), self.gate.rejected(class));
@@ -219,13 +221,13 @@ fn reject(gate: &Gate, ask: PermitRequest) -> Problem {
     overloaded()
 }
 
-/// The answer to those for whom there is no room.
+/// The response to a request for which the budget has no free bytes.
 pub(crate) fn overloaded() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
-        .detail("the server is busy; nothing was done; `Retry-After` says when to ask again")
+        .detail("the server is busy and has not processed the request; `Retry-After` says when to ask again")
 }
 
-/// The answer to those for whom there is no room, or would be none if they were alone.
+/// The response to a request that does not fit into the free part of the budget, or into the whole of it.
 fn out_of_memory(error: BudgetExceeded) -> Problem {
     match error {
         BudgetExceeded::Now => overloaded(),
@@ -237,8 +239,8 @@ fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT_BYTES).max(1)
 }
 
-/// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
-/// `answer` begins the answer: a future that is passed in would be held twice.
+/// Admits a request to a route that moves stored bytes; a stream holds little memory, whatever its length. `answer`
+/// starts the response: a future that is passed in would be stored twice.
 pub(crate) async fn admit<F: Future<Output = Response>>(
     admission: &Admission,
     entrant: AdmissionRequest,
@@ -258,11 +260,11 @@ impl Drop for Permit {
 }
 
 impl Permit {
-    /// Makes it a permit for so many bytes more, without waiting.
+    /// Adds `bytes` to the permit, without waiting.
     ///
     /// # Errors
-    /// 503 with `Retry-After` if there is no room, 413 if there never is; then it is what it was. After the head, the answer
-    /// has to break off.
+    /// 503 with `Retry-After` if the budget has not enough free bytes, 413 if it never can; the permit is then
+    /// unchanged. A response whose head was sent has to break off.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
         self.take(bytes).map_err(out_of_memory)
     }
@@ -275,16 +277,16 @@ impl Permit {
         self.try_resize(self.bytes.saturating_add(bytes))
     }
 
-    /// Makes it a permit for so many bytes less.
+    /// Removes `bytes` from the permit.
     pub(crate) fn release(&mut self, bytes: u64) {
-        // Less is always granted.
+        // A smaller permit is always granted.
         let _ = self.try_resize(self.bytes.saturating_sub(bytes));
     }
 
-    /// Makes it a permit for so many bytes, more or less than before, without waiting.
+    /// Sets the permit to `bytes`, without waiting.
     ///
     /// # Errors
-    /// As [`Permit::grow`]; less is always granted.
+    /// As [`Permit::grow`]; a smaller permit is always granted.
     pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), Problem> {
         self.try_resize(bytes).map_err(out_of_memory)
     }
@@ -304,14 +306,14 @@ impl Permit {
         Ok(())
     }
 
-    /// What it can be for if nothing else is in flight.
+    /// The largest permit, in units, with nothing else in flight.
     fn most_units(&self) -> u64 {
         let covered = self.covered_bytes.div_ceil(UNIT_BYTES);
         self.gate.max_units(self.ask.class()).saturating_sub(covered)
     }
 
-    /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`BufferedBytes`]) and is longer than
-    /// what it was admitted for, the permit grows first, or the answer is 503.
+    /// Ties the permit to a response's body. A response that is in memory as a whole ([`BufferedBytes`]) and is longer
+    /// than what was charged makes the permit grow first; if it cannot, the response is 503 or 413.
     pub(crate) fn hold(mut self, mut response: Response) -> Response {
         if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove()
             && bytes > self.bytes
@@ -323,17 +325,18 @@ impl Permit {
     }
 }
 
-/// A body with its permit.
+/// A body that holds its permit.
 struct PermitBody {
     body: Body,
     permit: Option<Permit>,
 }
 
-/// Longer bytes that are the last of a body are under way until they are sent: nobody asks for more then, and the body is
-/// dropped. Shorter ones are what a connection is taken to hold in any case; one that many answers share keeps the bodies.
+/// A last frame longer than this counts as in flight until it is sent: nothing polls the body afterwards, and the body
+/// is dropped. A connection is assumed to hold shorter frames in any case; a connection that many responses share keeps
+/// the bodies.
 const LAST_BYTES: usize = 128 << 10;
 
-/// The last bytes of a body, with its permit.
+/// The last frame of a body, with the permit.
 struct LastBytes {
     bytes: Bytes,
     _permit: Permit,
@@ -346,7 +349,7 @@ impl AsRef<[u8]> for LastBytes {
 }
 
 impl PermitBody {
-    /// The last frame, which holds the permit if it is long.
+    /// The last frame, which takes over the permit if it is long.
     fn last(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         let bytes = match frame.into_data() {
             Ok(bytes) => bytes,
@@ -375,7 +378,8 @@ impl HttpBody for PermitBody {
                 Poll::Ready(Some(Ok(self.last(frame))))
             }
             ended @ Poll::Ready(None | Some(Err(_))) => {
-                // What it was made of is no longer needed. What it has given may still wait to be sent.
+                // The source is no longer needed. Frames that were returned may still wait to be sent, so the permit
+                // stays.
                 self.body = Body::empty();
                 ended
             }
@@ -407,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_permit_in_flight_grows_and_shrinks_with_what_is_held() {
+    async fn a_permit_in_flight_grows_and_shrinks() {
         let gate = gate(4);
         let mut permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
         let in_flight = || gate.load().under_way_bytes / UNIT_BYTES;
@@ -421,16 +425,16 @@ mod tests {
             .unwrap();
         assert_eq!(permit.grow(2 * UNIT_BYTES).unwrap_err().status(), 503);
         assert_eq!(permit.grow(4 * UNIT_BYTES).unwrap_err().status(), 413, "nor if it were alone");
-        assert_eq!(in_flight(), 3, "what is refused changes nothing");
+        assert_eq!(in_flight(), 3, "a refused request changes nothing");
         drop(other);
         permit.resize(0).unwrap();
-        assert_eq!(in_flight(), 1, "never less than it came in with");
+        assert_eq!(in_flight(), 1, "never less than it was admitted with");
         drop(permit);
         assert_eq!((in_flight(), gate.load().turned_away[0]), (0, ("metadata", 1)));
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_held_whole_is_charged_whole_or_not_given() {
+    async fn a_buffered_response_is_charged_in_full_or_rejected() {
         let gate = Admission::new(&HttpOptions { inflight_size: 16 << 20, ..HttpOptions::default() });
         let answer = async |bytes: u64| {
             let mut answer = Response::new(Body::empty());
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_permit_may_grow_to_is_what_it_may_have_at_once() {
+    async fn a_permit_grows_up_to_the_largest_permit() {
         let gate = gate(64);
         let mut permit = gate.alongside(ONE);
         let refused = loop {
@@ -457,17 +461,13 @@ mod tests {
         };
         assert_eq!((refused.status().as_u16(), gate.load().under_way_bytes), (413, 64 * UNIT_BYTES));
         drop(permit);
-        let whole = gate.acquire(ONE, 64 * UNIT_BYTES).await.unwrap();
-        assert_eq!(
-            gate.alongside(ONE).grow(UNIT_BYTES).unwrap_err().status(),
-            503,
-            "there may be room later"
-        );
-        drop(whole);
+        let largest = gate.acquire(ONE, 64 * UNIT_BYTES).await.unwrap();
+        assert_eq!(gate.alongside(ONE).grow(UNIT_BYTES).unwrap_err().status(), 503, "it may fit later");
+        drop(largest);
     }
 
     #[tokio::test]
-    async fn what_a_stream_may_hold_costs_a_request_nothing_more() {
+    async fn bytes_within_the_stream_allowance_are_not_charged_twice() {
         let options = HttpOptions {
             inflight_size: 8 * UNIT_BYTES,
             streamed_response_size: 2 * UNIT_BYTES,
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_bytes_that_are_the_last_are_under_way_until_they_are_sent() {
+    async fn a_long_last_frame_is_in_flight_until_it_is_sent() {
         let gate = gate(1);
         for (length, is_held) in [(LAST_BYTES, false), (LAST_BYTES + 1, true)] {
             let permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_answer_counts_less_than_its_part_of_the_budget() {
+    async fn every_response_counts_at_least_its_share_of_the_budget() {
         let options = HttpOptions {
             inflight_size: 64 << 20,
             max_inflight_requests: 64,

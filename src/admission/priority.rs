@@ -1,30 +1,30 @@
-//! [`Priority`]: what kind of work a request is, which decides who goes first when there is not room for all.
+//! [`Priority`]: the class of work of a request, which decides who goes first under overload.
 //!
-//! It is read off the route, the method and the URL alone, before anything is opened. Health and the description of the
-//! server itself have no class: they never wait.
+//! The route, the method and the URL alone determine it, before anything is opened. Health and the description of the
+//! server itself have no priority: they never wait.
 
 use axum::http::{HeaderMap, Method, Uri};
 
 use crate::http::route::{Resource, RouteSpec};
 
-/// The kinds of work, from the first to be let in to the last.
+/// The classes of work, the first to be admitted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
-    /// Documents, nodes, and looks at values: small, and nothing can be read without them.
+    /// Documents, nodes, and HEAD requests for values: small, and every read needs them first.
     Metadata,
     /// Stored bytes.
     StoredBytes,
     /// Decoded elements.
     Elements,
-    /// Listings, many keys at once, and chunks that are encoded anew.
+    /// Listings, requests for many keys, and chunks that the server encodes again.
     Background,
 }
 
 impl Priority {
-    /// All of them, the first to be let in first.
+    /// All classes, the first to be admitted first.
     pub(crate) const ALL: [Self; 4] = [Self::Metadata, Self::StoredBytes, Self::Elements, Self::Background];
 
-    /// A stable word for it.
+    /// The stable name in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Metadata => "metadata",
@@ -34,12 +34,12 @@ impl Priority {
         }
     }
 
-    /// Its place in [`Priority::ALL`].
+    /// The index in [`Priority::ALL`].
     pub(super) const fn place(self) -> usize {
         self as usize
     }
 
-    /// The sixteenths of the budget that are kept free of it, for the classes before.
+    /// The sixteenths of the budget that this class leaves free for the classes before it.
     pub(super) const fn reserve(self) -> u64 {
         match self {
             Self::Metadata => 0,
@@ -69,8 +69,8 @@ fn is_document(path: &str) -> bool {
     matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
-/// Whether keys are listed, or chunks are encoded, whatever the path. Other paths are listed, or erased below, where they
-/// end in a slash.
+/// Whether the route lists keys or encodes chunks, whatever the path. On other routes a path that ends in a slash is
+/// listed or erased as a prefix.
 fn is_costly(resource: Resource) -> bool {
     matches!(resource, Resource::Rechunked | Resource::Bucket)
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_of_a_request_is_read_off_its_head() {
+    fn the_head_of_a_request_determines_its_priority() {
         let [key, node, view, rechunked, bucket] =
             [Resource::Stored, Resource::Node, Resource::View, Resource::Rechunked, Resource::Bucket];
         for (resource, method, url, depth, class) in [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_stands_in_its_own_place() {
+    fn each_priority_has_its_own_index() {
         assert!(Priority::ALL.iter().enumerate().all(|(place, class)| class.place() == place));
         assert!(Priority::ALL.is_sorted() && Priority::ALL.is_sorted_by_key(|class| class.reserve()));
     }

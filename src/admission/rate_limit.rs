@@ -1,9 +1,9 @@
-//! [`RateLimiter`]: how often a caller may ask, and how many bytes it may be sent, in a second.
+//! [`RateLimiter`]: limits on the requests and the bytes of a caller per second.
 //!
-//! Each caller has a time up to which all that it had is paid for; it may lie as far ahead of the clock as the burst lets
-//! it (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their answer begins, so a caller may owe
-//! some, and asks again when they are paid. Only callers that owe something are remembered. Where there are too many of
-//! them, some are forgotten, which lets them ask for more than they should: memory is bounded whatever comes.
+//! Each caller has a time up to which everything it received is paid for; that time may lie ahead of the clock by the
+//! burst (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their response starts, so a caller
+//! may owe some and has to wait before its next request. The table holds only callers that owe something. A full table
+//! drops entries, which lets those callers ask for more than their rate: memory is bounded in every case.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use super::client_bucket::ClientBucket;
 use crate::http::options::RateOptions;
 use crate::http::problem::Problem;
 
-/// Parts that callers are spread over, each under a lock of its own.
+/// Number of parts of the table, each under a lock of its own.
 const PARTS: usize = 64;
-/// Callers that a part remembers at most.
+/// Largest number of callers in a part.
 const MOST_OF_PART: usize = 4096;
 const SECOND: u64 = 1_000_000_000;
 
-/// What callers have had.
+/// The rates, and what each caller has used of them.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     options: RateOptions,
@@ -30,7 +30,7 @@ pub(crate) struct RateLimiter {
     parts: Vec<Mutex<HashMap<ClientBucket, TheoreticalArrival>>>,
 }
 
-/// Up to when a caller's requests and bytes are paid for: nanoseconds.
+/// The times up to which a caller's requests and bytes are paid for, in nanoseconds since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct TheoreticalArrival {
     requests: u64,
@@ -38,13 +38,13 @@ struct TheoreticalArrival {
 }
 
 impl RateLimiter {
-    /// The rates that the options ask for, if they ask for any.
+    /// A limiter with the rates of the options; `None` if they set none.
     pub(crate) fn new(options: RateOptions) -> Option<Self> {
         let parts = || std::iter::repeat_with(Mutex::default).take(PARTS).collect();
         options.is_on().then(|| Self { options, began: Instant::now(), parts: parts() })
     }
 
-    /// Counts a request, or says when the caller may ask again.
+    /// Counts a request, or reports when the caller may ask again.
     ///
     /// # Errors
     /// 429 with `Retry-After`.
@@ -53,7 +53,7 @@ impl RateLimiter {
             let seconds = wait.as_nanos().div_ceil(u128::from(SECOND)).max(1);
             let retry_after = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited")
-                .detail("more was asked for than one caller may have; `Retry-After` says when to ask again")
+                .detail("the caller has exceeded its rate limit; `Retry-After` says when to ask again")
                 .header(header::RETRY_AFTER, retry_after)
         })
     }
@@ -81,7 +81,7 @@ impl RateLimiter {
         let wait = |paid: u64, burst: Option<u64>| {
             burst.map_or(0, |burst| paid.max(now).saturating_sub(now).saturating_sub(burst))
         };
-        // The request itself is one of the burst.
+        // The request itself counts towards the burst.
         let before = cost(u64::from(burst_requests.max(1)) - 1, u64::from(requests_per_second));
         let wait = wait(paid.requests, before).max(wait(paid.bytes, cost(burst_bytes, bytes_per_second)));
         if wait > 0 {
@@ -101,12 +101,12 @@ impl RateLimiter {
     }
 
     fn part(&self, share: ClientBucket) -> MutexGuard<'_, HashMap<ClientBucket, TheoreticalArrival>> {
-        // Numbers alone: a panic elsewhere cannot have left them half changed.
+        // The parts hold numbers only: no panic can leave them half changed.
         self.parts[share.bucket(PARTS)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Nanoseconds that so many take at a rate a second; `None` where there is no limit.
+/// Nanoseconds that `many` take at a rate per second; `None` without a limit.
 fn cost(many: u64, per_second: u64) -> Option<u64> {
     (per_second > 0).then(|| {
         let nanos = u128::from(many) * u128::from(SECOND) / u128::from(per_second);
@@ -114,7 +114,7 @@ fn cost(many: u64, per_second: u64) -> Option<u64> {
     })
 }
 
-/// Makes room for one more: forgets who owes nothing, and where that is of little help, all.
+/// Frees space for one more caller: drops those who owe nothing, and clears the part where that frees too little.
 fn make_room(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
     if part.len() < MOST_OF_PART {
         return;
@@ -136,7 +136,7 @@ mod tests {
     const MILLI: u64 = SECOND / 1000;
 
     #[test]
-    fn a_caller_has_its_burst_at_once_and_its_rate_after_that() {
+    fn a_caller_gets_its_burst_at_once_and_its_rate_afterwards() {
         let rates = rates(RateOptions { request_rate: 10, request_burst: 5, ..Default::default() });
         let (one, other) = (ClientBucket::numbered(1), ClientBucket::numbered(2));
         for _ in 0..5 {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_that_were_sent_are_paid_before_the_next_request() {
+    async fn sent_bytes_delay_the_next_request() {
         let rates = rates(RateOptions { transfer_rate: 1000, transfer_burst: 500, ..Default::default() });
         let one = ClientBucket::numbered(1);
         for _ in 0..3 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_callers_takes_no_more_memory_than_there_is_for_them() {
+    fn many_callers_take_bounded_memory() {
         let rates = rates(RateOptions { request_rate: 1, request_burst: 1, ..Default::default() });
         let mut refused = 0;
         for number in 0..400_000_u64 {
@@ -181,12 +181,12 @@ mod tests {
             refused += u64::from(rates.check_at(caller, 0).is_err());
         }
         assert_eq!(refused, 400_000);
-        let remembered = || rates.parts.iter().map(|part| part.lock().unwrap().len()).collect::<Vec<_>>();
-        assert!(remembered().iter().all(|many| (1..=MOST_OF_PART).contains(many)), "{:?}", remembered());
+        let sizes = || rates.parts.iter().map(|part| part.lock().unwrap().len()).collect::<Vec<_>>();
+        assert!(sizes().iter().all(|many| (1..=MOST_OF_PART).contains(many)), "{:?}", sizes());
     }
 
     #[test]
-    fn no_rates_are_kept_where_none_are_asked_for() {
+    fn no_limiter_exists_without_configured_rates() {
         assert!(RateLimiter::new(RateOptions::default()).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Access`]: the grants of the configuration, and what they are checked with.
+//! [`Access`]: the grants of the configuration, with the tables that requests are checked against.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use super::scope::{Scope, Scopes};
 use super::signed_url::SigningKeys;
 use super::token::Tokens;
 
-/// Tells the time, in seconds since 1970.
+/// Returns the time, in seconds since 1970.
 pub type Clock = fn() -> u64;
 
-/// What [`Access`] needs to know of the world.
+/// What [`Access`] needs from outside: the time and the web.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Fetches issuers' keys.
+    /// Fetches the keys of issuers.
     pub web: Arc<dyn FetchKeys>,
 }
 
-/// Who may do what.
+/// The grants, and everything needed to check a credential.
 #[derive(Debug)]
 pub struct Access {
-    /// What anybody may do with a mount of which nothing else is said.
+    /// What every caller may do with a mount that has no `anonymous` of its own.
     pub(super) otherwise: Scopes,
-    /// What anybody may do, by mount.
+    /// What every caller may do, by mount.
     pub(super) anonymous: HashMap<String, Scopes>,
     pub(super) query_tokens: bool,
     pub(super) tokens: Tokens,
@@ -40,7 +40,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everybody may do what the mounts offer.
+    /// Access without credentials: every caller may do what the mounts offer.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -55,11 +55,11 @@ impl Access {
         }
     }
 
-    /// Who may do what by the configuration: `anonymous` is what mounts grant to anybody, `key_sets` the keys of issuers
-    /// that have them in files, by the issuers' names here.
+    /// The access that the configuration describes: `anonymous` has the scopes that mounts grant to every caller;
+    /// `key_sets` has the key files of issuers, by the issuers' names in the configuration.
     ///
     /// # Errors
-    /// [`AccessError`] if keys cannot be used; what [`AccessOptions::check`] finds is taken as checked.
+    /// [`AccessError`] if keys cannot be used; [`AccessOptions::check`] has to come first.
     pub fn new(
         options: &AccessOptions,
         anonymous: &BTreeMap<String, Vec<Scope>>,
@@ -83,17 +83,17 @@ impl Access {
         })
     }
 
-    /// Takes over what was fetched for what was in effect before: the keys of issuers that are still the same.
+    /// Takes over the fetched keys of issuers that have not changed from the previous configuration.
     pub(crate) fn take_over_keys(&mut self, before: &Self) {
         for issuer in &mut self.issuers {
             before.issuers.iter().for_each(|before| issuer.take_over_keys(before));
         }
     }
 
-    /// Checks that the key sets of issuers that have them in files can be used.
+    /// Checks that the key files of issuers can be used.
     ///
     /// # Errors
-    /// [`AccessFault::KeySet`].
+    /// [`AccessError`] with [`AccessFault::KeySet`] for a file that is not a usable key set.
     pub fn check_key_sets(
         options: &AccessOptions,
         key_sets: &BTreeMap<String, Vec<u8>>,
@@ -101,24 +101,24 @@ impl Access {
         options.issuers.iter().try_for_each(|(name, issuer)| key_set(name, issuer, key_sets).map(drop))
     }
 
-    /// Whether nobody is told from anybody.
+    /// Whether every caller has the same rights.
     pub(crate) fn is_open(&self) -> bool {
         self.anonymous.is_empty() && self.otherwise == Scopes::ALL
     }
 
-    /// What anybody may do with a mount.
+    /// What every caller may do with a mount.
     pub(super) fn anonymous(&self, mount: &str) -> Scopes {
         self.anonymous.get(mount).copied().unwrap_or(self.otherwise)
     }
 
     /// Seconds since 1970.
     pub(super) fn now(&self) -> u64 {
-        // Without a world nothing is configured, and so nothing depends on it; if it did, all would have expired.
+        // Without an environment no credential is configured and the time has no effect; this value makes all expire.
         self.world.as_ref().map_or(u64::MAX, |world| (world.clock)())
     }
 }
 
-/// The keys of an issuer that has them in a file.
+/// The keys of an issuer that has them in a file; `None` for other issuers.
 fn key_set(
     name: &str,
     issuer: &IssuerOptions,

@@ -1,7 +1,8 @@
-//! [`Algorithm`]: how tokens may be signed (RFC 7518, section 3.1; RFC 8037), and [`VerifyingKey`]: a public key of one.
+//! [`Algorithm`]: the signature algorithms of tokens (RFC 7518, section 3.1; RFC 8037), and [`VerifyingKey`]: a public
+//! key for them.
 //!
-//! Only signatures with public keys: there is neither `none` nor HMAC, so that no public key can be taken for a secret.
-//! Whether a signature is good, `ring` says.
+//! Only public-key signatures: neither `none` nor HMAC, so that no public key can serve as a secret. `ring` verifies
+//! the signatures.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -11,7 +12,7 @@ use ring::signature::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How a token may be signed.
+/// A signature algorithm of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "each is the name that RFC 7518 gives it")]
 pub enum Algorithm {
@@ -57,7 +58,7 @@ impl Algorithm {
     }
 }
 
-/// What a key's own `kty` and `crv` say of it.
+/// The key material, by the key's `kty` and `crv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Material {
     Rsa { n: Vec<u8>, e: Vec<u8> },
@@ -69,13 +70,13 @@ enum Material {
 /// A public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey {
-    /// The only algorithm it is for, if it says so.
+    /// The only algorithm that the key may be used with, if its `alg` says one.
     only: Option<Algorithm>,
     material: Material,
 }
 
 impl VerifyingKey {
-    /// Reads a JSON Web Key (RFC 7517); `None` if it is no public key for signatures that are known here.
+    /// Parses a JSON Web Key (RFC 7517); `None` if it is not a public key for one of the algorithms here.
     pub(super) fn of_jwk(jwk: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         let bytes = |name: &str| BASE64_URL_SAFE_NO_PAD.decode(text(name)?).ok();
@@ -105,7 +106,7 @@ impl VerifyingKey {
         Algorithm::ALL.into_iter().any(|algorithm| key.is_for(algorithm)).then_some(key)
     }
 
-    /// Whether signatures by this algorithm can be this key's.
+    /// Whether the key can be used with an algorithm.
     pub(super) fn is_for(&self, algorithm: Algorithm) -> bool {
         let fits = match &self.material {
             Material::Rsa { .. } => rsa(algorithm).is_some(),
@@ -116,7 +117,7 @@ impl VerifyingKey {
         fits && self.only.is_none_or(|only| only == algorithm)
     }
 
-    /// Whether this key signed the message by this algorithm.
+    /// Whether the signature of the message is valid for this key and algorithm.
     pub(super) fn has_signed(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         if !self.is_for(algorithm) {
             return false;
@@ -136,7 +137,7 @@ impl VerifyingKey {
     }
 }
 
-/// How RSA is used by an algorithm, with keys of at least 2048 bits; `None` if it is not.
+/// The RSA parameters of an algorithm, for keys of at least 2048 bits; `None` for other algorithms.
 fn rsa(algorithm: Algorithm) -> Option<&'static RsaParameters> {
     Some(match algorithm {
         Algorithm::RS256 => &signature::RSA_PKCS1_2048_8192_SHA256,

@@ -1,8 +1,8 @@
-//! [`Authorizer`]: the decision about one request, and what follows from it for the answer.
+//! [`Authorizer`]: the decision about one request, and its effects on the response.
 //!
-//! Who shows nothing and is granted nothing is told 401, whether or not there is such a mount; who is known and may not,
-//! 403. Who fails to show who it is too often is told 429 for the rest of the second. That is said of credentials that fail
-//! alone: a good one from the same address is believed, unless telling that it is good would take work.
+//! A caller without a credential and without a grant gets 401, whether or not the mount exists; a known caller without
+//! a grant gets 403. An address with too many bad credentials gets 429 for the rest of the second. That holds for bad
+//! credentials only: a good one from the same address is accepted, unless its verification would take work.
 
 use std::sync::Arc;
 
@@ -31,16 +31,16 @@ use crate::http::route::{Resource, RouteSpec};
 use crate::http::target::Target;
 use crate::http::webdav_headers;
 
-/// What follows from a decision for the answer.
+/// The effects of a decision on the response.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsePolicy {
-    /// The credential that stood in the query, as it was written.
+    /// The credential from the query, as it was written.
     in_query: Option<String>,
-    /// Whether not everybody would have been given the answer.
+    /// Whether some callers would not get this response.
     is_private: bool,
 }
 
-/// The answer in place of the handler's.
+/// The response in place of the handler's.
 #[derive(Debug)]
 pub(crate) struct Refusal(Box<Response>);
 
@@ -62,12 +62,12 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What decides about requests: the grants, the failures so far, and the mounts.
+/// Decides about requests, by the grants, the failures so far and the mounts.
 #[derive(Clone, Copy)]
 pub(crate) struct Authorizer<'a> {
     /// The grants.
     pub(crate) access: &'a ArcSwap<Access>,
-    /// Failures by address.
+    /// The failures, by address.
     pub(crate) failures: &'a FailedAuthLimiter,
     /// The mounts.
     pub(crate) mounts: &'a (dyn MountLookup + Sync),
@@ -109,7 +109,7 @@ impl Authorizer<'_> {
         let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
         let address = Caller::of(request.extensions()).address();
         let presented = PresentedCredential::by(request, allowed, spec.speaks_s3);
-        // The URL is as handlers see it from here on.
+        // From here on, the URL is the one that handlers see.
         let target = Target::parse(spec.resource, request.uri(), root.is_some())?.into_owned();
         let needed =
             access_request(self.mounts, spec.resource, &target, root, request.method(), request.uri())?;
@@ -179,7 +179,7 @@ impl Authorizer<'_> {
                 && is_in_an_array(opener, &prefix).await?
             {
                 return Err(forbidden().detail(
-                    "what is granted lies inside an array, so that only its stored values can be read, by `/store`",
+                    "the grant lies inside an array, so that only its stored values can be read, by `/store`",
                 ));
             }
         }
@@ -207,8 +207,8 @@ impl Authorizer<'_> {
     }
 }
 
-/// Lets OPTIONS pass where anybody may see the mount. Browsers send no credential with it, and of other mounts the response is
-/// the same whether or not they exist.
+/// Lets OPTIONS pass where every caller may see the mount. Browsers send no credential with it; for other mounts the
+/// response is the same whether or not they exist.
 fn preflight(
     access: &Arc<Access>,
     spec: &RouteSpec,
@@ -227,7 +227,7 @@ fn preflight(
 }
 
 impl Access {
-    /// Whoever a credential shows. What takes work is done only where that may be.
+    /// The principal of a credential. Verification that takes work runs only if `may_work` allows it.
     async fn authenticate(
         &self,
         credential: &Credential,
@@ -254,8 +254,8 @@ impl Access {
 }
 
 impl ResponsePolicy {
-    /// Has an answer be for whoever asked alone, where it is not for everybody; and lets a URL with a credential in it be
-    /// neither told to other sites nor lost in a redirect to the same place.
+    /// Marks a response that some callers would not get as private. A URL with a credential in it is not sent to other
+    /// sites as a referrer, and a redirect to the same place keeps the credential.
     pub(crate) fn apply(&self, answer: &mut Response) {
         let headers = answer.headers_mut();
         if self.is_private {
@@ -267,7 +267,7 @@ impl ResponsePolicy {
         let Some(in_query) = &self.in_query else { return };
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
-        // Ours are relative; what leads elsewhere is not told.
+        // The server's own redirects are relative; others do not get the credential.
         if let Some(location) = location.filter(|location| location.starts_with("./")) {
             let separator = if location.contains('?') { '&' } else { '?' };
             if let Ok(location) = HeaderValue::try_from(format!("{location}{separator}{in_query}")) {
@@ -277,7 +277,7 @@ impl ResponsePolicy {
     }
 }
 
-/// `Cache-Control` for one caller, of the one that is for all.
+/// `Cache-Control` for one caller, derived from the one for all.
 fn private(configured: &str) -> String {
     let parts = configured.split(',').map(str::trim);
     let is_for_one = |part: &&str| {
@@ -294,7 +294,7 @@ fn no_credential() -> Problem {
 
 fn bad_credential() -> Problem {
     unauthorized("Bearer error=\"invalid_token\"")
-        .detail("the token or signature is no good here: unknown, expired, or for something else")
+        .detail("the token or signature is not valid here: it is unknown, expired, or for something else")
 }
 
 fn unauthorized(challenge: &'static str) -> Problem {
@@ -302,7 +302,7 @@ fn unauthorized(challenge: &'static str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized").header(header::WWW_AUTHENTICATE, challenge)
 }
 
-/// The caller is known, and may not.
+/// The problem for a known caller without the needed grant.
 pub(crate) fn forbidden() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden").detail("the token or signature does not grant this here")
 }
@@ -314,13 +314,13 @@ fn several() -> Problem {
 
 fn too_many() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts")
-        .detail("too many bad credentials came from this address, and this is none that is known; ask again in a second")
+        .detail("too many bad credentials came from this address, and this one is not known; ask again in a second")
         .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 fn unknown() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "issuer-unavailable")
-        .detail("the keys of the token's issuer cannot be had now")
+        .detail("the keys of the token's issuer are not available now; ask again later")
 }
 
 #[cfg(test)]
@@ -328,8 +328,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_one_caller_is_kept_by_that_one_alone() {
-        for (configured, told) in [
+    fn a_response_for_one_caller_is_not_kept_by_shared_caches() {
+        for (configured, expected) in [
             ("", "private"),
             ("no-cache", "private, no-cache"),
             ("public, max-age=60, immutable", "private, max-age=60, immutable"),
@@ -337,7 +337,7 @@ mod tests {
             ("no-store", "private, no-store"),
             ("private", "private"),
         ] {
-            assert_eq!(private(configured), told);
+            assert_eq!(private(configured), expected);
         }
     }
 }

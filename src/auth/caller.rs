@@ -1,7 +1,7 @@
-//! [`Caller`]: on whose behalf a request is answered.
+//! [`Caller`]: the client on whose behalf a request is answered.
 //!
-//! It travels with the request, so that whoever shares something out (room for answers, turns at a backend) can do so
-//! between callers. Who a caller has shown to be, and what it may do, is decided in `access`, and told here.
+//! The request carries it, so that limited resources (bytes of responses, calls to a backend) can be shared fairly
+//! between callers. The module `authorize` decides who the caller is and what it may do, and records that here.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,32 +14,34 @@ use axum::http::request::Parts;
 use super::rights::Rights;
 use crate::http::peer::Peer;
 
-/// Bits of an address of IPv6 that one subscriber has.
+/// Prefix length of the IPv6 network of one subscriber, in bits.
 const SUBSCRIBER_BITS: u32 = 64;
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     peer: Peer,
     rights: Rights,
 }
 
-/// Those who share what one is given: all requests of one name, or of one part of it, or without one of one address.
+/// The key of a fair share: all requests with one name, or one part of it, or all requests without a name from one
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
-    /// Of whoever has shown to be this, and which of several: holders of different URLs that one key signed are several.
+    /// An authenticated name, and one of its parts: holders of different URLs that one key signed are in different
+    /// parts.
     Name(Arc<str>, u8),
-    /// Of whoever is there.
+    /// The address of a caller without a name.
     Address(IpAddr),
 }
 
 impl Caller {
-    /// Whoever is at the other end of a connection.
+    /// The caller at the other end of a connection.
     pub(crate) const fn at(peer: Peer) -> Self {
         Self { peer, rights: Rights::Undecided }
     }
 
-    /// Says of the caller of a request what it may do.
+    /// Records the rights of a request's caller.
     pub(crate) fn decide(extensions: &mut Extensions, rights: Rights) {
         match extensions.get_mut::<Self>() {
             Some(caller) => caller.rights = rights,
@@ -47,12 +49,12 @@ impl Caller {
         }
     }
 
-    /// What the caller may do.
+    /// The rights of the caller.
     pub(crate) fn rights(&self) -> &Rights {
         &self.rights
     }
 
-    /// With whom the caller shares.
+    /// The key of the caller's fair share.
     pub(crate) fn client_key(&self) -> ClientKey {
         match self.rights.name() {
             Some(name) => ClientKey::Name(Arc::clone(name), self.rights.part()),
@@ -60,13 +62,13 @@ impl Caller {
         }
     }
 
-    /// The caller of a request; requests that nobody brought are this machine's own.
+    /// The caller of a request; requests without a connection count as local.
     pub(crate) fn of(extensions: &Extensions) -> &Self {
         const OWN: &Caller = &Caller::at(Peer::LOOPBACK);
         extensions.get().unwrap_or(OWN)
     }
 
-    /// The address that the caller shares with nobody else: of IPv6, the network of one subscriber.
+    /// The caller's address; for IPv6, the network of one subscriber.
     pub(crate) fn address(&self) -> IpAddr {
         match self.peer.address.to_canonical() {
             IpAddr::V6(address) => {
@@ -77,12 +79,12 @@ impl Caller {
     }
 }
 
-/// Says of a request that it came to the listener of whoever runs the server.
+/// A request extension: the request came to the administrator's listener.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Administrator;
 
 impl Administrator {
-    /// Whether whoever asks runs the server.
+    /// Whether the request came to the administrator's listener.
     pub(crate) fn is_asking(extensions: &Extensions) -> bool {
         extensions.get::<Self>().is_some()
     }
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_shares_from_wherever_it_comes_and_strangers_by_address() {
+    fn named_callers_share_by_name_and_others_by_address() {
         let mut extensions = Extensions::new();
         let at = |number: u8| Caller::at(Peer { address: [192, 0, 2, number].into(), is_encrypted: true });
         assert_ne!(at(1).client_key(), at(2).client_key());
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_nobody_are_this_machines_own() {
+    fn requests_without_a_connection_are_local() {
         assert_eq!(Caller::of(&Extensions::new()).address().to_string(), "127.0.0.1");
     }
 }

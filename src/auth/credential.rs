@@ -1,8 +1,8 @@
-//! [`Credential`]: what a request brings to show who asks, and the URL without it.
+//! [`Credential`]: the proof of identity in a request, and the URL without it.
 //!
-//! One credential, in one place: `Authorization: Bearer` (RFC 6750, section 2.1; the scheme in any case), or in the query of
-//! GET and HEAD `token=` or the parameters of a signed URL, where the configuration allows them. What stood in the query is
-//! taken out of it before a handler or a cache sees the URL.
+//! A request has one credential, in one place: `Authorization: Bearer` (RFC 6750, section 2.1; the scheme in any case),
+//! or, where the configuration allows it, in the query of GET and HEAD: `token=` or the parameters of a signed URL. A
+//! credential in the query is removed before a handler or a cache sees the URL.
 
 use axum::extract::Request;
 use axum::http::uri::PathAndQuery;
@@ -11,28 +11,28 @@ use percent_encoding::percent_decode_str;
 
 use super::signed_url::SignedQuery;
 
-/// Longest value of `Authorization`, in bytes; one of that length is too long.
+/// Limit of the length of `Authorization`, in bytes; a value of that length is too long.
 const MOST_BYTES: usize = 8 << 10;
 
-/// What shows who asks.
+/// A proof of identity.
 #[derive(Clone, Debug)]
 pub(super) enum Credential {
     /// A token.
     Bearer(String),
-    /// That somebody signed the URL.
+    /// The parameters of a signed URL.
     Signed(SignedQuery),
 }
 
-/// What is wrong with how a credential is brought.
+/// The errors in the form of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CredentialError {
-    /// More than one: which is meant?
+    /// More than one credential.
     Several,
-    /// None that could be one.
+    /// A value that cannot be a credential.
     NotOne,
 }
 
-/// Which credentials a query may hold.
+/// The kinds of credentials that a query may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InQuery {
     /// `token`.
@@ -41,16 +41,17 @@ pub(super) struct InQuery {
     pub(super) signatures: bool,
 }
 
-/// What a request brought.
+/// The credential of a request.
 #[derive(Debug, Default)]
 pub(super) struct PresentedCredential {
     pub(super) credential: Option<Credential>,
-    /// What stood in the query, as it was written, if anything did.
+    /// The credential's parameters in the query, as they were written, if there are any.
     pub(super) in_query: Option<String>,
 }
 
 impl PresentedCredential {
-    /// Takes the credential of a request out of it. What S3's clients sign their requests with (`speaks_s3`) is none.
+    /// Takes the credential out of a request. The signature of an S3 client's request (`speaks_s3`) is not a
+    /// credential.
     pub(super) fn by(
         request: &mut Request,
         allowed: InQuery,
@@ -107,7 +108,7 @@ impl Found {
             return Ok(None);
         };
         let pairs = || query.split('&').map(|pair| (pair, pair.split_once('=').unwrap_or((pair, ""))));
-        // Without a signature the names are those of anybody's parameters.
+        // Without a signature these names are ordinary parameters.
         let is_signed = allowed.signatures && pairs().any(|(_, (name, _))| name == "signature");
         let (mut token, mut signed) = (None, SignedQuery::default());
         let (mut text, mut rest) = (String::new(), String::new());
@@ -147,7 +148,7 @@ fn push(query: &mut String, pair: &str) {
     query.push_str(pair);
 }
 
-/// The URL with another query; an empty one is none.
+/// The URL with another query; an empty query is left out.
 fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
     let path = uri.path();
     let text = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_header_brings_one_token() {
+    fn one_header_holds_one_token() {
         let of = |headers: &[&str]| {
             presented_credential("PUT", "/a", headers, BOTH).map(|(credential, _)| credential)
         };
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_query_is_taken_out_of_it() {
+    fn a_credential_in_the_query_is_removed_from_it() {
         let of = |url: &str, allowed| presented_credential("GET", url, &[], allowed);
         let none = InQuery { tokens: false, signatures: false };
         for (url, allowed, credential, left) in [

@@ -1,34 +1,35 @@
-//! [`FailedAuthLimiter`]: how often callers have failed to show who they are, by address, in this second.
+//! [`FailedAuthLimiter`]: a count of failed authentications per address and second.
 //!
-//! From an address that fails too often nothing is verified that costs work until the second is over, so that nobody has
-//! signatures checked for nothing. What costs little is looked at all the same: whoever shares an address with somebody who
-//! fails is not shut out. The table has a fixed size whatever the number of addresses, and no lock: where it is full, the
-//! address that failed least makes room, so that an address alone is always counted to the end.
+//! Credentials from an address that fails too often are not verified until the second is over, where verification takes
+//! work, so that no client can make the server check signatures for nothing. Cheap checks go on: a client that shares
+//! the address with a failing one is not locked out. The table has a fixed size, whatever the number of addresses, and
+//! no lock; a full set replaces the address with the fewest failures, so that the count of a single address is always
+//! complete.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Failures that an address has in a second.
+/// Largest number of failures of an address in a second.
 const MOST: u64 = 10;
-/// Places of the table, in sets of [`WAYS`].
+/// Number of entries of the table, in sets of [`WAYS`].
 const PLACES: usize = 1 << 14;
-/// Places in which an address can stand.
+/// Number of entries that an address can occupy.
 const WAYS: usize = 4;
 
-/// Bits of a place: 32 of the address's hash, 24 of the second, 8 of the count.
+/// Bits of an entry: 32 of the address's hash, 24 of the second, 8 of the count.
 const COUNT_BITS: u32 = 8;
 const SECOND_BITS: u32 = 24;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 const SECOND_MASK: u64 = (1 << SECOND_BITS) - 1;
 
-/// Failures by address.
+/// The failures, by address.
 pub(crate) struct FailedAuthLimiter {
     places: Box<[AtomicU64]>,
     keys: RandomState,
     began: Instant,
-    /// The second of the last failure, and one; 0 before there is one.
+    /// The second of the last failure, plus one; 0 before the first.
     last: AtomicU64,
 }
 
@@ -79,7 +80,7 @@ impl FailedAuthLimiter {
         let (set, owner) = self.set(address, second);
         self.last.store(second, Ordering::Relaxed);
         let is_ours = |place: &&AtomicU64| place.load(Ordering::Relaxed) >> COUNT_BITS == owner;
-        // What was counted in another second counts as nothing.
+        // Entries of other seconds count as zero.
         let weight = |place: &&AtomicU64| {
             let place = place.load(Ordering::Relaxed);
             let is_now = (place >> COUNT_BITS) & SECOND_MASK == owner & SECOND_MASK;
@@ -90,11 +91,11 @@ impl FailedAuthLimiter {
             let count = if place >> COUNT_BITS == owner { place & COUNT_MASK } else { 0 };
             Some((owner << COUNT_BITS) | (count + 1).min(COUNT_MASK))
         });
-        // It always counts.
+        // The closure never returns `None`, so the update succeeds.
         let _ = counted;
     }
 
-    /// The places in which an address can stand, and how it is marked there in this second.
+    /// The entries that an address can occupy, and its mark there in this second.
     fn set(&self, address: IpAddr, second: u64) -> (&[AtomicU64], u64) {
         let hash = self.keys.hash_one(address);
         let owner = ((hash >> 32) << SECOND_BITS) | (second & SECOND_MASK);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_fails_ten_times_in_a_second_and_others_are_not_told_from_it() {
+    fn an_address_fails_ten_times_in_a_second_without_effect_on_others() {
         let attempts = FailedAuthLimiter::default();
         for _ in 0..MOST {
             assert!(!attempts.are_too_many_at(address(1), 5));
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_take_no_more_memory_and_free_no_one_that_fails_often() {
+    fn many_addresses_take_bounded_memory_and_do_not_evict_frequent_failures() {
         let attempts = FailedAuthLimiter::default();
         for _ in 0..MOST {
             attempts.count_at(address(0), 7);

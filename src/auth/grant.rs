@@ -1,13 +1,14 @@
-//! [`Grant`]: what may be done where; and [`Permission`]: what a request wants to do where.
+//! [`Grant`]: a set of scopes on a part of a mount; and [`Permission`]: a scope and a place that a request needs.
 //!
-//! A grant is for a mount, or for all of them, and for a prefix of it by whole segments: `a/b` is the key `a/b` and what is
-//! below it, never `a/bc`. A need is met by one grant alone. Whether there is such a mount is not looked at.
+//! A grant is for one mount, or for all of them, and for a prefix of whole segments: `a/b` stands for the key `a/b` and
+//! the keys below it, never for `a/bc`. A single grant has to cover a permission. Whether the mount exists is not
+//! checked here.
 
 use crate::key::{StoreKey, StorePrefix};
 
 use super::scope::{Scope, Scopes};
 
-/// A part of a store.
+/// A set of keys of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyScope {
     /// One key.
@@ -18,47 +19,47 @@ pub(crate) enum KeyScope {
     StringPrefix(String),
 }
 
-/// What may be done where.
+/// A grant: scopes on a part of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// The mount's name; `None` for every mount.
     pub(crate) mount: Option<String>,
-    /// Where in it.
+    /// The keys that the grant covers.
     pub(crate) reach: KeyScope,
-    /// What.
+    /// The granted scopes.
     pub(crate) scopes: Scopes,
 }
 
-/// What a request wants to do where.
+/// A permission that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permission {
-    /// What.
+    /// The needed scope.
     pub(crate) scope: Scope,
-    /// Where in the mount.
+    /// The keys in the mount that it is needed for.
     pub(crate) reach: KeyScope,
-    /// Whether other keys are read on the way than those of the reach: by whatever knows nodes.
+    /// Whether the server may read other keys of the node on the way, because the response is derived from a node.
     pub(crate) is_derived: bool,
 }
 
 impl Permission {
-    /// Of stored values as they are.
+    /// The permission for stored values as they are.
     pub(crate) fn stored(scope: Scope, reach: KeyScope) -> Self {
         Self { scope, reach, is_derived: false }
     }
 
-    /// Of what is made of stored values.
+    /// The permission for what is derived from stored values.
     pub(crate) fn derived(scope: Scope, reach: KeyScope) -> Self {
         Self { scope, reach, is_derived: true }
     }
 }
 
 impl Grant {
-    /// Whether this is about a mount.
+    /// Whether the grant is for a mount.
     pub(crate) fn is_of(&self, mount: &str) -> bool {
         self.mount.as_deref().is_none_or(|name| name == mount)
     }
 
-    /// Whether a need is met.
+    /// Whether the grant covers a permission.
     pub(crate) fn allows(&self, mount: &str, need: &Permission) -> bool {
         self.is_of(mount) && self.scopes.has(need.scope) && self.covers(need)
     }
@@ -73,7 +74,7 @@ impl Grant {
                 wanted.as_str().starts_with(prefix.as_str())
             }
             (KeyScope::Prefix(prefix), KeyScope::StringPrefix(text)) => text.starts_with(prefix.as_str()),
-            // One key of a node is not enough to make anything of it.
+            // One key of a node is not enough to derive anything from the node.
             (KeyScope::Key(key), KeyScope::Key(wanted)) => key == wanted && !need.is_derived,
             (KeyScope::Key(_), KeyScope::Prefix(_) | KeyScope::StringPrefix(_))
             | (KeyScope::StringPrefix(_), _) => false,
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_matched_by_whole_segments() {
+    fn a_prefix_matches_whole_segments() {
         for (granted, wanted, is_met) in [
             ("a/b/", key("a/b/c"), true),
             ("a/b/", key("a/b"), true),
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_is_that_key_as_it_is_stored() {
+    fn a_grant_of_one_key_covers_its_stored_value_only() {
         assert!(meets(key("a"), &Permission::stored(Scope::Read, key("a"))));
         for need in [
             Permission::stored(Scope::Read, key("a/b")),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_is_for_its_mount_and_its_scopes() {
+    fn a_grant_covers_its_mount_and_its_scopes() {
         let scopes = [Scope::Read].into_iter().collect();
         let grant = |mount: Option<&str>| Grant { mount: mount.map(str::to_owned), reach: below(""), scopes };
         let need = |scope| Permission::stored(scope, key("a"));

@@ -1,10 +1,11 @@
-//! [`Issuer`]: who issues JSON Web Tokens that are believed, and its keys, which change.
+//! [`Issuer`]: an issuer of accepted JSON Web Tokens, and its keys, which change.
 //!
-//! Keys come from a file once, or from the web: at the first token, for a token whose key is not known, and before they are
-//! older than [`REFRESH`]: from half that time on beside the requests, which wait for them only after all of it. They are
-//! asked for at most once in [`PAUSE`], by one request at a time, however many forged tokens name keys that there are not,
-//! and whether or not whoever asked is still there. When they cannot be had, those that are known stay good for [`KEEP`],
-//! and tokens signed with them no longer wait for others; after that it cannot be told who is who, and the answer is 503.
+//! Keys come from a file once, or from the web: at the first token, for a token whose key is unknown, and before they
+//! are older than [`REFRESH`]. From half that age on a fetch runs in the background; requests wait for it only after
+//! the full age. One fetch runs at a time, at most once per [`PAUSE`], however many forged tokens name unknown keys,
+//! and whether or not the client that started it is still connected. If a fetch fails, known keys stay valid for
+//! [`KEEP`], and tokens signed with them no longer wait for a fetch; after that no token can be verified, and the
+//! response is 503.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,32 +27,32 @@ use super::verified::Verified;
 use crate::http::problem::causes;
 use crate::store::StoreError;
 
-/// Least time between two times that keys are asked for.
+/// Least time between two fetches of keys.
 const PAUSE: Duration = Duration::from_mins(1);
-/// Keys that are older have been asked for anew.
+/// Age up to which keys are refreshed.
 const REFRESH: Duration = Duration::from_mins(10);
-/// For how long keys are good that cannot be had anew.
+/// Age up to which keys stay valid if they cannot be fetched again.
 const KEEP: Duration = Duration::from_hours(24);
-/// How long that may take.
+/// Timeout of a fetch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Fetches keys from the web: who serves knows no client for that.
+/// Fetches keys from the web: this layer has no HTTP client of its own.
 pub trait FetchKeys: std::fmt::Debug + Send + Sync + 'static {
-    /// What stands at a URL, if it has at most so many bytes. Redirects are not followed.
+    /// Fetches the document at a URL, of at most `most_bytes` bytes. Redirects are not followed.
     ///
     /// # Errors
-    /// Whatever stands in the way.
+    /// [`StoreError`] if the document cannot be fetched.
     fn fetch(&self, url: String, most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>>;
 }
 
-/// Why a token is not believed.
+/// The reasons why a token is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthError {
-    /// It is no good.
+    /// The token is not valid.
     Bad,
-    /// Nobody can tell now.
+    /// The keys of the issuer are not available now.
     Unknown,
-    /// To tell would take work that is not to be done.
+    /// The verification would take work that is not allowed now.
     Unverified,
 }
 
@@ -75,13 +76,13 @@ struct Keys {
     source: Option<(String, Arc<dyn FetchKeys>)>,
     algorithms: Vec<Algorithm>,
     known: ArcSwapOption<Known>,
-    /// When they were last asked for; held while they are.
+    /// The time of the last fetch; locked during a fetch.
     asked: Arc<Mutex<Option<Instant>>>,
-    /// Whether they could not be had when they were last asked for.
+    /// Whether the last fetch failed.
     is_failing: AtomicBool,
 }
 
-/// Keys, and since when they are known.
+/// Keys, and the time when they were fetched.
 #[derive(Debug)]
 struct Known {
     keys: KeySet,
@@ -89,7 +90,7 @@ struct Known {
 }
 
 impl Issuer {
-    /// An issuer whose keys are in this document, or are fetched by these means.
+    /// An issuer whose keys are in this document, or are fetched from the web.
     pub(super) fn new(
         name: &str,
         options: &IssuerOptions,
@@ -117,21 +118,21 @@ impl Issuer {
         }
     }
 
-    /// Takes over the keys that were fetched for another, if they are of the same issuer and from the same place: they are as
-    /// good as before, though whoever serves them may not answer now.
+    /// Takes over the fetched keys of `before` if it is the same issuer with the same URL: they are still valid, and
+    /// the URL may not respond now.
     pub(super) fn take_over_keys(&mut self, before: &Self) {
         if self.iss == before.iss && self.keys.are_fetched_like(&before.keys) {
             self.keys = Arc::clone(&before.keys);
         }
     }
 
-    /// Whether a token says that it is from here.
+    /// Whether a token names this issuer.
     pub(super) fn has_issued(&self, token: &Unverified<'_>) -> bool {
         token.issuer() == Some(self.iss.as_str())
     }
 
-    /// Whoever holds a token, `text` as it came. One that was verified before with the same key is believed at once; another
-    /// is verified where work may be done.
+    /// The holder of a token; `text` is the token as it was sent. A token that was verified before with the same key is
+    /// accepted at once; another is verified where work is allowed.
     pub(super) async fn authenticate(
         &self,
         text: &str,
@@ -143,7 +144,7 @@ impl Issuer {
             return Err(AuthError::Bad);
         }
         let before = self.verified.find(text, now);
-        // Keys are not fetched either for whoever brings one bad token after the other.
+        // A series of bad tokens does not start fetches of keys either.
         if before.is_none() && !may_work() {
             return Err(AuthError::Unverified);
         }
@@ -172,13 +173,13 @@ impl Issuer {
 }
 
 impl Keys {
-    /// Whether both are fetched from the same place, and are for the same algorithms.
+    /// Whether both are fetched from the same URL for the same algorithms.
     fn are_fetched_like(&self, other: &Self) -> bool {
         let url = |keys: &Self| keys.source.as_ref().map(|(url, _)| url.clone());
         url(self).is_some() && url(self) == url(other) && self.algorithms == other.algorithms
     }
 
-    /// The keys among which a token's is, if there is one.
+    /// The known keys, with a fetch first if a token's key is not among them.
     async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, AuthError> {
         let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;
         let has_key = |known: &Arc<Known>| known.keys.find(&token.key, token.algorithm).is_some();
@@ -199,24 +200,24 @@ impl Keys {
         self.known.load_full().filter(is_good).ok_or(AuthError::Unknown)
     }
 
-    /// Has keys fetched, unless that was done a moment ago. Whether they are being fetched now.
+    /// Starts a fetch, unless the last one was a moment ago; returns whether one is in flight.
     fn ask(self: &Arc<Self>) -> bool {
         let Some((url, web)) = self.source.clone() else { return false };
-        // Who has it fetches them.
+        // The holder of the lock fetches the keys.
         let Ok(mut asked) = Arc::clone(&self.asked).try_lock_owned() else { return true };
         if asked.is_some_and(|asked| asked.elapsed() < PAUSE) {
             return false;
         }
         *asked = Some(Instant::now());
         let keys = Arc::clone(self);
-        // A task of its own: whoever began it may leave.
+        // A separate task, because the client that started it may disconnect.
         tokio::spawn(async move {
             let fetched = timeout(PATIENCE, web.fetch(url, KEY_SET_BYTES)).await;
             let fetched = fetched.unwrap_or_else(|late| Err(StoreError::TimedOut(Arc::new(late))));
             let found = match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
                 Ok(Some(found)) => Some(Arc::new(Known { keys: found, since: Instant::now() })),
                 Ok(None) => {
-                    tracing::warn!("what an issuer serves is no set of keys for its algorithms");
+                    tracing::warn!("the document of an issuer is not a key set for its algorithms");
                     None
                 }
                 Err(error) => {
@@ -233,7 +234,7 @@ impl Keys {
         true
     }
 
-    /// Waits until the keys that are being fetched are there, or are not to be had.
+    /// Waits for the end of the fetch in flight.
     async fn asked(&self) {
         drop(self.asked.lock().await);
     }

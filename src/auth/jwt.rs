@@ -1,8 +1,9 @@
-//! JSON Web Tokens (RFC 7519) signed with public keys, in their compact form (RFC 7515, section 7.1).
+//! JSON Web Tokens (RFC 7519) signed with public keys, in the compact serialization (RFC 7515, section 7.1).
 //!
-//! Strict where others are lenient: a header that brings its own key, points to one, or asks for an extension is refused;
-//! the algorithm is one of the issuer's list and of the key; `exp`, `iss` and `aud` must be there. Nothing of a token is
-//! believed before its signature is found good, but for the names of its issuer and its key, which say where to look.
+//! Strict where the standards leave a choice: a header that contains or references a key, or requires an extension, is
+//! refused; the algorithm has to be on the issuer's list and match the key; `exp`, `iss` and `aud` are required.
+//! Nothing in a token is trusted before its signature is verified, but for the names of its issuer and its key, which
+//! select the verifying key.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,30 +11,30 @@ use serde_json::{Map, Value};
 
 use super::algorithm::{Algorithm, VerifyingKey};
 
-/// How far clocks may differ, in seconds.
+/// Tolerated difference of clocks, in seconds.
 const LEEWAY: f64 = 60.0;
-/// Members of a header that bring or point to keys, or ask for extensions: none of them is understood here.
+/// Members of a header that contain or reference keys, or require extensions: the server understands none of them.
 const REFUSED: [&str; 7] = ["crit", "jwk", "jku", "x5u", "x5c", "b64", "zip"];
 
-/// A token that is well formed, and of which nothing else is known.
+/// A well-formed token that is not verified yet.
 #[derive(Clone, Debug)]
 pub(super) struct Unverified<'a> {
-    /// How it says that it is signed.
+    /// The algorithm in its header.
     pub(super) algorithm: Algorithm,
-    /// Which key it says that signed it.
+    /// The name of the key in its header.
     pub(super) key: String,
-    /// What is signed.
+    /// The signed part of the token.
     message: &'a str,
     signature: Vec<u8>,
     claims: Map<String, Value>,
 }
 
-/// What a token with a good signature says, at a time at which it is good.
+/// The claims of a verified token that is valid now.
 #[derive(Clone, Debug)]
 pub(super) struct Claims(Map<String, Value>);
 
 impl<'a> Unverified<'a> {
-    /// Takes a token apart; `None` if that cannot be done, or its header asks for what there is not.
+    /// Parses a token; `None` if it is malformed, or its header requires what the server does not support.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
@@ -58,12 +59,12 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// Who it says that issued it.
+    /// The issuer that it names.
     pub(super) fn issuer(&self) -> Option<&str> {
         self.claims.get("iss")?.as_str()
     }
 
-    /// What it says, if this key signed it, and it is for this audience, now.
+    /// The claims, if this key signed the token, and the token is for this audience and valid at `now`.
     pub(super) fn verify(self, key: &VerifyingKey, audience: &str, now: u64) -> Option<Claims> {
         if !key.has_signed(self.algorithm, self.message.as_bytes(), &self.signature) {
             return None;
@@ -74,7 +75,7 @@ impl<'a> Unverified<'a> {
             Value::Array(several) => several.iter().any(|one| one == audience),
             _ => return None,
         };
-        // Exact for as long as there are people.
+        // Exact below 2^53 seconds.
         let now = now.to_string().parse::<f64>().ok()?;
         let is_past = time(claims.get("exp")?)? + LEEWAY <= now;
         let is_ahead = |name: &str| match claims.get(name) {
@@ -91,19 +92,20 @@ impl<'a> Unverified<'a> {
 }
 
 impl Claims {
-    /// The second since 1970 from which it is no longer good.
+    /// The first second since 1970 at which the token is no longer valid.
     pub(super) fn good_until(&self) -> u64 {
         let expires = self.0.get("exp").and_then(time).unwrap_or_default();
-        // Exact up to 2^53, and no later than it is refused by.
+        // Exact up to 2^53, and never later than the end that `verify` accepts.
         format!("{:.0}", (expires + LEEWAY).floor()).parse().unwrap_or(u64::MAX)
     }
 
-    /// Whom it is about, if it says so.
+    /// The subject, if the token has one.
     pub(super) fn subject(&self) -> Option<&str> {
         self.0.get("sub")?.as_str()
     }
 
-    /// Whether a claim is this value, or has it among its members, or among its words as `scope` has them.
+    /// Whether a claim is this value, or contains it as an array member or as one of the words of a string, as in
+    /// `scope`.
     pub(super) fn has(&self, claim: &str, value: &str) -> bool {
         match self.0.get(claim) {
             Some(Value::String(text)) => text == value || text.split(' ').any(|word| word == value),
@@ -114,12 +116,12 @@ impl Claims {
     }
 }
 
-/// A part of a token that is an object.
+/// A part of a token, decoded as a JSON object.
 fn object(part: &str) -> Option<Map<String, Value>> {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-/// Seconds since 1970, perhaps with a fraction.
+/// Seconds since 1970, possibly with a fraction.
 fn time(value: &Value) -> Option<f64> {
     value.as_number()?.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
 }

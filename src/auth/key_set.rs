@@ -1,15 +1,15 @@
-//! [`KeySet`]: the public keys of an issuer (RFC 7517, section 5), by their names.
+//! [`KeySet`]: the public keys of an issuer (RFC 7517, section 5), by name.
 //!
-//! Keys that are not for signatures known here are passed over, as are those without a name: a token says which key signed
-//! it. Bounded in length and number.
+//! Keys for other algorithms are skipped, and so are keys without a name, because a token names the key that signed it.
+//! The length and the number of keys are bounded.
 
 use serde_json::Value;
 
 use super::algorithm::{Algorithm, VerifyingKey};
 
-/// Longest document, in bytes.
+/// Largest document, in bytes.
 pub(super) const KEY_SET_BYTES: usize = 256 << 10;
-/// Most keys.
+/// Largest number of keys.
 const MOST_KEYS: usize = 256;
 
 /// The keys of an issuer.
@@ -23,7 +23,7 @@ impl std::fmt::Debug for KeySet {
 }
 
 impl KeySet {
-    /// Reads a document; `None` if it is none, or has no key for any of these algorithms.
+    /// Parses a document; `None` if it is not a key set, or has no key for any of these algorithms.
     pub(super) fn parse(document: &[u8], algorithms: &[Algorithm]) -> Option<Self> {
         if document.len() > KEY_SET_BYTES {
             return None;

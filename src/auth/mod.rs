@@ -1,12 +1,13 @@
-//! Who may do what: the one decision of every request, made before it is admitted and before any cache is asked.
+//! Access control: one decision per request, before admission and before any cache.
 //!
-//! Where nothing is configured, everybody may do what the mounts offer. As soon as there is a token, an issuer or a signing
-//! key, whoever shows none of them may do what a mount grants to `anonymous`, and that is nothing unless it says so. A mount
-//! that says so is held to it in any case.
+//! Without configuration every caller may do what the mounts offer. Once there is a token, an issuer or a signing key,
+//! a caller without a credential may do what a mount grants to `anonymous`, which is nothing by default. A mount that
+//! sets `anonymous` is limited to it in any case.
 //!
-//! `guard` decides, by what `rules` says that a route needs, what `credential` finds that a request brings, and who that is
-//! by `token`, `jwt` and `signed`. All tables are one value, [`Access`], which is exchanged as a whole: what is taken back
-//! is refused from the next request on. What time it is, and what is on the web, [`Access`] is told by whoever makes it.
+//! `authorize` decides: `rules` has the permissions that a route needs, `credential` finds the credential of a request,
+//! and `token`, `issuer` and `signed_url` identify its holder. All tables are one value, [`Access`], which is replaced
+//! as a whole: a revoked credential is refused from the next request on. The application gives [`Access`] the time and
+//! the means to fetch keys.
 
 mod access;
 mod algorithm;

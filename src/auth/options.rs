@@ -1,7 +1,7 @@
-//! [`AccessOptions`]: who may do what, as configured: `[access]` and the mounts' `anonymous`.
+//! [`AccessOptions`]: access control as configured: `[access]` and `anonymous` of the mounts.
 //!
-//! No secret of a token stands here, only its SHA-256; keys that URLs are signed with stand here themselves. What types
-//! cannot check, [`AccessOptions::check`] does; it repeats no value that could be a secret.
+//! Of a token's secret the configuration has only the SHA-256; it has the keys that sign URLs themselves.
+//! [`AccessOptions::check`] checks what types cannot; its errors repeat no value that could be a secret.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
 use crate::store::Secret;
 
-/// Stands for every mount.
+/// The name that stands for every mount.
 pub(super) const EVERY_MOUNT: &str = "*";
 /// Longest name of a token, an issuer or a key, in bytes.
 const NAME_BYTES: usize = 64;
-/// Shortest secret that URLs are signed with, in bytes of its text.
+/// Shortest secret that signs URLs, in bytes of its text.
 const SIGNING_SECRET_BYTES: usize = 32;
 
 /// Credentials and what they permit. Without tokens, issuers and signing keys, everyone may do what the mounts permit. As soon as
@@ -67,7 +67,7 @@ pub struct TokenOptions {
     pub grants: Vec<GrantOptions>,
 }
 
-/// What may be done where.
+/// A grant: scopes on a part of a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantOptions {
@@ -76,7 +76,7 @@ pub struct GrantOptions {
     /// The key or prefix, of whole segments; empty for the whole mount.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// What may be done there.
+    /// The granted scopes.
     pub scopes: Vec<Scope>,
     /// For the tokens of an issuer: the claim that the grant depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,21 +134,21 @@ pub struct SigningKeyOptions {
     pub grants: Vec<GrantOptions>,
 }
 
-/// What is wrong with a setting, and which it is.
+/// An error in a setting, and the setting's path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct AccessError {
-    /// The keys below `access`.
+    /// The path below `access`.
     pub path: Vec<String>,
-    /// What is wrong.
+    /// The error.
     pub fault: AccessFault,
 }
 
-/// What is wrong with a setting.
+/// The kinds of errors in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessFault {
-    /// A name that cannot stand in a token or URL.
-    #[error("a name here has 1 to {NAME_BYTES} letters, digits, `-` or `.`")]
+    /// A name that is not valid in a token or URL.
+    #[error("expected a name of 1 to {NAME_BYTES} letters, digits, `-` or `.`")]
     Name,
     /// Not a digest.
     #[error(
@@ -157,24 +157,24 @@ pub enum AccessFault {
     )]
     Digest,
     /// A key that could be guessed.
-    #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` makes such a key")]
+    #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` prints such a key")]
     ShortSecret,
-    /// Nothing may be done.
+    /// No grant.
     #[error("at least one grant is needed, such as {{ mount = \"NAME\", scopes = [\"read\"] }}")]
     NoGrants,
-    /// A grant of nothing.
+    /// A grant without scopes.
     #[error("a grant needs `scopes`: some of read, list, write, delete, admin")]
     NoScopes,
-    /// A grant that cannot be signed.
-    #[error("signed URLs can give `read` and `list` alone")]
+    /// A grant that a signed URL cannot give.
+    #[error("signed URLs can give only `read` and `list`")]
     SignedScopes,
-    /// A prefix that is none.
+    /// An invalid prefix.
     #[error("the prefix of a grant: {0}")]
     Prefix(KeyError),
-    /// There is no such mount.
+    /// An unknown mount.
     #[error("there is no mount `{0}`; `*` means every mount")]
     UnknownMount(String),
-    /// Claims are of an issuer's tokens.
+    /// A claim in a grant that is not for an issuer's tokens.
     #[error("`claim` and `value` are for the grants of issuers, both or neither")]
     Claim,
     /// An issuer without a name or an audience.
@@ -186,10 +186,10 @@ pub enum AccessFault {
     /// No algorithm.
     #[error("expected some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA")]
     NoAlgorithms,
-    /// Keys from nowhere, or from two places.
+    /// Neither source of keys, or both.
     #[error("set either `jwks_url` or `jwks_path`")]
     KeySource,
-    /// Keys that anybody on the way could exchange.
+    /// A URL without transport security, where keys could be replaced on the way.
     #[error("expected an https:// URL; http:// is for this machine alone")]
     KeyUrl,
     /// A file that cannot be read.
@@ -207,22 +207,22 @@ impl Classify for AccessError {
 }
 
 impl AccessOptions {
-    /// Whether anybody can show who they are.
+    /// Whether any credential is configured.
     #[must_use]
     pub fn has_credentials(&self) -> bool {
         !(self.tokens.is_empty() && self.issuers.is_empty() && self.signing_keys.is_empty())
     }
 
-    /// Whether a secret is sent with requests.
+    /// Whether clients send a secret with requests.
     #[must_use]
     pub fn has_bearer_tokens(&self) -> bool {
         !(self.tokens.is_empty() && self.issuers.is_empty())
     }
 
-    /// Checks what types cannot; of mounts, that there is one of each name.
+    /// Checks what types cannot; `is_mount` says whether a mount exists.
     ///
     /// # Errors
-    /// [`AccessError`]: the first thing that is wrong.
+    /// [`AccessError`] for the first invalid setting.
     pub fn check(&self, is_mount: impl Fn(&str) -> bool) -> Result<(), AccessError> {
         let grants = |section: &str, name: &str, grants: &[GrantOptions]| {
             let fault = check_grants(section, grants, &is_mount);
@@ -293,7 +293,7 @@ fn check_name(section: &str, name: &str) -> Result<(), AccessError> {
     wrong(&[section, name], AccessFault::Name)
 }
 
-/// Whether a name can stand in a token.
+/// Whether a name can be part of a token.
 pub(super) fn is_token_name(name: &str) -> bool {
     check_name("tokens", name).is_ok()
 }
@@ -329,7 +329,7 @@ fn wrong<T>(path: &[&str], fault: AccessFault) -> Result<T, AccessError> {
     Err(AccessError { path: path.iter().map(|&key| key.to_owned()).collect(), fault })
 }
 
-/// `a/b`, with a slash at the end or without; empty is the root.
+/// Parses a prefix such as `a/b`, with a slash at the end or without; an empty text is the root.
 fn prefix(text: &str) -> Result<StorePrefix, KeyError> {
     match text.strip_suffix('/').unwrap_or(text) {
         "" if text.is_empty() => Ok(StorePrefix::root()),
@@ -338,7 +338,7 @@ fn prefix(text: &str) -> Result<StorePrefix, KeyError> {
 }
 
 impl GrantOptions {
-    /// The grant; `None` where its prefix is none, which was checked.
+    /// The grant; `None` for an invalid prefix, which [`AccessOptions::check`] reports.
     pub(super) fn grant(&self) -> Option<Grant> {
         Some(Grant {
             mount: (self.mount != EVERY_MOUNT).then(|| self.mount.clone()),
@@ -348,12 +348,12 @@ impl GrantOptions {
     }
 }
 
-/// 32 bytes in hexadecimal digits.
+/// Decodes 32 bytes from hexadecimal digits.
 pub(super) fn digest(text: &Secret) -> Option<[u8; 32]> {
     from_hex(text.expose().as_bytes())
 }
 
-/// 32 bytes in hexadecimal digits.
+/// Decodes 32 bytes from hexadecimal digits.
 pub(super) fn from_hex(text: &[u8]) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     let (pairs, rest) = text.as_chunks::<2>();
@@ -367,7 +367,7 @@ pub(super) fn from_hex(text: &[u8]) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Bytes in hexadecimal digits.
+/// Encodes bytes as hexadecimal digits.
 pub(super) fn to_hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_by_its_key_and_without_its_value() {
+    fn invalid_settings_are_reported_by_path_without_their_values() {
         let (digest, read) = ("0f".repeat(32), r#"{"mount": "m", "scopes": ["read"]}"#);
         assert_eq!(check(&token(&digest, read)), Ok(()));
         assert_eq!(
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn issuers_say_how_their_tokens_are_signed_and_where_their_keys_are() {
+    fn issuers_need_algorithms_and_one_source_of_keys() {
         let keys = r#""jwks_url": "https://login.example/keys""#;
         let with = |members: &str| check(&issuer(members));
         let whole = format!(r#""issuer": "i", "audience": "z", "algorithms": ["RS256"], {keys}"#);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn hexadecimal_digits_are_bytes() {
+    fn hexadecimal_digits_decode_to_bytes() {
         let bytes: [u8; 32] = std::array::from_fn(|place| place as u8 * 8);
         assert_eq!(from_hex(to_hex(&bytes).as_bytes()), Some(bytes));
         for odd in ["", "0", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"é".repeat(32)] {

@@ -1,13 +1,16 @@
-//! Which pages a browser may write for: the server's own, and those of origins that the CORS rules list for it.
+//! The origin check: pages that a browser may write for are the server's own and those of origins that the CORS rules
+//! list for writing.
 //!
-//! Browsers say in `Origin` (Fetch standard, section 3.2), or at least in `Sec-Fetch-Site` (Fetch Metadata), which page
-//! sends a request; programs that are no browsers send neither, and are let be. A page is the server's own where its origin
-//! is the host that the request is sent to. That is worth as much as the host's name: whoever owns a name can let it lead
-//! here once a page of it is loaded (DNS rebinding). So where the caller has shown no credential, which such a page would not
-//! have, that host must be one that nobody else can own: an address, a loopback name, or one of the configuration.
+//! Browsers name the page that sends a request in `Origin` (Fetch standard, section 3.2), or at least its relation in
+//! `Sec-Fetch-Site` (Fetch Metadata); other programs send neither, and pass. A page is the server's own if its origin
+//! is the host that the request is sent to. That check is only as strong as the host's name: the owner of a name can
+//! point it at this server once a page of it is loaded (DNS rebinding). So for a caller without a credential, which
+//! such a page would not have, the host must be one that no one else can own: an address, a loopback name, or a name in
+//! the configuration.
 //!
-//! The listener of whoever runs the server holds every request that has an `Origin` to that, and lists none. A page whose name
-//! was made to lead there reads without an `Origin`, so each request there must be sent to such a host, whatever it does.
+//! The administrator's listener holds every request with an `Origin` to that rule, and lists no origins. A page whose
+//! name was rebound to it reads without an `Origin`, so each request there must be sent to such a host, whatever its
+//! method.
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
@@ -19,7 +22,7 @@ use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::route::RouteSpec;
 
-/// What decides which hosts and origins are the server's own.
+/// The rules that decide which hosts and origins are the server's own.
 pub(crate) struct OriginRules<'a> {
     /// The configuration.
     pub(crate) options: &'a HttpOptions,
@@ -29,11 +32,11 @@ pub(crate) struct OriginRules<'a> {
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Checks a request that writes by its method and route, and each at the listener of whoever runs the server. Which of the
-/// others write, their handlers know.
+/// Checks a request that writes, judged by its method and route, and every request at the administrator's listener. The
+/// handlers know which of the other requests write.
 ///
 /// # Errors
-/// As [`check_write`]; 421 at the listener of whoever runs the server for a host that others can let lead there.
+/// As [`check_write`]; at the administrator's listener, 421 for a host name that others could point at the server.
 pub(crate) fn check(
     rules: &OriginRules<'_>,
     spec: Option<&RouteSpec>,
@@ -41,7 +44,7 @@ pub(crate) fn check(
 ) -> Result<(), Problem> {
     let (uri, headers, extensions) = (request.uri(), request.headers(), request.extensions());
     let is_admins = Administrator::is_asking(extensions);
-    // Browsers always say which host they mean.
+    // Browsers always send a host.
     let names_host = uri.authority().is_some() || headers.contains_key(header::HOST);
     if is_admins && names_host && !is_sent_to_known(rules, uri, headers) {
         return Err(unknown_host_of_admins());
@@ -55,7 +58,7 @@ pub(crate) fn check(
 /// Checks a request that writes.
 ///
 /// # Errors
-/// 403 for a page that may not write here, 421 for one whose host the server does not know for its own.
+/// 403 for a page that may not write here, 421 for a host that is not known as the server's own.
 pub(crate) fn check_write(
     rules: &OriginRules<'_>,
     uri: &Uri,
@@ -71,7 +74,7 @@ pub(crate) fn check_write(
     if !is_admins && is_listed(rules, headers) {
         return Ok(());
     }
-    // A second origin is none of a browser's.
+    // A browser sends no second origin.
     if !is_own || headers.get_all(header::ORIGIN).iter().count() > 1 {
         return Err(if is_admins { foreign() } else { foreign_write() });
     }
@@ -81,8 +84,8 @@ pub(crate) fn check_write(
     Ok(())
 }
 
-/// Whether a request writes, as far as its method and its route say. A POST asks a question on some routes, and on one that
-/// depends on the body.
+/// Whether a request writes, as far as its method and route determine it. A POST is a query on some routes, and on one
+/// that depends on the body.
 fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
     match (method.as_str(), spec) {
         ("GET" | "HEAD" | "OPTIONS" | "PROPFIND" | "TRACE" | "CONNECT", _) | (_, None) => false,
@@ -91,7 +94,7 @@ fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
     }
 }
 
-/// Whether the origin's pages are the server's own: those of the host and the port that the request is sent to.
+/// Whether the origin is the server's own: the host and the port that the request is sent to.
 fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
     let from = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let Some((scheme, from)) = from else { return false };
@@ -109,16 +112,16 @@ fn is_listed(rules: &OriginRules<'_>, headers: &HeaderMap) -> bool {
     cors.allow_writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
 }
 
-/// Whether a request is sent to a host that nobody else can let lead here.
+/// Whether a request is sent to a host that no one else can point at this server.
 fn is_sent_to_known(rules: &OriginRules<'_>, uri: &Uri, headers: &HeaderMap) -> bool {
     host::authority(uri, headers).is_some_and(|authority| is_known(rules, authority.host()))
 }
 
-/// Whether nobody else can let a host lead here.
+/// Whether no one else can point a host name at this server.
 fn is_known(rules: &OriginRules<'_>, host: &str) -> bool {
     let host = host::canonical(host);
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
-    // A name below `localhost` is as good as that (RFC 6761, section 6.3).
+    // A name below `localhost` is a loopback name too (RFC 6761, section 6.3).
     let is_loopback = host == "localhost" || host.ends_with(".localhost");
     let is_configured = || rules.options.hosts.iter().any(|known| host::canonical(known) == host);
     is_loopback || bare.parse::<std::net::IpAddr>().is_ok() || is_configured() || (rules.serves_host)(&host)
@@ -133,7 +136,7 @@ fn foreign_write() -> Problem {
 
 fn foreign() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "cross-origin")
-        .detail("pages of other origins get nothing at this address: it is for whoever runs the server")
+        .detail("pages of other origins get nothing at this address: it is for the server's administrator")
 }
 
 fn unknown_host() -> Problem {
@@ -145,7 +148,7 @@ fn unknown_host() -> Problem {
 
 fn unknown_host_of_admins() -> Problem {
     Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(
-        "this address is for whoever runs the server: ask under a loopback name, an address or a name in `http.hosts` of the \
+        "this address is for the server's administrator: ask under a loopback name, an address or a name in `http.hosts` of the \
          server's configuration, so that no page of another site can make its own name lead here",
     )
 }
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_reading_method_writes_but_for_questions_by_post() {
+    fn every_method_that_does_not_read_writes_except_post_queries() {
         let route = |post_reads| RouteSpec { post_reads, ..RouteSpec::new("", Resource::Stored) };
         for (method, post_reads, expected) in [
             ("GET", false, false),

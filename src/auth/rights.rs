@@ -1,4 +1,4 @@
-//! [`Rights`]: what a caller may do. What anonymous callers may do, all callers may.
+//! [`Rights`]: the rights of a caller. Every caller has those of anonymous callers.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use super::grant::{Grant, KeyScope, Permission};
 use super::principal::Principal;
 use crate::key::StorePrefix;
 
-/// What a caller may do.
+/// The rights of a caller.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Rights {
-    /// Nothing: nobody has decided.
+    /// No rights: there is no decision yet.
     #[default]
     Undecided,
-    /// Whatever the mounts offer: nobody is told from anybody.
+    /// All that the mounts offer: callers have equal rights.
     All,
-    /// What is granted to somebody, or to all.
+    /// The grants of a principal, and those of every caller.
     Of {
-        /// By these tables.
+        /// The tables of grants.
         access: Arc<Access>,
-        /// To whom.
+        /// The principal.
         principal: Arc<Principal>,
     },
 }
 
 impl Rights {
-    /// The name, if the caller has shown one.
+    /// The name of an authenticated caller.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         match self {
             Self::Undecided | Self::All => None,
@@ -33,7 +33,7 @@ impl Rights {
         }
     }
 
-    /// Which of several callers of its name the caller is.
+    /// Which of the fair shares of its name the caller has.
     pub(crate) fn part(&self) -> u8 {
         match self {
             Self::Undecided | Self::All => 0,
@@ -41,12 +41,12 @@ impl Rights {
         }
     }
 
-    /// Whether a need is met.
+    /// Whether the grants cover a permission.
     pub(crate) fn allows(&self, mount: &str, need: &Permission) -> bool {
         self.covering_grant(mount, need).is_some()
     }
 
-    /// The widest prefix by which a need is met, where that is by a prefix; `None` if it is not met.
+    /// The widest granted prefix that covers a permission; `None` if no grant covers it.
     pub(crate) fn covering_grant(&self, mount: &str, need: &Permission) -> Option<StorePrefix> {
         let (access, principal) = match self {
             Self::Undecided => return None,
@@ -59,7 +59,7 @@ impl Rights {
         let own = widest(&principal.grants, mount, need)?;
         match &principal.within {
             None => Some(own),
-            // Both hold, so the narrower of the two is what is granted.
+            // Both limits hold, so the narrower prefix is the granted one.
             Some(within) => {
                 let outer = widest(within, mount, need)?;
                 Some(if outer.as_str().len() > own.as_str().len() { outer } else { own })
@@ -80,7 +80,7 @@ impl Rights {
         }
     }
 
-    /// Whether a need is met for anybody who asks.
+    /// Whether every caller has a permission.
     pub(crate) fn is_for_all(&self, mount: &str, need: &Permission) -> bool {
         match self {
             Self::Undecided => false,
@@ -90,7 +90,7 @@ impl Rights {
     }
 }
 
-/// The shortest prefix among the grants that meet a need. Of one key, the key as a prefix: nothing is wider than it.
+/// The shortest prefix among the grants that cover a permission. A grant of one key counts as that key's prefix.
 fn widest(grants: &[Grant], mount: &str, need: &Permission) -> Option<StorePrefix> {
     let met = grants.iter().filter(|grant| grant.allows(mount, need));
     let prefixes = met.filter_map(|grant| match &grant.reach {

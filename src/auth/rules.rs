@@ -1,16 +1,17 @@
-//! What each route needs: the one table from a route, a method and what the path names, to what must be granted.
+//! The permissions of routes: the one table from a route, a method and the place in the path to the permissions that a
+//! request needs.
 //!
-//! A route that does not stand here is refused to everybody who does not hold every scope of the whole mount; a test goes
-//! through the router's list and finds routes and methods without a rule.
+//! A route without a rule is refused to every caller that does not hold every scope of the whole mount; a test goes
+//! through the router's list and reports routes and methods without a rule.
 //!
 //! - Values: GET and HEAD of a key need `read`; listings in any shape, `list`; PUT, PATCH and MKCOL, `write`; DELETE,
 //!   `delete`. COPY needs `read` of its source, MOVE `delete` as well; both `write` of the destination, and `delete` of it
 //!   where a prefix there may be replaced.
-//! - Consolidated metadata is made of all documents below a group and names them, so it needs `read` and `list` of all that.
-//!   Where the mount has it made unasked, whoever lacks one of these is given the stored document.
-//! - What is made of nodes (views, nodes, elements, vectors) needs `read` of all of the node. It reads other keys on the
-//!   way than those that are asked for; `inside` sees to it that they lie within what is granted.
-//! - Requests that name keys in their bodies are let through to whoever may do anything with the mount; the handler asks for
+//! - Consolidated metadata is derived from all documents below a group and names them, so it needs `read` and `list` of
+//!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
+//! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
+//!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
+//! - Requests that name keys in their bodies pass for a caller that may do anything with the mount; the handler checks
 //!   each key.
 
 use axum::http::{Method, Uri};
@@ -26,24 +27,24 @@ use crate::http::s3_query;
 use crate::http::target::Target;
 use crate::key::{StoreKey, StorePrefix};
 
-/// What a request needs.
+/// The permissions that a request needs.
 #[derive(Clone, Debug)]
 pub(super) struct AccessRequest {
     /// The mount's name.
     pub(super) mount: String,
-    /// The key or prefix of a mount's store, where the URL names one; not of what is derived from it.
+    /// The key or prefix of a mount's store, where the URL names one; `None` for what is derived from the store.
     pub(super) place: Option<KeyOrPrefix>,
     /// The permissions that the request needs. Where there are none, the caller must be able to see the mount.
     pub(super) needs: Vec<Permission>,
-    /// Permissions by which the response says more.
+    /// Permissions with which the response has more in it.
     pub(super) of_more: Vec<Permission>,
 }
 
-/// The scopes that a method needs of a place, or of all below a node; `None` for a method that has no rule.
+/// The scopes that a method needs of a place, or of everything below a node; `None` for a method without a rule.
 pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Option<&'static [Scope]> {
     let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
     Some(match (resource, method.as_str()) {
-        // Of what names keys in its body, the handler asks for each key.
+        // The handler checks each key that the body names.
         (Resource::Public | Resource::Mounts, _) | (Resource::Keys, "POST") => &[],
         (Resource::Stored | Resource::View | Resource::Rechunked, "GET" | "HEAD") => get,
         (Resource::Stored | Resource::View | Resource::Rechunked, "PROPFIND")
@@ -62,10 +63,10 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
 /// The scopes that a method without a rule needs.
 const EVERYTHING: &[Scope] = &[Scope::Read, Scope::List, Scope::Write, Scope::Delete, Scope::Admin];
 
-/// What a request needs. `root` is the name of the mount that is served at the root path.
+/// The permissions of a request. `root` is the name of the mount that is served at the root path.
 ///
 /// # Errors
-/// 400 if the query cannot be understood.
+/// 400 if the query is invalid.
 pub(super) fn access_request(
     mounts: &dyn MountLookup,
     resource: Resource,
@@ -103,7 +104,7 @@ pub(super) fn access_request(
     // The children of a node are listed for callers that may list them.
     let mut of_more = if resource == Resource::Node { vec![need(&Scope::List)] } else { Vec::new() };
     if let (Some(KeyOrPrefix::Key(key)), &Method::GET | &Method::HEAD) = (place, method) {
-        // A query that cannot be understood is refused by the handler.
+        // The handler refuses an invalid query.
         match consolidated_query::wanted(mounts.is_consolidated(mount), key, uri).unwrap_or_default() {
             Some(WantedBy::Request) => needs = consolidated_permissions(key, is_derived).into(),
             Some(WantedBy::Mount) => of_more = consolidated_permissions(key, is_derived).into(),

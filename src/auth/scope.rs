@@ -1,16 +1,16 @@
-//! [`Scope`]: one kind of thing that a caller may do with a mount, and [`Scopes`]: a set of them.
+//! [`Scope`]: one kind of operation on a mount, and [`Scopes`]: a set of them.
 //!
-//! No scope holds another: who may write may not therefore read.
+//! No scope includes another: the right to write does not include the right to read.
 
 use serde::{Deserialize, Serialize};
 
-/// One kind of thing that a caller may do.
+/// One kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Read values, and all that is made of them.
+    /// Read values, and everything derived from them.
     Read,
-    /// Learn which keys there are.
+    /// List keys.
     List,
     /// Store values.
     Write,
@@ -35,15 +35,15 @@ impl Scopes {
     pub(crate) const NONE: Self = Self(0);
     /// Every scope.
     pub(crate) const ALL: Self = Self(u8::MAX);
-    /// What a signed URL can give.
+    /// The scopes that a signed URL can give.
     pub(crate) const SIGNED: Self = Self(Scope::Read.bit() | Scope::List.bit());
 
-    /// Whether a scope is among them.
+    /// Whether the set contains a scope.
     pub(crate) const fn has(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_scope_holds_another() {
+    fn no_scope_includes_another() {
         let each = [Scope::Read, Scope::List, Scope::Write, Scope::Delete, Scope::Admin];
         for one in each {
             let scopes: Scopes = [one].into_iter().collect();

@@ -1,9 +1,10 @@
-//! Signed URLs: `?expires=<seconds since 1970>&key=<name>&signature=<hexadecimal digits>`, good for reading the one key
-//! that the URL names, or with `&below=<prefix>` for everything below a prefix.
+//! Signed URLs: `?expires=<seconds since 1970>&key=<name>&signature=<hexadecimal digits>` gives read access to the one
+//! key that the URL names, or with `&below=<prefix>` to everything below a prefix.
 //!
-//! What is signed is not the URL but what it is good for, each on a line: the mount, the key or prefix as the store has it,
-//! and the time. So there is no second way to write what was signed: it is compared with the key that is served, after all
-//! decoding. HMAC-SHA256, compared in a time that tells nothing. A key that signs can give no more than its own grants.
+//! The signature covers not the URL but what it gives access to, each on a line: the mount, the key or prefix as the
+//! store has it, and the time. So the same access has only one signed form, and the server compares it with the key
+//! that it serves, after all decoding. HMAC-SHA256, compared in constant time. A signing key can give no more than its
+//! own grants.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use super::scope::{Scope, Scopes};
 use crate::http::path::{KeyOrPrefix, encode};
 use crate::key::StorePrefix;
 
-/// The first line of what is signed: no other use of the same key signs the same.
+/// The first line of the signed text: no other use of the same key signs the same text.
 const PURPOSE: &str = "zarrd signed URL 1";
-/// As how many callers the holders of all URLs of one key count at most. One of them seldom shares with another, and however
-/// many URLs somebody collects, they are bounded together.
+/// The number of callers that the holders of all URLs of one key count as, at most. Two of them seldom share one, and a
+/// client that collects many URLs is still bounded.
 const CALLERS: u8 = 64;
-/// Most digits of a time.
+/// Largest number of digits of a time.
 const TIME_DIGITS: usize = 12;
 
 /// The parameters of a signed URL, as they are written.
@@ -34,11 +35,10 @@ pub(super) struct SignedQuery {
     pub(super) below: Option<String>,
 }
 
-/// The signature that a request came with, where it is good for all below a prefix: what is linked to from there can be
-/// seen with the same.
+/// The signature of a request that is valid for everything below a prefix: links from the response carry it on.
 ///
-/// A token that came in a query is not carried on like this: it may do more than look, has no end of its own, and a link
-/// that is passed on would pass it on.
+/// A token from a query is not carried on in links: it may grant more than reading, has no end of its own, and sharing
+/// the link would share the token.
 #[derive(Clone, Debug)]
 pub(crate) struct SignedUrl {
     query: String,
@@ -50,7 +50,7 @@ impl SignedUrl {
         Self { query: query.to_owned(), below }
     }
 
-    /// That of a request whose signature was good, of which this is the text.
+    /// The signature of a request, after its verification; `query` is its text.
     pub(super) fn of(signed: &SignedQuery, query: &str) -> Option<Self> {
         Some(Self::new(query, StorePrefix::parse(signed.below.as_deref()?).ok()?))
     }
@@ -60,13 +60,13 @@ impl SignedUrl {
         &self.query
     }
 
-    /// What it is good for.
+    /// The prefix that it gives access to.
     pub(crate) fn below(&self) -> &StorePrefix {
         &self.below
     }
 }
 
-/// All keys that URLs are signed with.
+/// All keys that sign URLs.
 #[derive(Debug)]
 pub(super) struct SigningKeys(HashMap<String, SigningKey>);
 
@@ -91,7 +91,8 @@ impl SigningKeys {
         self.0.is_empty()
     }
 
-    /// Whoever has a URL that names this place of a mount; `None` if it is not signed for that, or no longer.
+    /// The holder of a URL that is signed for this place of a mount; `None` if the signature is not valid for it, or
+    /// has expired.
     pub(super) fn authenticate(
         &self,
         query: &SignedQuery,
@@ -116,19 +117,19 @@ impl SigningKeys {
             KeyScope::Prefix(_) | KeyScope::StringPrefix(_) => Scopes::SIGNED,
         };
         let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
-        // Whoever has a URL cannot choose its signature.
+        // The holder of a URL cannot choose its signature.
         let part = signature.first().map_or(0, |byte| byte % CALLERS);
         Some(Principal::signed(format!("signed/{name}"), part, grant, Arc::clone(within)))
     }
 }
 
-/// Seconds since 1970, in the one way to write them.
+/// Parses seconds since 1970, in the one way to write them.
 fn seconds(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     (is_plain && text.len() <= TIME_DIGITS).then(|| text.parse().ok()).flatten()
 }
 
-/// What is signed. Neither a mount's name nor a key holds an end of line.
+/// The signed text. Neither a mount's name nor a key contains a line end.
 fn message(mount: &str, reach: &KeyScope, expires: &str) -> Option<String> {
     let (kind, text) = match reach {
         KeyScope::Key(key) => ("key", key.as_str()),
@@ -138,8 +139,8 @@ fn message(mount: &str, reach: &KeyScope, expires: &str) -> Option<String> {
     Some(format!("{PURPOSE}\n{mount}\n{kind}\n{text}\n{expires}"))
 }
 
-/// The path and query of a URL that is good until a time: for the key of this text, or if it ends in a slash or is empty,
-/// for all below that prefix. `None` if there is no such signing key, key or prefix, or time.
+/// The path and query of a URL that is valid until a time: for the key `text`, or, if `text` ends in a slash or is
+/// empty, for everything below that prefix. `None` for an unknown signing key, or an invalid key, prefix or time.
 #[must_use]
 pub fn sign(options: &AccessOptions, name: &str, mount: &str, text: &str, expires: u64) -> Option<String> {
     let secret = options.signing_keys.get(name)?.secret.expose();

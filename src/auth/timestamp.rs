@@ -1,12 +1,12 @@
-//! [`Timestamp`]: a point in time as a configuration file writes it, a TOML date or a date and time in UTC.
+//! [`Timestamp`]: a point in time as configuration files write it, a TOML date or a date and time in UTC.
 //!
-//! The grammar of RFC 3339 with `Z` alone; a date is its first second. What time it is now is not known here.
+//! The grammar of RFC 3339 with `Z` only; a date stands for its first second. This module knows no current time.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Seconds since 1970, and the text that said so.
+/// Seconds since 1970, and the text that was parsed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Timestamp {
     seconds: u64,
@@ -46,7 +46,7 @@ impl Timestamp {
     }
 }
 
-/// Three decimal numbers of so many digits.
+/// Parses three decimal numbers with these numbers of digits.
 fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[u64; 3]> {
     let mut parts = text.split(separator);
     let mut next = |digits: usize| {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_seconds_since_1970() {
+    fn timestamps_are_seconds_since_1970() {
         for (text, seconds) in [
             ("1970-01-01", Some(0)),
             ("1970-01-02T00:00:01Z", Some(86_401)),

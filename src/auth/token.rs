@@ -1,7 +1,7 @@
-//! Static tokens: `zs_<name>_<secret>`, of which the configuration knows the SHA-256 of the secret.
+//! Static tokens: `zs_<name>_<secret>`, of which the configuration has the SHA-256 of the secret.
 //!
-//! They are found by name, and digests are compared in a time that tells nothing: of a name that there is not, a digest is
-//! computed and compared as well. A new one has 192 bits of the system's randomness.
+//! The name finds the token, and digests are compared in constant time: for an unknown name a digest is computed and
+//! compared as well. A new token has 192 bits of the system's randomness.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,9 +14,9 @@ use subtle::ConstantTimeEq;
 use super::options::{AccessOptions, TokenOptions, digest, is_token_name, to_hex};
 use super::principal::Principal;
 
-/// What every token begins with.
+/// The prefix of every token.
 const MARK: &str = "zs_";
-/// Shortest and longest secret that is looked at, in bytes: 128 bits need 22 letters.
+/// Accepted lengths of a secret, in bytes: 128 bits need 22 letters.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 22..=256;
 /// Random bytes of a new secret.
 const RANDOM_BYTES: usize = 24;
@@ -25,15 +25,15 @@ const RANDOM_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Tokens {
     by_name: HashMap<String, Known>,
-    /// Stands in for the digest of a token that there is not.
+    /// The digest that an unknown token is compared with.
     nobodys: [u8; 32],
 }
 
-/// A token, as it is known.
+/// A configured token.
 #[derive(Debug)]
 struct Known {
     digest: [u8; 32],
-    /// In seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     expires: Option<u64>,
     holder: Arc<Principal>,
 }
@@ -54,17 +54,17 @@ impl Tokens {
         let known =
             |(name, options): (&String, &TokenOptions)| Some((name.clone(), Known::of(name, options)?));
         let mut nobodys = [0; 32];
-        // Any bytes will do: what is compared with them is refused.
+        // Any bytes will do: a token compared with them is refused.
         let _ = SystemRandom::new().fill(&mut nobodys);
         Self { by_name: options.tokens.iter().filter_map(known).collect(), nobodys }
     }
 
-    /// Whether a text is meant to be a static token.
+    /// Whether a text has the form of a static token.
     pub(super) fn is_one(text: &str) -> bool {
         text.starts_with(MARK)
     }
 
-    /// Whoever holds a token; `None` if it is no good.
+    /// The holder of a token; `None` if the token is unknown or has expired.
     pub(super) fn authenticate(&self, token: &str, now: u64) -> Option<&Arc<Principal>> {
         let (name, secret) = token.strip_prefix(MARK)?.split_once('_')?;
         if !SECRET_BYTES.contains(&secret.len()) {
@@ -79,8 +79,8 @@ impl Tokens {
     }
 }
 
-/// A new token of this name, and the lines of configuration that make it known; `None` if the name cannot be a token's, or
-/// the system has no randomness.
+/// A new token of this name, and the lines of configuration for it; `None` if the name is not valid for a token, or the
+/// system has no randomness.
 #[must_use]
 pub fn new_token(name: &str) -> Option<String> {
     if !is_token_name(name) {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_token_is_known_by_what_is_printed_with_it() {
+    fn a_new_token_is_accepted_with_the_printed_configuration() {
         let (token, mut options) = made("a-1.b");
         let knows = |options: &AccessOptions, token: &str, now| {
             Tokens::new(options).authenticate(token, now).is_some()

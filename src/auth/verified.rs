@@ -1,7 +1,8 @@
-//! [`Verified`]: tokens of an issuer that were found good, so that the work is done once for each.
+//! [`Verified`]: a cache of an issuer's verified tokens, so that each is verified once.
 //!
-//! A token is known by the SHA-256 of all of it, with its signature, and believed until it expires, as long as the issuer
-//! still has the key that signed it. The number is bounded: where there are too many, those that were kept first make room.
+//! The key of an entry is the SHA-256 of the whole token with its signature. A token is accepted until it expires, as
+//! long as the issuer still has the key that signed it. The number of entries is bounded: a full cache drops the
+//! oldest.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,21 +12,21 @@ use sha2::{Digest, Sha256};
 use super::algorithm::VerifyingKey;
 use super::principal::Principal;
 
-/// Most tokens.
+/// Largest number of tokens.
 const MOST: usize = 4096;
 
-/// Tokens that were found good.
+/// Verified tokens.
 #[derive(Debug, Default)]
 pub(super) struct Verified(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
     tokens: HashMap<[u8; 32], Arc<Before>>,
-    /// In the order in which they were kept.
+    /// In the order of insertion.
     order: VecDeque<[u8; 32]>,
 }
 
-/// What was found of a token.
+/// The result of a verification.
 #[derive(Debug)]
 pub(super) struct Before {
     key: VerifyingKey,
@@ -34,14 +35,14 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Whoever holds the token, if it is by this key.
+    /// The holder of the token, if this key signed it.
     pub(super) fn holder_by(&self, key: &VerifyingKey) -> Option<Arc<Principal>> {
         (self.key == *key).then(|| Arc::clone(&self.holder))
     }
 }
 
 impl Verified {
-    /// What was found of a token, if it is still good by its own word.
+    /// The result of an earlier verification, if the token has not expired.
     pub(super) fn find(&self, token: &str, now: u64) -> Option<Arc<Before>> {
         let digest = digest(token);
         // No code panics while it holds the lock.
@@ -49,7 +50,7 @@ impl Verified {
         kept.tokens.get(&digest).filter(|before| now < before.good_until).map(Arc::clone)
     }
 
-    /// Keeps what was found.
+    /// Inserts the result of a verification.
     pub(super) fn keep(&self, token: &str, key: &VerifyingKey, good_until: u64, holder: &Arc<Principal>) {
         let digest = digest(token);
         let before = Arc::new(Before { key: key.clone(), good_until, holder: Arc::clone(holder) });
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_believed_by_the_same_key_until_it_expires() {
+    fn a_token_is_accepted_with_the_same_key_until_it_expires() {
         let (verified, holder) = (Verified::default(), Arc::new(Principal::named("alice", Vec::new())));
         verified.keep("a.b.c", &key("A"), 10, &holder);
         let found = |token: &str, by: &str, now| {
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_come_take_no_more_memory() {
+    fn many_tokens_take_bounded_memory() {
         let (verified, holder) = (Verified::default(), Arc::new(Principal::named("alice", Vec::new())));
         for number in 0..3 * MOST {
             verified.keep(&number.to_string(), &key("A"), 10, &holder);

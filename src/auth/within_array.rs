@@ -1,8 +1,9 @@
-//! Whether what is granted lies inside an array: then what is made of its nodes is refused.
+//! Whether a granted prefix lies inside an array; if so, responses derived from its nodes are refused.
 //!
-//! An array's directory is its own: arrays that it declares take their chunks from it, and so a node below it may be made of
-//! keys beside it. Nothing that is made of a node reads keys above its nearest stored document, and only an array reads keys
-//! beside it; so a prefix with no array above it holds all that is read for the nodes in it.
+//! The keys below an array belong to it: arrays that it declares take their chunks from there, so a node below it may
+//! be derived from keys beside it. Nothing that is derived from a node reads keys above its nearest stored document,
+//! and only an array reads keys beside it; so a prefix with no array above it contains everything that is read for its
+//! nodes.
 
 use crate::array::NodeOpener;
 use crate::error::{Classify, ErrorClass};
@@ -13,7 +14,7 @@ use crate::key::{NodePath, StorePrefix};
 /// Whether any node above a prefix is an array, or may be one.
 ///
 /// # Errors
-/// What stands in the way of telling, without what it is about: that is not for whoever asks.
+/// A failure of the backend, without its subject, which is not for this caller to see.
 pub(super) async fn is_in_an_array(opener: &NodeOpener, prefix: &StorePrefix) -> Result<bool, Problem> {
     let mut above = NodePath::parse(prefix.as_str()).ok().and_then(|path| path.parent());
     while let Some(path) = above {

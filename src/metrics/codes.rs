@@ -1,14 +1,14 @@
-//! [`Codes`]: how often each kind of problem was told, by its stable code.
+//! [`Codes`]: counts of problem documents by their stable code.
 //!
-//! Codes are words of the program, never of a client, so there are as many as the program has; still there is a bound.
+//! Codes come from the program, never from a client, so their number is fixed; the table is bounded all the same.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// More than there are codes.
+/// Size of the table, larger than the number of codes.
 const MOST: usize = 128;
 
-/// Counts by code. Each has the first place that was free when it was first told.
+/// Counts by code. A code takes the first free entry when it first occurs.
 #[derive(Debug)]
 pub(crate) struct Codes(Box<[(OnceLock<&'static str>, AtomicU64)]>);
 
@@ -26,7 +26,7 @@ impl Codes {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0.iter().map_while(|(code, count)| Some((*code.get()?, count.load(Relaxed))))
     }

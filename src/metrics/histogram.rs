@@ -1,34 +1,34 @@
-//! [`Histogram`]: how long things took, by classes of time: two additions each, and no lock.
+//! [`Histogram`]: counts of durations by bucket; an update is two additions, without a lock.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The upper bounds of the classes, in microseconds; what takes longer is in one more.
+/// The upper bounds of the buckets, in microseconds; longer durations are in one more bucket.
 const BOUNDS: [u64; 16] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     5_000_000, 30_000_000,
 ];
 
-/// Counts of times, by class.
+/// Counts of durations, by bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     classes: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
-/// What a histogram has counted.
+/// The state of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Counted {
-    /// The upper bound of each class in seconds, and how many times fell into it.
+    /// The upper bound of each bucket in seconds, and the number of durations in it.
     pub(crate) classes: Vec<(f64, u64)>,
-    /// All times together, in seconds.
+    /// The sum of all durations, in seconds.
     pub(crate) seconds: f64,
-    /// How many there are.
+    /// The number of durations.
     pub(crate) times: u64,
 }
 
 impl Histogram {
-    /// Counts a time.
+    /// Counts a duration.
     pub(crate) fn add(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let class = BOUNDS.iter().position(|bound| micros <= *bound).unwrap_or(BOUNDS.len());
@@ -38,7 +38,7 @@ impl Histogram {
         self.micros.fetch_add(micros, Relaxed);
     }
 
-    /// What was counted so far; `None` if nothing was.
+    /// The counts so far; `None` if there are none.
     pub(crate) fn counted(&self) -> Option<Counted> {
         let bounds = BOUNDS.iter().map(|micros| seconds(*micros)).chain([f64::INFINITY]);
         let classes: Vec<(f64, u64)> =
@@ -48,7 +48,7 @@ impl Histogram {
     }
 }
 
-/// Microseconds as seconds.
+/// Converts microseconds to seconds.
 pub(crate) fn seconds(micros: u64) -> f64 {
     Duration::from_micros(micros).as_secs_f64()
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_in_the_first_class_that_has_room_for_it() {
+    fn a_duration_counts_in_the_first_bucket_that_contains_it() {
         let histogram = Histogram::default();
         assert_eq!(histogram.counted(), None);
         for micros in [0, 50, 51, 1_000_000, 30_000_001, 40_000_000] {

@@ -1,11 +1,10 @@
-//! What the server counts of itself, and how it is told to Prometheus (OpenMetrics 1.0).
+//! Metrics: counts of the server's work, exposed to Prometheus (OpenMetrics 1.0).
 //!
-//! Everybody counts what is theirs: routes and problems here, connections in `app`, what is remembered in `cache`. Rooms
-//! below tell what they do to a small trait of their own ([`crate::store::Observer`], [`crate::array::ReadObserver`]),
-//! so that none of them knows of metrics. To count is to add to a number that was made when the server started: no lock,
-//! nothing allocated, no label written. Labels are templates of routes, names of mounts and words of the program, so what
-//! clients send makes no new series. Names are written in one place ([`exposition`]), where the dashboard in
-//! `config/deploy` is held to them.
+//! Each layer counts its own work: routes and problems here, connections in `app`, cache entries in `cache`. Layers
+//! below report to small traits of their own ([`crate::store::Observer`], [`crate::array::ReadObserver`]), so that none
+//! of them depends on metrics. Counting is an addition to a number that exists from the start: no lock, no allocation,
+//! no label. Labels are route templates, mount names and words of the program, so that requests cannot create new
+//! series. One place has all metric names (`api::metrics`); a test compares the dashboard in `config/deploy` with it.
 
 mod codes;
 pub(crate) mod histogram;
@@ -24,13 +23,13 @@ use codes::Codes;
 use mounts::Reads;
 use routes::RouteTable;
 
-/// Everything that this room counts.
+/// All counts of this module.
 #[derive(Debug)]
 pub(crate) struct Counts {
     routes: OnceLock<RouteTable>,
-    /// Problems that were told.
+    /// Problem documents that were sent, by code.
     pub(crate) codes: Codes,
-    /// Requests under way.
+    /// Requests in flight.
     pub(crate) under_way: AtomicU64,
     pub(crate) reads: Arc<Reads>,
     connections: Arc<ConnectionCounts>,
@@ -38,7 +37,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Without routes.
+    /// Counts without routes.
     pub(crate) fn new() -> Self {
         Self {
             routes: OnceLock::new(),
@@ -50,13 +49,13 @@ impl Counts {
         }
     }
 
-    /// Counts by these routes from now on.
+    /// Sets the routes to count by.
     pub(crate) fn register_routes<'t>(&self, templates: impl IntoIterator<Item = &'t str>) {
-        // The first stay: a process has one set of routes.
+        // The first call wins: a process has one set of routes.
         self.routes.get_or_init(|| RouteTable::new(templates));
     }
 
-    /// A request begins, by this route.
+    /// Records the start of a request to a route.
     pub(crate) fn begin(&self, route: Option<&RouteSpec>) -> &Arc<RouteCounts> {
         self.under_way.fetch_add(1, Relaxed);
         self.routes().of(route.map(|route| route.template))
@@ -67,34 +66,34 @@ impl Counts {
         self.routes.get_or_init(|| RouteTable::new([]))
     }
 
-    /// A request has ended.
+    /// Records the end of a request.
     pub(crate) fn end(&self) {
         self.under_way.fetch_sub(1, Relaxed);
     }
 
-    /// From now on counts for mounts of these names; what was counted of them stays.
+    /// Adds mounts to count for; counts of known mounts stay.
     pub(crate) fn know_mounts<'m>(&self, names: impl Iterator<Item = &'m str>) {
         self.reads.know(names);
     }
 
-    /// Who is told what was read.
+    /// The observer of reads.
     pub(crate) fn reads(&self) -> Arc<dyn crate::array::ReadObserver> {
         Arc::clone(&self.reads) as Arc<dyn crate::array::ReadObserver>
     }
 
-    /// The connections.
+    /// The counts of connections.
     pub(crate) fn connections(&self) -> &Arc<ConnectionCounts> {
         &self.connections
     }
 
-    /// From now on what those above know of the process is told too.
+    /// Sets the source of process metrics, which the exposition then includes.
     pub(crate) fn set_process_metrics(&self, surroundings: ProcessMetrics) {
-        // The first stays: there is one process.
+        // The first call wins: there is one process.
         let _ = self.surroundings.set(surroundings);
     }
 }
 
-/// Counts of connections, kept by whoever accepts them.
+/// Counts of connections, updated by the accept loop.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
     pub(crate) accepted: AtomicU64,
@@ -103,20 +102,20 @@ pub struct ConnectionCounts {
 }
 
 impl ConnectionCounts {
-    /// A connection was accepted; it is open until this is dropped.
+    /// Records an accepted connection, which is open until the value is dropped.
     pub fn opened(self: &Arc<Self>) -> OpenConnection {
         self.accepted.fetch_add(1, Relaxed);
         self.open.fetch_add(1, Relaxed);
         OpenConnection(Arc::clone(self))
     }
 
-    /// A connection was closed at once, for there are too many.
+    /// Records a connection that was closed at once because there were too many.
     pub fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 pub struct OpenConnection(Arc<ConnectionCounts>);
 
@@ -126,24 +125,24 @@ impl Drop for OpenConnection {
     }
 }
 
-/// What the system says of this process.
+/// The resources that this process uses, as the system reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUse {
-    /// Bytes of memory that are resident.
+    /// Bytes of resident memory.
     pub resident_bytes: u64,
-    /// Files and sockets that are open.
+    /// Open files and sockets.
     pub open_files: u64,
     /// Time spent on processors so far, in seconds.
     pub cpu_seconds: f64,
 }
 
-/// What is known of the process outside of this room, asked each time that metrics are.
+/// Metrics of the process from outside this module, read at each exposition.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessMetrics {
-    /// What the system says of it, if it says anything.
+    /// The resource use, if the system reports it.
     pub process: fn() -> Option<ProcessUse>,
-    /// Lines of the log that nobody took in time.
+    /// Log lines that were dropped because the writer was too slow.
     pub dropped_log_lines: fn() -> u64,
-    /// Spans of traces that nobody took in time.
+    /// Trace spans that were dropped because the exporter was too slow.
     pub dropped_spans: fn() -> u64,
 }

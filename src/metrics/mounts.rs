@@ -1,4 +1,4 @@
-//! [`BackendCounts`]: what a mount's backend was asked, and how that ended; [`Reads`]: what was read of each mount.
+//! [`BackendCounts`]: the calls to a mount's backend and their outcomes; [`Reads`]: the chunks read of each mount.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Observer for BackendCounts {
 }
 
 impl BackendCounts {
-    /// Questions under way.
+    /// Calls in flight.
     pub(crate) fn under_way(&self) -> u64 {
         self.under_way.load(Relaxed)
     }
@@ -53,7 +53,7 @@ impl BackendCounts {
         self.bytes.load(Relaxed)
     }
 
-    /// How many questions there were by verb and outcome, but for those of which there were none.
+    /// The number of calls by verb and outcome, without zeros.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (Verb, Outcome, u64)> {
         Verb::ALL.into_iter().zip(&self.verbs).flat_map(|(verb, counts)| {
             let counted = Outcome::ALL.into_iter().zip(&counts.outcomes);
@@ -62,13 +62,13 @@ impl BackendCounts {
         })
     }
 
-    /// How long questions took, by verb.
+    /// The durations of calls, by verb.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = (Verb, &Histogram)> {
         Verb::ALL.into_iter().zip(&self.verbs).map(|(verb, counts)| (verb, &counts.seconds))
     }
 }
 
-/// What was read, by mount, and how long each stage of it took.
+/// Counts of reads by mount, and durations of their stages.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub(crate) plan: Histogram,
@@ -78,7 +78,7 @@ pub(crate) struct Reads {
     mounts: ArcSwap<BTreeMap<Box<str>, Arc<MountReads>>>,
 }
 
-/// Chunks of one mount.
+/// The chunks of one mount.
 #[derive(Debug, Default)]
 struct MountReads {
     hits: AtomicU64,
@@ -86,7 +86,7 @@ struct MountReads {
 }
 
 impl Reads {
-    /// From now on counts for mounts of these names, too.
+    /// Adds mounts to count for.
     pub(crate) fn know<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let mut mounts = BTreeMap::clone(&self.mounts.load());
         for name in names {
@@ -95,7 +95,7 @@ impl Reads {
         self.mounts.store(Arc::new(mounts));
     }
 
-    /// Of each mount: its name, chunks that were remembered, chunks that were loaded.
+    /// For each mount: its name, chunks from the cache, loaded chunks.
     pub(crate) fn chunks(&self) -> Vec<(Box<str>, u64, u64)> {
         let mounts = self.mounts.load();
         let count = |count: &AtomicU64| count.load(Relaxed);
@@ -103,14 +103,14 @@ impl Reads {
     }
 }
 
-/// The name of a mount, by what its values are remembered under.
-fn name_of(remembered_as: &str) -> &str {
-    remembered_as.split('#').next().unwrap_or(remembered_as)
+/// The name of a mount, from the name that its values are cached under.
+fn name_of(cached_as: &str) -> &str {
+    cached_as.split('#').next().unwrap_or(cached_as)
 }
 
 impl ReadObserver for Reads {
     fn reads_ended(&self, mount: &str, work: &ReadStats) {
-        // What did not take place took no time, and would only hide how long it takes where it does.
+        // A stage that did not run took no time; its zeros would hide the durations of stages that ran.
         for (histogram, time) in [
             (&self.plan, work.plan),
             (&self.fetch, work.fetch),

@@ -1,7 +1,7 @@
-//! [`RouteCounts`]: what came in and went out by one route.
+//! [`RouteCounts`]: counts of the requests and responses of one route.
 //!
-//! A route is its template, of which there are as many as the router has: what a client writes is never a label. All of
-//! them are made when the server starts, so that counting is an addition and no lookup of labels.
+//! A route is identified by its template, and the router has a fixed number of them: a label never has text from a
+//! client. All counters exist from the start, so that counting is an addition without a lookup of labels.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -13,22 +13,22 @@ use axum::http::{Method, StatusCode};
 
 use super::histogram::Histogram;
 
-/// Methods that are told apart.
+/// Methods that have counts of their own.
 const METHODS: [&str; 12] =
     ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS", "PROPFIND", "MKCOL", "COPY", "MOVE", OTHER];
-/// Statuses that are told apart.
+/// Statuses that have counts of their own.
 const STATUSES: [u16; 35] = [
     200, 201, 204, 206, 207, 301, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413,
     414, 415, 416, 417, 421, 422, 429, 431, 500, 501, 502, 503, 504, 507,
 ];
-/// Requests whose client did not wait for an answer.
+/// Requests whose client left before the response.
 const LEFT: usize = STATUSES.len();
 /// All other statuses.
 const OTHERS: usize = STATUSES.len() + 1;
 const OUTCOMES: usize = STATUSES.len() + 2;
-/// What is none of the above.
+/// The label of everything that has no count of its own.
 const OTHER: &str = "other";
-/// The template of requests that no route answers.
+/// The template of requests that match no route.
 const UNMATCHED: &str = "unmatched";
 
 /// Counts of one route.
@@ -62,35 +62,35 @@ impl RouteCounts {
         }
     }
 
-    /// An answer begins, so long after its request.
+    /// Records the start of a response, `took` after its request.
     pub(crate) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
         let known = STATUSES.iter().position(|known| *known == status.as_u16());
         self.count(method, known.unwrap_or(OTHERS));
         self.head_seconds.add(took);
     }
 
-    /// A client left before its answer began.
+    /// Records that a client left before its response started.
     pub(crate) fn left(&self, method: &Method) {
         self.count(method, LEFT);
     }
 
-    /// An answer has ended, so long after its request, and so many bytes of it were sent.
+    /// Records the end of a response, `took` after its request, with `bytes` bytes sent.
     pub(crate) fn ended(&self, bytes: u64, took: Duration) {
         self.sent_bytes.fetch_add(bytes, Relaxed);
         self.seconds.add(took);
     }
 
-    /// Bytes of a request's body came.
+    /// Records received bytes of a request body.
     pub(crate) fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// An answer that had begun broke off.
+    /// Records a response that broke off after its start.
     pub(crate) fn cut_off(&self) {
         self.cut_off.fetch_add(1, Relaxed);
     }
 
-    /// How many answers there were by method and status, but for those of which there were none.
+    /// The number of responses by method and status, without zeros.
     pub(crate) fn answers(&self) -> Vec<(&'static str, String, u64)> {
         let status = |outcome: usize| match outcome {
             LEFT => "left".to_owned(),
@@ -114,7 +114,7 @@ pub(crate) struct RouteTable {
 }
 
 impl RouteTable {
-    /// For routes of these templates.
+    /// A table for routes of these templates.
     pub(crate) fn new<'a>(templates: impl IntoIterator<Item = &'a str>) -> Self {
         let unmatched = Arc::new(RouteCounts::new());
         let by_template =
@@ -122,7 +122,7 @@ impl RouteTable {
         Self { by_template, unmatched }
     }
 
-    /// The counts of a route; a slash at its end, where that makes it another one that means the same, is nothing.
+    /// The counts of a route; a template that differs only in a final slash counts as the same route.
     pub(crate) fn of(&self, template: Option<&str>) -> &Arc<RouteCounts> {
         let find = |template: &str| self.by_template.get(template);
         let found = template.and_then(|template| {
@@ -131,7 +131,7 @@ impl RouteTable {
         found.unwrap_or(&self.unmatched)
     }
 
-    /// All of them, sorted by template.
+    /// All counts, sorted by template.
     pub(crate) fn all(&self) -> BTreeMap<&str, &RouteCounts> {
         let known = self.by_template.iter().map(|(template, counts)| (&**template, &**counts));
         known.chain([(UNMATCHED, &*self.unmatched)]).collect()
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_counted_by_method_and_status_and_what_is_odd_together() {
+    fn responses_are_counted_by_method_and_status_and_others_together() {
         let table = RouteTable::new(["/a", "/a/{*key}"]);
         let route = table.of(Some("/a/"));
         let took = Duration::from_millis(1);
@@ -151,10 +151,10 @@ mod tests {
         route.answered(&Method::GET, StatusCode::OK, took);
         route.answered(&Method::from_bytes(b"BREW").unwrap(), StatusCode::IM_A_TEAPOT, took);
         route.left(&Method::HEAD);
-        let told = |method, status: &str, count| (method, status.to_owned(), count);
+        let row = |method, status: &str, count| (method, status.to_owned(), count);
         assert_eq!(
             table.all()["/a"].answers(),
-            [told("GET", "200", 2), told("HEAD", "left", 1), told("other", "other", 1)]
+            [row("GET", "200", 2), row("HEAD", "left", 1), row("other", "other", 1)]
         );
         for odd in [None, Some("/b"), Some("/a/b"), Some("")] {
             let (found, unmatched) =

@@ -1,4 +1,4 @@
-//! [`ArrayEngine`]: what reads and decodes arrays, for all mounts.
+//! [`ArrayEngine`]: the readers, caches and limits for arrays that all mounts share.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
 use crate::metadata::MetadataLimits;
 
-/// What decodes arrays, for all mounts.
+/// The shared services that read and decode arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayEngine {
-    /// Reads elements.
+    /// The reader of elements.
     pub reader: Reader,
-    /// Where elements are rendered.
+    /// The pool that renders elements.
     pub cpu: ComputePool,
-    /// Remembers opened nodes.
+    /// The cache of opened nodes.
     pub memo: Arc<dyn NodeCache>,
-    /// Bytes of small answers that are kept as they went out.
+    /// Size in bytes of the cache of small responses.
     pub answers_bytes: u64,
-    /// Remembers chunks that were encoded anew.
+    /// The cache of chunks that the server encoded again.
     pub encoded: EncodedCache,
-    /// All that is remembered by these, and by the stores.
+    /// All caches of the engine and of the stores.
     pub caches: Caches,
-    /// What one request may cost.
+    /// Limits on the cost of one request.
     pub read: ReadLimits,
-    /// What documents may be.
+    /// Limits on metadata documents.
     pub metadata: MetadataLimits,
-    /// What codecs may be asked to make.
+    /// Limits on the output of codecs.
     pub codec: CodecLimits,
 }
 
 #[cfg(test)]
 impl ArrayEngine {
-    /// Without caches, and with the default limits.
+    /// An engine without caches, with the default limits.
     pub(crate) fn uncached() -> Self {
         let cpu = ComputePool::new(crate::cpu::ComputePoolOptions::default()).unwrap();
         let source =

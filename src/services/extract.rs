@@ -22,7 +22,7 @@ use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::views::ViewKind;
 use crate::views::rechunk::RechunkSpec;
 
-/// In a request's extensions: the mount that is served at the root path.
+/// A request extension: the mount that is served at the root path.
 #[derive(Clone, Debug)]
 pub(crate) struct RootMount(pub(crate) Arc<Mount>);
 
@@ -39,7 +39,7 @@ fn unknown_mount() -> Problem {
         .detail("there is no mount of this name; `/v1/mounts` lists those there are")
 }
 
-/// A route whose path names something else than its handler extracts.
+/// The problem for a route whose path names something other than its handler extracts.
 fn wrong_route() -> Problem {
     Problem::from_class(ErrorClass::Internal)
 }
@@ -47,7 +47,7 @@ fn wrong_route() -> Problem {
 /// The hierarchy of a rechunked mount.
 #[derive(Debug)]
 struct RechunkTarget {
-    /// The path of its root, as it was requested, without a slash at its end.
+    /// The path of its root, as it was requested, without a final slash.
     base: String,
     hierarchy: Hierarchy,
 }
@@ -61,17 +61,17 @@ pub(crate) struct StoreTarget {
     pub(crate) view: Option<ViewKind>,
     /// The key or prefix.
     pub(crate) place: KeyOrPrefix,
-    /// The rechunked hierarchy, if it is one.
+    /// The rechunked hierarchy, if the request names one.
     rechunked: Option<Arc<RechunkTarget>>,
     /// Whether the mount is served at the root path.
     at_root: bool,
 }
 
 impl StoreTarget {
-    /// What a request to a route names; `root` is the mount that is served at the root path.
+    /// Resolves the target of a request to a route; `root` is the mount that is served at the root path.
     ///
     /// # Errors
-    /// 400 if the path names nothing, 404 if there is no such mount.
+    /// 400 if the path is invalid, 404 if the mount does not exist.
     pub(crate) fn new(
         state: &AppState,
         spec: &RouteSpec,
@@ -116,7 +116,7 @@ impl StoreTarget {
         Ok(Self { mount, view: None, place: place.clone(), rechunked, at_root: false })
     }
 
-    /// The nodes of what is shown.
+    /// The hierarchy of the store or view.
     pub(crate) fn hierarchy<'a>(&'a self, state: &'a AppState) -> Option<&'a Hierarchy> {
         match &self.rechunked {
             Some(rechunked) => Some(&rechunked.hierarchy),
@@ -124,19 +124,19 @@ impl StoreTarget {
         }
     }
 
-    /// Whether it is something else than the mount's store.
+    /// Whether the target is a view, not the mount's store.
     pub(crate) fn is_view(&self) -> bool {
         self.view.is_some() || self.rechunked.is_some()
     }
 
-    /// Whether what it names may be made of very many documents.
+    /// Whether the response may be derived from a large number of documents.
     pub(crate) fn is_made_of_many(&self) -> bool {
         let consolidates = |key: &StoreKey| matches!(key.name(), "zarr.json" | ".zmetadata");
         self.rechunked.is_some() && matches!(&self.place, KeyOrPrefix::Key(key) if consolidates(key))
     }
 
-    /// The same, where a view takes what it holds of the room of the request that has these extensions: to be asked for
-    /// before anything is listed.
+    /// The same target, with a view that charges the memory it holds to the budget of the request with these
+    /// extensions. Ask for it before anything is listed.
     pub(crate) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
         let charged = || self.mount.store.with_budget(&PermitBudget::of(state.admission(), extensions));
         match self.is_view().then(charged).flatten() {
@@ -148,7 +148,7 @@ impl StoreTarget {
         }
     }
 
-    /// The path of the mount's root, without a slash at its end.
+    /// The path of the mount's root, without a final slash.
     pub(crate) fn base(&self) -> String {
         match &self.rechunked {
             Some(rechunked) => rechunked.base.clone(),
@@ -157,10 +157,11 @@ impl StoreTarget {
         }
     }
 
-    /// What another raw path of the same server names; `None` if that is in another mount, or cannot be written to.
+    /// The key or prefix that another raw path of the same server names; `None` if it is in another mount or cannot be
+    /// written to.
     ///
     /// # Errors
-    /// [`PathError`] if the path names nothing.
+    /// [`PathError`] if the path is invalid.
     pub(crate) fn resolve_destination(&self, raw_path: &str) -> Result<Option<KeyOrPrefix>, PathError> {
         if self.at_root {
             return KeyOrPrefix::at_root(raw_path).map(Some);
@@ -171,7 +172,7 @@ impl StoreTarget {
         resolve_destination(self.view, &self.mount.name, raw_path)
     }
 
-    /// The methods offered here.
+    /// The methods offered for the target.
     pub(crate) fn methods(&self) -> &'static str {
         match self.place {
             KeyOrPrefix::Key(_) => self.mount.key_methods(),
@@ -180,7 +181,7 @@ impl StoreTarget {
     }
 }
 
-/// The route of a request, as the middleware left it in the request's extensions.
+/// The route of a request, from the extension that the middleware inserted.
 fn route(extensions: &Extensions) -> Result<&'static RouteSpec, Problem> {
     extensions.get::<&'static RouteSpec>().copied().ok_or_else(wrong_route)
 }
@@ -199,17 +200,17 @@ impl FromRequestParts<AppState> for StoreTarget {
 pub(crate) struct NodeTarget {
     /// The mount.
     pub(crate) mount: Arc<Mount>,
-    /// Opens the mount's nodes.
+    /// The opener of the mount's nodes.
     pub(crate) opener: NodeOpener,
     /// The node.
     pub(crate) path: NodePath,
 }
 
 impl NodeTarget {
-    /// What a request to a route names.
+    /// Resolves the target of a request to a route.
     ///
     /// # Errors
-    /// 400 if the path names nothing, 404 if there is no such mount.
+    /// 400 if the path is invalid, 404 if the mount does not exist.
     pub(crate) fn new(
         state: &AppState,
         spec: &RouteSpec,

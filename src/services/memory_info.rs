@@ -1,4 +1,5 @@
-//! [`MemoryInfo`]: how much memory the server takes at most, as `/v1/mounts` tells it. Whoever configures it adds it up.
+//! [`MemoryInfo`]: the upper bounds of the server's memory, as `/v1/mounts` reports them. The code that reads the
+//! configuration computes them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What handlers share: the mounts with their views, the array engine, admission, rights and metrics.
+//! Services that handlers share: the mounts with their views, the array engine, admission, rights and metrics.
 
 pub(crate) mod engine;
 pub(crate) mod extract;

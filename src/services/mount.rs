@@ -17,12 +17,12 @@ use crate::store::SharedStore;
 /// The methods offered for keys and prefixes of every mount.
 const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 
-/// A store under a name.
+/// A store that is served under a name.
 #[derive(Clone, Debug)]
 pub struct Mount {
     /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
     pub name: String,
-    /// What its values are remembered under: its name, or another where a store of the name was served before that differs.
+    /// The key of its values in caches: its name, or another key if a different store had this name before.
     pub remembered_as: Arc<str>,
     /// The store.
     pub store: SharedStore,
@@ -30,22 +30,22 @@ pub struct Mount {
     pub writable: bool,
     /// Whether DELETE of a prefix is offered too.
     pub allow_prefix_delete: bool,
-    /// `Cache-Control` of its answers.
+    /// `Cache-Control` of its responses.
     pub cache_control: CacheControl,
-    /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
+    /// The separator in chunk keys of v2 arrays whose documents do not say; `None` to detect it.
     pub dimension_separator: Option<Separator>,
-    /// Whether groups that have no consolidated metadata are answered with some.
+    /// Whether the server derives consolidated metadata for groups without it.
     pub consolidated: bool,
-    /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
+    /// The host names (as in `Host`, without a port) at which this is the store at the root path.
     pub hosts: Vec<String>,
-    /// What its backend was asked, as whoever made the store has it counted.
+    /// The counts of calls to its backend, filled by an observer of the store.
     pub backend: Arc<BackendCounts>,
-    /// For how long a URL is good that sends whoever reads a stored value to the backend; `None` to answer here.
+    /// The validity of URLs that redirect readers of stored values to the backend; `None` to serve values here.
     pub redirect: Option<Duration>,
 }
 
 impl Mount {
-    /// A mount that can only be read, whose values are revalidated at each use.
+    /// A read-only mount whose values are revalidated at each use.
     #[must_use]
     pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
         let name = name.into();
@@ -87,22 +87,22 @@ impl Mount {
         self.writable && self.allow_prefix_delete
     }
 
-    /// Whether its backend answers in time.
+    /// Checks that its backend responds within `max_wait`.
     ///
     /// # Errors
-    /// The kind of failure, and what it is in short words.
-    pub async fn answers_within(&self, patience: Duration) -> Result<(), (ErrorClass, String)> {
-        match timeout(patience, self.store.check()).await {
+    /// The class of the failure, and a short description.
+    pub async fn answers_within(&self, max_wait: Duration) -> Result<(), (ErrorClass, String)> {
+        match timeout(max_wait, self.store.check()).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err((error.class(), trouble_of(&error))),
-            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", patience.as_millis()))),
+            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", max_wait.as_millis()))),
         }
     }
 
-    /// Whether it can be served.
+    /// Checks that it can be served.
     ///
     /// # Errors
-    /// [`HttpOptionsError`].
+    /// [`HttpOptionsError`] for an invalid name, host or `Cache-Control`.
     pub(super) fn check(&self) -> Result<(), HttpOptionsError> {
         let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
         let dots = self.name == "." || self.name == "..";

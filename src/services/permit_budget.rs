@@ -1,4 +1,4 @@
-//! [`PermitBudget`]: the room of a request, which a permit is for.
+//! [`PermitBudget`]: the memory budget of a request, backed by a permit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use axum::http::Extensions;
 use crate::admission::{Admission, AdmissionRequest, ClientBucket, Permit, Priority};
 use crate::store::{BudgetExceeded, MemoryBudget};
 
-/// Room that a permit gives, beside what the request was let in with.
+/// A memory budget that grows a permit beyond what the request was admitted with.
 #[derive(Debug)]
 pub(crate) struct PermitBudget {
     permit: Mutex<Permit>,
@@ -15,7 +15,7 @@ pub(crate) struct PermitBudget {
 }
 
 impl PermitBudget {
-    /// The room of whoever has sent a request for what is made or listed of very much.
+    /// The budget of a request whose response is derived from, or lists, a large number of values.
     pub(crate) fn of(admission: &Admission, extensions: &Extensions) -> Arc<dyn MemoryBudget> {
         let share = ClientBucket::of(extensions);
         let permit = admission.uncharged(AdmissionRequest::of(Priority::Background, share));

@@ -1,9 +1,9 @@
-//! [`CachedResponse`]: a small answer with elements that went out before, and goes out again while what it was made of is
-//! what is stored.
+//! [`CachedResponse`]: a small response with elements that is served again as long as the stored values that it depends
+//! on are unchanged.
 //!
-//! It is found by the URL, so only requests that the URL says all of are answered: no range, and no choice of a media
-//! type. Nothing is planned, named or put together again: documents and chunks are looked at, once for all requests that
-//! came before the look.
+//! The key is the URL, so only requests that the URL describes fully use it: no range, and no choice of a media type. A
+//! hit needs no planning and no rendering: it revalidates the documents and chunks, once for all requests that came
+//! before the check.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,29 +24,29 @@ use crate::http::problem::Problem;
 use crate::http::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
 use crate::store::Version;
 
-/// Longer answers are not kept: to put them together takes no longer than to send them.
+/// Longer responses are not cached: to render them takes no longer than to send them.
 pub(crate) const MAX_CACHED_RESPONSE_BYTES: usize = 128 << 10;
-/// Bytes of memory that an answer takes beside its body and what it says of its chunks, roughly.
+/// Approximate bytes of memory that an entry takes beside its body and its list of chunks.
 const ENTRY_OVERHEAD_BYTES: u64 = 2 << 10;
 
-/// Headers that an answer without a body has not.
+/// Headers that a response without a body does not have.
 const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
 
-/// An answer that is kept.
+/// A cached response.
 #[derive(Debug)]
 pub(crate) struct CachedResponse {
     dependencies: Arc<Dependencies>,
     version: Version,
-    /// Without what is said of one request.
+    /// The headers, without those about one request.
     headers: HeaderMap,
-    /// What it is called when it is saved. It stands beside the others, as a map doubles what it holds when it is cloned and
-    /// then added to.
+    /// The `Content-Disposition`. It is separate from the others, because a header map doubles its capacity when it is
+    /// cloned and then extended.
     disposition: Option<HeaderValue>,
     body: Bytes,
 }
 
 impl CachedResponse {
-    /// Keeps the answer to a request, if it is worth it.
+    /// Caches the response to a request, if its dependencies can be validated without I/O.
     pub(crate) async fn store(
         responses: &ResponseCache<Self>,
         head: &Parts,
@@ -56,7 +56,7 @@ impl CachedResponse {
         body: Bytes,
     ) {
         let Some(asked) = cache_key(head) else { return };
-        // What is far away would be asked for anew in any case.
+        // Other dependencies would need requests to the store in any case.
         let made_of = Arc::new(made_of);
         if !made_of.is_fresh(Instant::now()).await {
             return;
@@ -71,10 +71,10 @@ impl CachedResponse {
         responses.insert(asked, kept, bytes);
     }
 
-    /// The answer to a request, if it is kept and still true.
+    /// The cached response to a request, if it is still valid.
     ///
     /// # Errors
-    /// 503 if there is no room for it.
+    /// 503 if admission rejects it; 412 if a condition of the request fails.
     pub(crate) async fn lookup(
         responses: &ResponseCache<Self>,
         admission: &Admission,
@@ -111,7 +111,7 @@ impl CachedResponse {
     }
 }
 
-/// What is asked for, if the URL says all of it.
+/// The cache key of a request, if the URL describes it fully.
 fn cache_key(head: &Parts) -> Option<&str> {
     let chooses = |value: &HeaderValue| value != "*/*";
     let is_plain = head.method == Method::GET

@@ -7,9 +7,9 @@ use crate::http::route::RouteSpec;
 
 /// A route with its handlers.
 pub(crate) struct Route {
-    /// What is fixed about it.
+    /// Its spec.
     pub(crate) spec: &'static RouteSpec,
-    /// Its handlers, and their documentation.
+    /// Its handlers, with their documentation.
     pub(crate) handlers: UtoipaMethodRouter<AppState>,
 }
 

@@ -1,4 +1,4 @@
-//! [`SharedTexts`]: long texts that several answers in flight hold, each held and charged once.
+//! [`SharedTexts`]: long texts that several responses in flight share, each held and charged once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +9,7 @@ use crate::admission::Permit;
 use crate::http::problem::Problem;
 use crate::store::Version;
 
-/// Shorter texts are what a request is taken to hold in any case.
+/// Shorter texts are not shared: every request is assumed to hold as much.
 const SHORT_BYTES: usize = 128 << 10;
 
 /// Long texts in flight, by their versions, which are digests.
@@ -23,7 +23,7 @@ struct Charged {
     _permit: Permit,
 }
 
-/// One answer's hold of a text.
+/// The share of one response in a text.
 struct Hold(Arc<Charged>);
 
 impl AsRef<[u8]> for Hold {
@@ -33,11 +33,11 @@ impl AsRef<[u8]> for Hold {
 }
 
 impl SharedTexts {
-    /// The text, as whoever answers with it now holds it. If that is nobody, `permit` is made to be for it, until the last
-    /// answer with it has been sent.
+    /// The copy of the text that responses in flight share. Without one, `permit` grows to cover `text`, and is held
+    /// until the last response with the text has been sent.
     ///
     /// # Errors
-    /// 503 if there is no room for it.
+    /// 503 if the budget has not enough free bytes, 413 if it never can.
     pub(crate) fn hold(&self, version: &Version, text: Bytes, mut permit: Permit) -> Result<Bytes, Problem> {
         if text.len() <= SHORT_BYTES {
             return Ok(text);

@@ -1,6 +1,6 @@
-//! [`AppState`]: what every handler may reach: the mounts, the options, admission and readiness.
+//! [`AppState`]: the state that all handlers share: the mounts, the options, admission and readiness.
 //!
-//! Cheap to clone; everything stands behind one `Arc`. It is built once and checked as it is built.
+//! Clones are cheap: they share one `Arc`. The state is built once and checked while it is built.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +37,10 @@ use crate::store::BackendState;
 use crate::views::ViewKind;
 use crate::views::rechunk::{RechunkBudget, Rechunker};
 
-/// For how long an answer of a backend about its readiness is believed.
+/// The time for which a readiness result stays valid.
 const READINESS_AGE: Duration = Duration::from_secs(1);
 
-/// What every handler may reach.
+/// The state that all handlers share.
 #[derive(Clone, Debug)]
 pub struct AppState(Arc<Inner>);
 
@@ -49,19 +49,19 @@ struct Inner {
     mounts: BTreeMap<String, (Arc<Mount>, NodeOpener)>,
     /// The views of each mount, by its name.
     views: BTreeMap<String, Vec<Viewed>>,
-    /// What rechunks each mount, by its name.
+    /// The rechunker of each mount, by its name.
     rechunkers: BTreeMap<String, Rechunker>,
-    /// By host name, in its canonical form.
+    /// The mounts by host name, in canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     answers: ResponseCache<CachedResponse>,
     shared_texts: SharedTexts,
     access: ArcSwap<Access>,
-    /// The last answers of the backends, and when they were given; held while new ones are fetched.
+    /// The last readiness results and their time; locked while new ones are fetched.
     readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
     shared: Arc<SharedServices>,
 }
 
-/// What stays when the mounts change.
+/// The services that stay when the mounts change.
 #[derive(Debug)]
 struct SharedServices {
     arrays: ArrayEngine,
@@ -76,20 +76,20 @@ struct SharedServices {
     memory: OnceLock<MemoryInfo>,
 }
 
-/// By mount name: whether its backend answers.
+/// The readiness of each mount's backend, by mount name.
 pub(crate) type Readiness = BTreeMap<String, MountState>;
 
-/// Whether a mount's backend answers.
+/// The readiness of a mount's backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MountState {
-    /// It does.
+    /// The backend responds.
     Ready,
-    /// It does not, for this kind of reason.
+    /// The backend fails with this class of error.
     Unavailable(ErrorClass),
 }
 
 impl MountState {
-    /// Whether it does.
+    /// Whether the backend responds.
     pub(crate) fn is_ready(self) -> bool {
         self == Self::Ready
     }
@@ -99,7 +99,7 @@ impl MountState {
         if self.is_ready() { "ready" } else { "unavailable" }
     }
 
-    /// Why it does not, in a word.
+    /// The class of the failure, as a word.
     pub(crate) fn why(self) -> Option<&'static str> {
         match self {
             Self::Ready => None,
@@ -136,8 +136,8 @@ impl AppState {
         Self::over(Arc::new(shared), mounts, Access::open())
     }
 
-    /// The state of the same server with other mounts, and who may do what with them. What is under way goes on with those it
-    /// began with. Keys of issuers that were fetched stay known.
+    /// The state of the same server with other mounts and other access rules. Requests in flight end with the mounts
+    /// that they began with. Fetched keys of issuers are kept.
     ///
     /// # Errors
     /// [`HttpOptionsError`] if the mounts cannot be served; nothing has changed then.
@@ -162,8 +162,8 @@ impl AppState {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
-            let remembered_as = Arc::clone(&mount.remembered_as);
-            let opener = NodeOpener::new(remembered_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+            let cached_as = Arc::clone(&mount.remembered_as);
+            let opener = NodeOpener::new(cached_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, arrays));
             rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, arrays, &shared.room));
             let mount = Arc::new(mount);
@@ -182,7 +182,7 @@ impl AppState {
             views,
             rechunkers,
             by_host,
-            // Those of other mounts are not to be found under the same URLs.
+            // Responses of other mounts must not be found under the same URLs.
             answers: ResponseCache::new(arrays.answers_bytes),
             shared_texts: SharedTexts::default(),
             access: ArcSwap::from_pointee(access),
@@ -197,24 +197,24 @@ impl AppState {
         &self.0.shared.options
     }
 
-    /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer. Keys of
-    /// issuers that were fetched stay known.
+    /// Replaces the access rules from the next request on. Before the first call, every caller may do what mounts
+    /// offer. Fetched keys of issuers are kept.
     pub fn set_access(&self, mut access: Access) {
         access.take_over_keys(&self.access());
         self.0.access.store(Arc::new(access));
     }
 
-    /// Who may do what, to look at for a moment.
+    /// The current access rules, for a short borrow.
     pub(crate) fn access(&self) -> impl std::ops::Deref<Target = Arc<Access>> {
         self.0.access.load()
     }
 
-    /// How often callers failed to show who they are.
+    /// The counts of failed authentications.
     pub(crate) fn attempts(&self) -> &FailedAuthLimiter {
         &self.0.shared.attempts
     }
 
-    /// From now on `/readyz` says that no new requests are wanted.
+    /// Makes `/readyz` report that the server accepts no new requests.
     pub fn set_draining(&self) {
         self.0.shared.draining.store(true, Ordering::Relaxed);
     }
@@ -225,36 +225,35 @@ impl AppState {
         self.0.shared.draining.load(Ordering::Relaxed)
     }
 
-    /// Says how close the process is to the memory it may take.
+    /// Sets how close the process is to its memory limit.
     pub fn set_pressure(&self, pressure: MemoryPressure) {
         self.0.shared.pressure.set(pressure);
     }
 
-    /// What was last said by [`AppState::set_pressure`].
+    /// The value of the last [`AppState::set_pressure`].
     #[must_use]
     pub fn pressure(&self) -> MemoryPressure {
         self.0.shared.pressure.get()
     }
 
-    /// Answers under way, and requests that wait or were turned away.
+    /// The load of admission: responses in flight, waiting and rejected requests.
     #[must_use]
     pub fn load(&self) -> Load {
         self.0.shared.admission.load()
     }
 
-    /// Whether a mount's backend is asked, and how much, by the mount's name; mounts without a backend elsewhere are left
-    /// out.
+    /// The state of each backend, by the mount's name; mounts without a remote backend are left out.
     pub fn backend_states(&self) -> impl Iterator<Item = (&str, BackendState)> {
         self.mounts().filter_map(|mount| Some((mount.name.as_str(), mount.store.backend()?)))
     }
 
-    /// Forgets about half of all that is remembered.
+    /// Evicts about half of all cache entries.
     pub fn evict_half(&self) {
         self.0.answers.evict_half();
         self.caches().evict_half();
     }
 
-    /// Forgets what is remembered of stores that another state has, and this one has not.
+    /// Purges the caches of stores that `other` has and this state has not.
     pub fn purge_removed_mounts(&self, other: &Self) {
         let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.remembered_as == *name);
         for mount in other.mounts().filter(|mount| !is_served(&mount.remembered_as)) {
@@ -267,12 +266,12 @@ impl AppState {
         self.mount_and_opener(name).map(|(mount, _)| mount)
     }
 
-    /// Whether any mount is the store at the root path of a host of its own.
+    /// Whether any mount is served at the root path of a host.
     pub(crate) fn has_hosts(&self) -> bool {
         !self.0.by_host.is_empty()
     }
 
-    /// The mount that is the store at the root path of a host, by the host's canonical name.
+    /// The mount at the root path of a host, by the host's canonical name.
     pub(crate) fn mount_of_host(&self, host: &str) -> Option<&Arc<Mount>> {
         self.0.by_host.get(host)
     }
@@ -282,18 +281,18 @@ impl AppState {
         self.0.mounts.values().map(|(mount, _)| mount)
     }
 
-    /// The mount of exactly this name, and what opens its nodes.
+    /// The mount of exactly this name, with the opener of its nodes.
     pub(crate) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, NodeOpener)> {
         self.0.mounts.get(name)
     }
 
-    /// Calls `check` with what decides which hosts and origins are the server's own.
+    /// Calls `check` with the rules that decide which hosts and origins are the server's own.
     pub(crate) fn with_origin_rules<T>(&self, check: impl FnOnce(&OriginRules<'_>) -> T) -> T {
         let serves_host = |host: &str| self.mount_of_host(host).is_some();
         check(&OriginRules { options: self.options(), serves_host: &serves_host })
     }
 
-    /// Decides about requests.
+    /// The authorizer of requests.
     pub(crate) fn authorizer(&self) -> Authorizer<'_> {
         Authorizer { access: &self.0.access, failures: self.attempts(), mounts: self }
     }
@@ -303,12 +302,12 @@ impl AppState {
         Viewed::of(self.0.views.get(name)?, kind)
     }
 
-    /// What rechunks the mount of exactly this name.
+    /// The rechunker of the mount of exactly this name.
     pub(crate) fn rechunker(&self, name: &str) -> Option<&Rechunker> {
         self.0.rechunkers.get(name)
     }
 
-    /// The nodes of a mount, or of a view of it.
+    /// The hierarchy of a mount, or of a view of it.
     pub(crate) fn hierarchy(&self, view: Option<ViewKind>, name: &str) -> Option<&Hierarchy> {
         match view {
             None => self.mount_and_opener(name).map(|(_, opener)| opener.hierarchy()),
@@ -316,80 +315,80 @@ impl AppState {
         }
     }
 
-    /// Small answers as they went out.
+    /// The cache of small responses.
     pub(crate) fn answers(&self) -> &ResponseCache<CachedResponse> {
         &self.0.answers
     }
 
-    /// Long texts that are answers in flight.
+    /// The long texts that responses in flight share.
     pub(crate) fn shared_texts(&self) -> &SharedTexts {
         &self.0.shared_texts
     }
 
-    /// What reads elements.
+    /// The reader of elements.
     pub(crate) fn reader(&self) -> &Reader {
         &self.0.shared.arrays.reader
     }
 
-    /// Where elements are rendered.
+    /// The pool that renders elements.
     pub(crate) fn cpu(&self) -> &ComputePool {
         &self.0.shared.arrays.cpu
     }
 
-    /// What documents may be.
+    /// Limits on metadata documents.
     #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
     pub(crate) fn metadata_limits(&self) -> MetadataLimits {
         self.0.shared.arrays.metadata
     }
 
-    /// What codecs may be asked to make.
+    /// Limits on the output of codecs.
     #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
     pub(crate) fn codec_limits(&self) -> CodecLimits {
         self.0.shared.arrays.codec
     }
 
-    /// What one request may cost.
+    /// Limits on the cost of one request.
     pub(crate) fn read_limits(&self) -> &ReadLimits {
         &self.0.shared.arrays.read
     }
 
-    /// All that is remembered, but for answers.
+    /// All caches, except that of responses.
     pub(crate) fn caches(&self) -> &Caches {
         &self.0.shared.arrays.caches
     }
 
-    /// What is counted.
+    /// The metrics.
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.shared.counts
     }
 
-    /// From now on metrics say what is known of the process outside of this room, too.
+    /// Sets the source of process metrics, which the exposition then includes.
     pub fn set_process_metrics(&self, surroundings: ProcessMetrics) {
         self.0.shared.counts.set_process_metrics(surroundings);
     }
 
-    /// From now on `/v1/mounts` says how much memory is taken.
+    /// Sets the memory bounds that `/v1/mounts` reports.
     pub fn set_memory(&self, memory: MemoryInfo) {
-        // The first stays: it does not change while the server runs.
+        // The first call wins: the bounds do not change while the server runs.
         let _ = self.0.shared.memory.set(memory);
     }
 
-    /// How much memory is taken, if that was said.
+    /// The memory bounds, if they were set.
     pub(crate) fn memory(&self) -> Option<&MemoryInfo> {
         self.0.shared.memory.get()
     }
 
-    /// Asks all backends whether they answer, and has the log name those that do not.
+    /// Checks all backends, and logs those that fail.
     pub async fn probe(&self) {
         self.readiness().await;
     }
 
-    /// The gate for answers.
+    /// The admission of responses.
     pub(crate) fn admission(&self) -> &Admission {
         &self.0.shared.admission
     }
 
-    /// How much each caller may ask for, if there is a limit.
+    /// The rate limits of callers, if there are any.
     pub(crate) fn rates(&self) -> Option<&RateLimiter> {
         self.0.shared.rates.as_ref()
     }
@@ -399,7 +398,8 @@ impl AppState {
         self.0.shared.options.response_timeout
     }
 
-    /// Whether each mount's backend answers; asked at most once a second, however many want to know.
+    /// The readiness of each mount's backend; backends are checked at most once a second, whatever the number of
+    /// requests.
     pub(crate) async fn readiness(&self) -> Arc<Readiness> {
         let mut last = self.0.readiness.lock().await;
         if let Some((when, readiness)) = &*last
@@ -413,11 +413,11 @@ impl AppState {
         let checks = self.mounts().map(|mount| {
             let before = before.get(&mount.name).copied();
             async move {
-                let (state, cause) = match mount.answers_within(patience).await {
+                let (state, cause) = match mount.answers_within(max_wait).await {
                     Ok(()) => (MountState::Ready, String::new()),
                     Err((class, cause)) => (MountState::Unavailable(class), cause),
                 };
-                // Whoever asks often fills no log.
+                // Only changes are logged, so that frequent requests do not fill the log.
                 if before.is_none_or(MountState::is_ready) && !state.is_ready() {
                     tracing::warn!(mount = mount.name, cause, "mount is not ready");
                 } else if before.is_some_and(|before| !before.is_ready()) && state.is_ready() {
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_must_have_names_that_can_stand_in_a_url_each_once() {
+    fn mounts_need_unique_names_that_are_valid_in_urls() {
         let state = |mounts: Vec<Mount>| {
             AppState::new(mounts, ArrayEngine::uncached(), HttpOptions::default()).map(|_| ())
         };

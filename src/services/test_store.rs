@@ -1,4 +1,4 @@
-//! A store in memory for this room's tests: counts what is asked of it, and fails as it is told.
+//! A store in memory for tests of this layer: records the calls to it, and fails on request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,27 +20,27 @@ use crate::store::{
 pub(crate) struct TestStore {
     values: Mutex<BTreeMap<String, (Bytes, ValueInfo)>>,
     versions: AtomicU64,
-    /// What every verb answers, if anything.
+    /// The error that every verb returns, if any.
     pub(crate) fault: Mutex<Option<StoreError>>,
-    /// After how many bytes a body breaks off, and how.
+    /// The number of bytes after which a body fails, and the error.
     pub(crate) cut: Mutex<Option<(usize, StoreError)>>,
-    /// After how many entries listings fail.
+    /// The number of entries after which listings fail.
     pub(crate) list_cut: Mutex<Option<usize>>,
-    /// How many entries of listings were taken.
+    /// The number of listing entries that were taken.
     pub(crate) taken: Arc<AtomicU64>,
-    /// The verbs that were asked, in order.
+    /// The verbs that were called, in order.
     pub(crate) asked: Mutex<Vec<&'static str>>,
-    /// Panics in `head`.
+    /// Whether `head` panics.
     pub(crate) panics: Mutex<bool>,
-    /// How many uploads ended in an error.
+    /// The number of uploads that ended in an error.
     pub(crate) aborted: Mutex<usize>,
-    /// How many more times the value changes right after `head` has looked at it.
+    /// The number of times that the value still changes right after `head` has read it.
     pub(crate) flips: Mutex<usize>,
-    /// What the value becomes right before it is erased.
+    /// The value that replaces another right before it is erased.
     pub(crate) raced: Mutex<Option<Bytes>>,
-    /// Makes every verb wait for ever.
+    /// Whether every verb waits without end.
     pub(crate) hangs: Mutex<bool>,
-    /// How much of a body it says that it holds.
+    /// The number of bytes of a body that it claims to hold.
     pub(crate) holds: AtomicU64,
 }
 
@@ -97,7 +97,7 @@ impl TestStore {
         if holds { Ok(current.is_some()) } else { Err(StoreError::ConditionFailed) }
     }
 
-    /// A listing, as far as it comes.
+    /// A listing, up to its failure.
     fn listed<T: Send + 'static>(&self, entries: Vec<T>) -> BoxStream<'static, Result<T, StoreError>> {
         let mut entries: Vec<_> = entries.into_iter().map(Ok).collect();
         if let Some(cut) = *self.list_cut.lock().unwrap() {
@@ -130,7 +130,7 @@ impl Store for TestStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        assert!(!*self.panics.lock().unwrap(), "as told");
+        assert!(!*self.panics.lock().unwrap(), "as requested");
         self.ask("head").await?;
         let seen = self.values.lock().unwrap().get(key.as_str()).cloned();
         let mut flips = self.flips.lock().unwrap();

@@ -1,6 +1,6 @@
-//! Views of mounts: each mount is served as every view of its store, too, to be read only.
+//! Views of mounts: each mount is also served as every view of its store, read-only.
 //!
-//! Not where a mount is the store at the root path of an address or a host of its own: there every path is a key.
+//! A mount at the root path of an address or a host has no views there: every path is a key.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub(crate) struct Viewed {
     kind: ViewKind,
     /// The view as a mount of its own.
     pub(crate) mount: Arc<Mount>,
-    /// The nodes in it.
+    /// The hierarchy of the view.
     pub(crate) hierarchy: Hierarchy,
 }
 
 impl Viewed {
-    /// All views of a mount, whose nodes are opened so.
+    /// All views of a mount; `opener` opens the mount's nodes.
     pub(crate) fn all(mount: &Mount, opener: &NodeOpener, arrays: &ArrayEngine) -> Vec<Self> {
         [ViewKind::Plain, ViewKind::Unshard].map(|kind| Self::new(kind, mount, opener, arrays)).into()
     }
@@ -44,21 +44,21 @@ impl Viewed {
     }
 }
 
-/// A mount of the same name and rights to read, that shows what this store has.
+/// A read-only mount with the same name that serves another store.
 pub(crate) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
     let (hosts, redirect) = (Vec::new(), None);
     Mount { store, writable: false, allow_prefix_delete: false, hosts, redirect, ..mount.clone() }
 }
 
-/// What rechunks a mount, whose nodes are opened so, with room that all mounts share.
+/// The rechunker of a mount; `opener` opens the mount's nodes, and all mounts share the budget.
 pub(crate) fn rechunker(
     mount: &Mount,
     opener: &NodeOpener,
     arrays: &ArrayEngine,
-    room: &RechunkBudget,
+    budget: &RechunkBudget,
 ) -> Rechunker {
     let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
-    let (name, opener, room) = (Arc::clone(&mount.remembered_as), opener.clone(), room.clone());
+    let (name, opener, budget) = (Arc::clone(&mount.remembered_as), opener.clone(), budget.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
-    Rechunker::new(name, opener, reader, cpu, encoded, limits, room)
+    Rechunker::new(name, opener, reader, cpu, encoded, limits, budget)
 }

@@ -1,12 +1,13 @@
-//! Answers in a content coding: texts that are whole in memory, and metadata documents.
+//! Content codings of responses: for texts that are in memory as a whole, and for metadata documents.
 //!
-//! Encoded is what the request accepts and is worth it: JSON, HTML, CSV, problem documents, the documentation, and of
-//! stored values the metadata documents of Zarr. Never chunks and other values, never a range, nothing of S3 or `WebDAV`,
-//! and nothing so long that it would keep a core busy. Each answer still has an exact length, and a tag of its own
-//! (`coding`). HEAD has the head of the GET: where its handler makes no body, the GET is answered as well, and dropped.
+//! A response is encoded if the request accepts the coding and the size makes it worthwhile: JSON, HTML, CSV, problem
+//! documents, the documentation and, of stored values, the metadata documents of Zarr. Never encoded are chunks and
+//! other values, ranges, responses of S3 and `WebDAV`, and texts long enough to keep a core busy. Each response still
+//! has an exact length, and an entity tag of its own (`coding`). HEAD has the head of the GET: where its handler
+//! returns no body, the GET runs as well, and its body is dropped.
 //!
-//! Take this layer away and answers are longer, and nothing else: if there is no room for a second copy, the text goes as
-//! it is.
+//! Without this layer responses are longer, and nothing else changes: if there is no memory for a second copy, the text
+//! is sent unencoded.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -26,12 +27,12 @@ use crate::services::state::AppState;
 
 /// Shorter texts fit into one packet either way.
 const LEAST_BYTES: u64 = 1 << 10;
-/// Longer ones would take a core for longer than a tenth of a second.
+/// Longer texts would take a core for longer than a tenth of a second.
 const MOST_BYTES: u64 = 8 << 20;
-/// Most texts that are kept encoded: the documentation has fewer files.
+/// Largest number of encoded texts in the cache: the documentation has fewer files.
 const MOST_KEPT: usize = 32;
 
-/// Types whose texts are worth it, as they begin.
+/// Prefixes of the media types that are encoded.
 const TEXTS: [&str; 8] = [
     "application/json",
     "application/problem+json",
@@ -43,9 +44,9 @@ const TEXTS: [&str; 8] = [
     "text/javascript",
 ];
 
-/// Stored values that are metadata documents of Zarr, by the last segment of a path.
+/// The metadata documents of Zarr, by the last segment of a path.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
-/// What a request says of content codings; most say nothing.
+/// The content codings that a request accepts; most requests name none.
 #[derive(Debug)]
 pub(crate) struct Wish(Option<Box<Asked>>);
 
@@ -56,12 +57,12 @@ struct Asked {
     is_head: bool,
     /// `If-None-Match`.
     none_match: Option<HeaderValue>,
-    /// The path, where the text behind it never changes.
+    /// The path, if the text behind it never changes.
     fixed: Option<FixedText>,
 }
 
 impl Wish {
-    /// That of a request; `None` if its answer is not for this layer.
+    /// The codings of a request; `None` if this layer does not encode its response.
     pub(crate) fn of(route: Option<&RouteSpec>, request: &Request) -> Option<Self> {
         let path = request.uri().path();
         let is_asked = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
@@ -83,13 +84,12 @@ impl Wish {
         }))))
     }
 
-    /// Whether the head of the answer may be that of a text in a coding, for which the text must be had.
+    /// Whether this is a HEAD request whose response may be encoded, so that its head depends on the text.
     pub(crate) fn is_of_head(&self) -> bool {
         self.0.as_ref().is_some_and(|asked| asked.is_head && asked.accepted.chosen().is_some())
     }
 
-    /// Says of an answer that it depends on what codings are accepted, if it does; and in which it is to be sent, if in
-    /// any.
+    /// Adds `Vary` to a response that depends on the accepted codings; returns the coding to send it in, if any.
     pub(crate) fn judge(&self, answer: &mut Response) -> Option<ContentCoding> {
         if !is_text(answer) {
             return None;
@@ -104,7 +104,7 @@ impl Wish {
 }
 
 impl Asked {
-    /// Has a 304 name what the client holds, if that is the text in a coding.
+    /// Sets the entity tag of a 304 to that of the encoded text that the client has, if it has one.
     fn name_held(&self, headers: &mut HeaderMap) {
         let (Some(asked), Some(tag)) = (&self.none_match, headers.get(header::ETAG)) else { return };
         let asked = asked.to_str().unwrap_or_default();
@@ -124,7 +124,7 @@ impl Asked {
     }
 }
 
-/// Whether the answer is a text that nothing has encoded. A 304 may be silent of its type.
+/// Whether the response is a text without a content coding. A 304 may lack a media type.
 fn is_text(answer: &Response) -> bool {
     let headers = answer.headers();
     let is_listed =
@@ -134,7 +134,7 @@ fn is_text(answer: &Response) -> bool {
         && kind.map_or(answer.status() == StatusCode::NOT_MODIFIED, is_listed)
 }
 
-/// Whether the answer is whole, and as long as is worth it.
+/// Whether the response is complete, and its length is within the limits for encoding.
 fn is_worth_it(answer: &Response) -> bool {
     let status = answer.status();
     let is_whole = status == StatusCode::OK || status.is_client_error() || status.is_server_error();
@@ -146,12 +146,12 @@ fn is_worth_it(answer: &Response) -> bool {
     is_whole && length.is_some_and(|length: u64| (LEAST_BYTES..=MOST_BYTES).contains(&length))
 }
 
-/// Whether an answer to HEAD has the head of a text that may be encoded, and not the text.
+/// Whether a response to HEAD lacks the text that its head depends on.
 pub(crate) fn lacks_body(answer: &Response) -> bool {
     answer.body().size_hint().exact() == Some(0) && is_text(answer) && is_worth_it(answer)
 }
 
-/// A request for the body of what another asks for the head of.
+/// The GET for a HEAD request.
 pub(crate) fn with_body(request: &Request) -> Request {
     let mut copy = Request::new(Body::empty());
     *copy.method_mut() = Method::GET;
@@ -161,10 +161,10 @@ pub(crate) fn with_body(request: &Request) -> Request {
     copy
 }
 
-/// Encoded texts that do not change, by their names and codings.
+/// Encoded texts that do not change, by name and coding.
 static KEPT: LazyLock<Mutex<BTreeMap<String, Bytes>>> = LazyLock::new(Mutex::default);
 
-/// An answer in a coding; as it is if that makes it no shorter, or if there is no room for both.
+/// Encodes a response; returns it unchanged if the result is not shorter, or if there is no memory for both.
 pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, answer: Response) -> Response {
     let (mut head, body) = answer.into_parts();
     let (Some(asked), Some(bytes)) = (wish.0, body.size_hint().exact().filter(|bytes| *bytes > 0)) else {
@@ -175,7 +175,7 @@ pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
     if tag.is_some() != coded_tag.is_some() {
         return Response::from_parts(head, body);
     }
-    // The text, and what is made of it.
+    // The permit covers the text and its encoded form.
     let entrant = AdmissionRequest::of(Priority::Metadata, asked.share);
     let Some(permit) = state.admission().try_acquire(entrant, bytes.saturating_mul(2)) else {
         return Response::from_parts(head, body);
@@ -190,7 +190,7 @@ pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
     } else {
         let text = match to_bytes(body, usize::try_from(bytes).unwrap_or(usize::MAX)).await {
             Ok(text) => text,
-            // The client sees it as it would have without this layer: the body breaks off.
+            // As without this layer, the body breaks off.
             Err(error) => return Response::from_parts(head, broken(error)),
         };
         let again = text.clone();
@@ -226,7 +226,7 @@ fn keep(name: String, encoded: Bytes) {
     kept.insert(name, encoded);
 }
 
-/// A body that is an error.
+/// A body that fails.
 fn broken(error: axum::Error) -> Body {
     Body::from_stream(futures::stream::iter([Err::<Bytes, _>(error)]))
 }

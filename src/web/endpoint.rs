@@ -1,9 +1,9 @@
-//! [`Endpoint`]: what is served at one address.
+//! [`Endpoint`]: the service behind one listener address.
 //!
-//! A request goes to the routes of the whole surface or, where a mount is the store at the root path, to that mount's
-//! alone; the host is looked at before any route. Reads of values and of elements, of which there are more than of all
-//! else, go a shorter way: through the same layers to the same handlers, but past the router, whose matching, cloning and
-//! boxing take longer than such a read.
+//! A request goes to all routes or, where a mount is the store at the root path, to that mount's routes only; the host
+//! is checked before any route. Reads of values and of elements, the most frequent requests, take a fast path: through
+//! the same middleware to the same handlers, but past the router, whose matching, cloning and boxing take longer than
+//! such a read.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
@@ -32,7 +32,7 @@ use crate::services::extract::{RootMount, StoreTarget};
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
 
-/// The first segments of a path that goes to a handler without the router, before the name of a mount, and its route.
+/// The path prefix of a fast route, before the name of a mount, and its route.
 struct FastRoute {
     prefix: &'static str,
     spec: &'static RouteSpec,
@@ -50,7 +50,7 @@ static FAST_ROUTES: LazyLock<Vec<FastRoute>> = LazyLock::new(|| {
     routes
 });
 
-/// What is served at one address. Clones share it.
+/// The service behind one address. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Endpoint(Arc<ArcSwap<Inner>>);
 
@@ -58,21 +58,21 @@ pub struct Endpoint(Arc<ArcSwap<Inner>>);
 struct Inner {
     state: AppState,
     serves: ListenerRole,
-    /// The mount that is the store at the root path here, whatever the host.
+    /// The mount at the root path of this address, whatever the host.
     mount: Option<Arc<Mount>>,
-    /// What stands before every path but those of a mount at the root path.
+    /// The prefix of every path, except those of a mount at the root path.
     base: BasePath,
     all: axum::Router,
     rooted: axum::Router,
 }
 
-/// What an address is for.
+/// The role of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListenerRole {
     Everything,
     /// The mount of this name, at the root path.
     Mount(String),
-    /// Whoever runs the server, and nobody else.
+    /// The routes for the server's administrator.
     Administrators,
 }
 
@@ -98,7 +98,7 @@ impl Inner {
 }
 
 impl Endpoint {
-    /// The whole surface. Requests to the host of a mount go to that mount alone.
+    /// All routes. Requests to the host of a mount go to that mount only.
     #[must_use]
     pub fn whole(state: AppState) -> Self {
         Self::new(state, ListenerRole::Everything)
@@ -112,7 +112,8 @@ impl Endpoint {
         is_there.then_some(site)
     }
 
-    /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
+    /// The routes for the server's administrator: metrics, health, caches. They need no right but access to the
+    /// listener.
     #[must_use]
     pub fn admin(state: &AppState) -> Self {
         Self::new(state.clone(), ListenerRole::Administrators)
@@ -122,20 +123,20 @@ impl Endpoint {
         Self(Arc::new(ArcSwap::from_pointee(Inner::assemble(state, serves))))
     }
 
-    /// From the next request on serves the same of another state. Where that has not got the mount that was served at the
-    /// root path, nothing is there any more.
+    /// Replaces the state from the next request on. If the new state lacks the mount at the root path, no route is
+    /// left.
     pub fn replace_state(&self, state: &AppState) {
         let serves = self.0.load().serves.clone();
         self.0.store(Arc::new(Inner::assemble(state.clone(), serves)));
     }
 
-    /// The state that is served now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> AppState {
         self.0.load().state.clone()
     }
 
-    /// Whether connections may stay after their answers: not while memory is short.
+    /// Whether connections may stay open after a response: not under memory pressure.
     #[must_use]
     pub fn keeps_connections(&self) -> bool {
         self.0.load().state.pressure() == MemoryPressure::None
@@ -147,9 +148,9 @@ impl Endpoint {
         Arc::clone(self.0.load().state.counts().connections())
     }
 
-    /// The answer to a request that came from there.
+    /// Answers a request from a peer.
     pub async fn handle(&self, request: Request, from: Peer) -> Response {
-        // What it began with is what it sees to its end.
+        // A request keeps the state that it began with.
         self.0.load_full().answer(request, from).await
     }
 }
@@ -175,14 +176,14 @@ impl Inner {
             let base = BasePath::of(request.extensions()).join(base);
             base.put(request.extensions_mut());
         }
-        // What the answer redirects to, clients see below it.
+        // Clients see redirect targets below the base path.
         let base = BasePath::of(request.extensions());
         let mut answer = self.answer_below(request, mount).await;
         base.rewrite_location(answer.headers_mut());
         answer
     }
 
-    /// The answer to a request whose URL is without what stands before it.
+    /// Answers a request whose URL no longer has the base path.
     async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
         let Self { all, rooted, .. } = self;
         if let Some(route) = match_fast_route(&request, mount.is_some()) {
@@ -198,7 +199,7 @@ impl Inner {
         handle_routed(routes, request).await
     }
 
-    /// The mount that is the store at the root path for a request.
+    /// The mount at the root path for a request, if there is one.
     fn mount_of(&self, request: &Request) -> Option<&Arc<Mount>> {
         let Self { state, mount, .. } = self;
         if mount.is_some() || !state.has_hosts() {
@@ -245,7 +246,7 @@ impl Inner {
     }
 }
 
-/// The answer of a router.
+/// Answers a request through a router.
 async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
     match routes.clone().oneshot(request).await {
         Ok(answer) => answer,
@@ -253,7 +254,7 @@ async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
     }
 }
 
-/// An answer as the router would give it: it says how long it is, and to HEAD it has no body.
+/// Completes a response as the router does: with its length, and without a body for HEAD.
 fn with_length(method: &Method, mut answer: Response) -> Response {
     let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if !has_none && let Some(length) = answer.body().size_hint().exact() {
@@ -265,8 +266,8 @@ fn with_length(method: &Method, mut answer: Response) -> Response {
     answer
 }
 
-/// The route of a request, and its handler, where the router would call the same one; `at_root` where a mount is served at the
-/// root path.
+/// The fast route of a request and its handler, where the router would call the same one; `at_root` if a mount is
+/// served at the root path.
 fn match_fast_route(request: &Request, at_root: bool) -> Option<(&'static RouteSpec, FastPath)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_of_values_are_told_by_method_and_path() {
+    fn reads_of_values_are_recognized_by_method_and_path() {
         let key = Some("/store/{mount}/{*key}");
         for (method, path, route, rooted) in [
             ("GET", "/store/m/a", key, Some("/{*key}")),

@@ -1,6 +1,6 @@
-//! What every request passes through: request id, access log, problem documents, limits, panics and deadlines.
+//! The middleware of all requests: request id, access log, problem documents, limits, panics and deadlines.
 //!
-//! `router` says in which order they stand. Connection timeouts are `app`'s.
+//! [`run_middleware`] has the order. Connection timeouts are in `app`.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -44,11 +44,11 @@ use crate::services::mount::Mount;
 use crate::services::state::AppState;
 use tracing::Instrument;
 
-/// Names a request, on its way in and out.
+/// The header with the id of a request, in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Names the trace that a request belongs to (W3C Trace Context).
+/// The header with the trace of a request (W3C Trace Context).
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Longest request id that is taken over from a client or proxy.
+/// Longest request id that is accepted from a client or proxy, in bytes.
 const REQUEST_ID_BYTES: usize = 128;
 
 /// A request id as text.
@@ -56,7 +56,7 @@ fn text(id: &HeaderValue) -> &str {
     id.to_str().unwrap_or_default()
 }
 
-/// The request id that came with the request, if it is one that can be logged, or a new one.
+/// The id that the request has, if it is safe to log, or a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -68,20 +68,20 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
             id.clone()
         }
         _ => {
-            // Keyed and counted: unlike any other of this process, and unlikely to be like another process's.
+            // Keyed and counted: unique in this process, and unlikely to repeat that of another process.
             let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
             from_text(hex_tag(&number.to_be_bytes())).unwrap_or(HeaderValue::from_static("none"))
         }
     }
 }
 
-/// A raw path as visible ASCII, so that no log line can be forged or turned around.
+/// A raw path as visible ASCII, so that it cannot forge or reverse a log line.
 fn escaped(path: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if path.bytes().all(is_plain) { path.into() } else { path.escape_default().to_string().into() }
 }
 
-/// A request that has a name and is watched to the end of its answer.
+/// The record of a request, from its start to the end of its response.
 pub(crate) struct RequestRecord {
     started: Instant,
     id: HeaderValue,
@@ -96,7 +96,7 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// Names a request.
+    /// Starts the record: gives the request an id and counts it.
     pub(crate) fn begin(state: &AppState, route: Option<&'static RouteSpec>, request: &mut Request) -> Self {
         let started = Instant::now();
         let (state, counts) = (state.clone(), Arc::clone(state.counts().begin(route)));
@@ -120,7 +120,7 @@ impl RequestRecord {
         Self { started, id, from, method, route, uri, state, counts, is_answered: false, span }
     }
 
-    /// What it is in a trace, if there is one.
+    /// The trace span of the request, which may be disabled.
     pub(crate) fn span(&self) -> &Span {
         &self.span
     }
@@ -130,7 +130,7 @@ impl RequestRecord {
         &self.id
     }
 
-    /// Writes the problem document of an answer that is an error.
+    /// Renders the problem document of an error response.
     pub(crate) fn render(&self, answer: Response) -> Response {
         if let Some(problem) = answer.extensions().get::<Problem>() {
             self.state.counts().codes.add(problem.code());
@@ -138,7 +138,7 @@ impl RequestRecord {
         problem::render(answer, text(&self.id))
     }
 
-    /// Logs the request when the answer's body has ended.
+    /// Completes the head; the access log line follows when the body has ended.
     pub(crate) fn finish(mut self, mut answer: Response) -> Response {
         let headers = answer.headers_mut();
         headers.insert(X_REQUEST_ID, self.id.clone());
@@ -166,7 +166,7 @@ impl Drop for RequestRecord {
     }
 }
 
-/// A request's body, whose bytes are counted.
+/// A request body that counts its bytes.
 struct CountedBody {
     body: Body,
     counts: Arc<RouteCounts>,
@@ -196,8 +196,8 @@ impl HttpBody for CountedBody {
     }
 }
 
-/// A body that counts itself and writes the access log when it ends, breaks or is dropped. What it writes is put into
-/// words only then, and only if somebody reads it.
+/// A response body that counts its bytes and writes the access log when it ends, fails or is dropped. The log line is
+/// formatted only then, and only if a subscriber takes it.
 struct AccessLogBody {
     body: Body,
     request: RequestRecord,
@@ -214,7 +214,7 @@ impl HttpBody for AccessLogBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        // What is made of it meanwhile belongs to the request.
+        // Work on the body belongs to the request's span.
         let poll = {
             let Self { body, request, .. } = &mut *self;
             request.span.in_scope(|| Pin::new(body).poll_frame(context))
@@ -262,12 +262,12 @@ impl Drop for AccessLogBody {
     }
 }
 
-/// Refuses whatever comes while there is no memory left for it.
+/// Rejects requests under critical memory pressure.
 pub(crate) fn check_pressure(state: &AppState) -> Result<(), Problem> {
     if state.pressure() == MemoryPressure::Critical { Err(overloaded()) } else { Ok(()) }
 }
 
-/// Refuses URLs and headers that are too long and methods that no route offers.
+/// Rejects URLs and headers that are too long, and methods that no route offers.
 pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Problem> {
     let limit = state.options().max_url_size;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
@@ -283,7 +283,7 @@ pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Pr
     Ok(())
 }
 
-/// Refuses headers that are too many, or too long together. A parser further out has limits of its own.
+/// Rejects headers that are too many or too long in total. The HTTP parser has limits of its own.
 fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
     let (most, most_bytes) = (state.options().max_headers, state.options().max_headers_size);
     // As on a line of HTTP/1.1: name, colon, blank, value, line end.
@@ -295,8 +295,9 @@ fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large").detail(detail))
 }
 
-/// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
-/// the client's; so do COPY and MOVE, as how much they copy is the client's. An async function would hold `answer` twice.
+/// Responds with 504 if a handler misses the deadline for its response head. PUT and PATCH have no deadline, because
+/// most of their time is the client's; nor have COPY and MOVE, because the client decides how much they copy. An async
+/// function would store `answer` twice.
 pub(crate) fn with_deadline(
     state: &AppState,
     method: &Method,
@@ -313,7 +314,7 @@ pub(crate) fn with_deadline(
 #[error("a handler panicked: {0}")]
 struct Panicked(String);
 
-/// The answer for a handler that panicked.
+/// The response for a handler that panicked.
 pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(text) => *text,
@@ -322,7 +323,7 @@ pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     Problem::internal(Arc::new(Panicked(text))).into_response()
 }
 
-/// The answer for URLs that are no route.
+/// The response for URLs without a route.
 pub(crate) async fn no_route(request: Request) -> Response {
     // A preflight must succeed, or the page would see a network error in place of the 404.
     if request.method() == Method::OPTIONS {
@@ -331,7 +332,7 @@ pub(crate) async fn no_route(request: Request) -> Response {
     Problem::from_status(StatusCode::NOT_FOUND).into_response()
 }
 
-/// The answer for methods that a route does not have; the router adds `Allow`.
+/// The response for methods that a route does not have; the router adds `Allow`.
 pub(crate) async fn no_method(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
@@ -350,12 +351,11 @@ pub(crate) async fn no_method(request: Request) -> Response {
     problem.into_response()
 }
 
-/// The way of a request to its route and back.
+/// Runs the middleware around a route.
 ///
-/// Into it: request id, limits of the request and of memory, whether the caller and its page may do that and how often, the
-/// deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand
-/// the catching of panics and, where stored bytes are moved, admission. `rooted` is the mount that is the store at the root
-/// path, if one is.
+/// Before the handler: request id, limits of the request and of memory, authorization, the origin check, rate limits,
+/// the deadline. After it: the S3 dialect, cross-origin headers, problem documents, content codings, the log. Panics
+/// are caught and stored bytes are admitted inside of it. `root` is the mount at the root path, if there is one.
 pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     state: &AppState,
     spec: Option<&'static RouteSpec>,
@@ -365,10 +365,10 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
 ) -> Response {
     let dialect = s3::ErrorFormat::of(spec, request.uri());
     let is_health = spec.is_some_and(|spec| spec.answers_under_load);
-    // What a request is given on its way does not count.
+    // Headers that the middleware adds do not count towards the limits.
     let checked = check_limits(state, &request);
     let observed = RequestRecord::begin(state, spec, &mut request);
-    // Nothing at the listener of whoever runs the server is for pages of other origins.
+    // The administrator's listener has nothing for pages of other origins.
     let is_admins = Administrator::is_asking(request.extensions());
     let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
     let method = request.method().clone();
@@ -390,7 +390,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     };
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
-            // The rarer way is boxed: a future is as large as its largest branch.
+            // The rare branch is boxed, because a future is as large as its largest branch.
             let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
                 let answers = head_of_body(state, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
@@ -421,8 +421,8 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     observed.finish(answer)
 }
 
-/// The answer to HEAD of what may be sent in a content coding: with the body, where the length depends on it. The caller
-/// drops it.
+/// The response to a HEAD request that may be encoded: with the body, if the length depends on it. The caller drops the
+/// body.
 async fn head_of_body<F: Future<Output = Response>>(
     state: &AppState,
     method: &Method,
@@ -434,7 +434,7 @@ async fn head_of_body<F: Future<Output = Response>>(
     if !compression::lacks_body(&answer) {
         return answer;
     }
-    // What it holds is given back before the same is asked for once more.
+    // The first response returns its permit before the second request needs one.
     drop(answer);
     with_deadline(state, method, again(with_body)).await
 }
@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_ids_are_taken_over_only_if_they_can_be_logged() {
+    fn request_ids_are_accepted_only_if_they_are_safe_to_log() {
         let id = |text: &str| {
             let headers =
                 HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(text.as_bytes()).unwrap())]);

@@ -1,4 +1,4 @@
-//! The assembly of the server: the router, what every request passes through, and the `OpenAPI` document.
+//! The assembly of the server: the router, the middleware, and the `OpenAPI` document.
 
 pub(crate) mod compression;
 mod endpoint;

@@ -1,8 +1,6 @@
-//! What the `OpenAPI` document says of all routes alike: the answers that come from what stands around them, and how errors
-//! are written.
+//! The parts of the `OpenAPI` document that are common to routes: responses of the middleware, and the form of errors.
 //!
-//! A route's own annotations tell of its own answers and go before what is told here. Which routes there are is for
-//! `router`.
+//! A route's own annotations describe its own responses and take precedence. `router` has the list of routes.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -33,20 +31,20 @@ use crate::api::vectors::vertices::OFFERS as VERTICES;
 const PROBLEM: &str = "Problem";
 type Answers = &'static [(&'static str, &'static str)];
 
-/// Answers of every route.
+/// Responses of every route.
 const OF_ALL: Answers = &[
     ("400", "The request is not understood; `detail` says what is wrong with it"),
     ("414", "The URL is too long"),
     ("431", "The headers are too long"),
 ];
 
-/// Answers of every route but those of health.
+/// Responses of every route except health.
 const OF_LOAD: Answers = &[
     ("429", "The caller asks too often, or for too much; `Retry-After` says when to ask again"),
     ("503", "Too busy; `Retry-After` says when to ask again"),
 ];
 
-/// Answers of every route that reads from a mount or writes to it.
+/// Responses of every route that reads from a mount or writes to it.
 const OF_MOUNTS: Answers = &[
     ("401", "No token was sent, or one that is no good here"),
     ("403", "The token or signature does not grant this here"),
@@ -56,19 +54,19 @@ const OF_MOUNTS: Answers = &[
     ("504", "The backend did not answer in time"),
 ];
 
-/// Answers of every route that writes to a mount, or may.
+/// Responses of every route that writes to a mount, or may.
 const OF_WRITES: Answers = &[
     ("403", "The token or signature does not grant this here, or the page that sends it may not write here"),
     ("421", "A page sends it to a host that the server does not know for its own (`http.hosts`)"),
 ];
 
-/// Answers of every route that whoever runs the server has at a listener of its own too.
+/// Responses of every route that the administrator's listener also has.
 const OF_ADMINS: Answers = &[(
     "421",
     "At the admin listener: it is sent to a host that is no address, loopback name or name in `http.hosts`",
 )];
 
-/// Answers of every route that reads metadata or chunks, whatever they hold.
+/// Responses of every route that reads metadata or chunks, whatever they hold.
 const OF_CONTENT: Answers = &[
     ("413", "It would cost more than the configuration allows"),
     ("422", "The declaration of a dependent array cannot be used"),
@@ -76,18 +74,18 @@ const OF_CONTENT: Answers = &[
     ("501", "Stored metadata or the request name something that is not supported"),
 ];
 
-/// What stored values are sent as: metadata documents, and all others.
+/// Media types of stored values: metadata documents, and all others.
 const OF_VALUES: &[&str] = &["application/json", "application/octet-stream"];
-/// What listings are sent as, where the same route gives them.
+/// Media types of listings, where the same route returns them.
 const OF_LISTINGS: &[&str] = &["text/html"];
 
 /// The document of all routes, which the router sets as it is built.
 static DOCUMENT: OnceLock<OpenApi> = OnceLock::new();
 
-/// Sets the document: the handlers' annotations, completed by the specs of their routes.
+/// Sets the document: the annotations of the handlers, completed from the specs of their routes.
 pub(super) fn set_document(mut api: OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSpec>) {
     complete(&mut api, spec_of);
-    // The first stays: a process has one set of routes.
+    // The first call wins: a process has one set of routes.
     let _ = DOCUMENT.set(api);
 }
 
@@ -100,7 +98,7 @@ fn complete(api: &mut OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSp
             if let Some(head) = &mut item.head {
                 head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
             }
-            // The router's sign for the rest of a path is not OpenAPI's.
+            // The router's syntax for the rest of a path differs from OpenAPI's.
             let path = path.replace("{*", "{");
             if let Some(spec) = spec_of(&path) {
                 for operation in writing(spec, &mut item) {
@@ -131,8 +129,8 @@ fn writing<'a>(spec: &RouteSpec, item: &'a mut PathItem) -> impl Iterator<Item =
 
 fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
     for (status, description) in answers {
-        let told = operation.responses.responses.entry((*status).to_owned());
-        told.or_insert_with(|| Response::new(*description).into());
+        let response = operation.responses.responses.entry((*status).to_owned());
+        response.or_insert_with(|| Response::new(*description).into());
     }
 }
 
@@ -184,7 +182,7 @@ fn problem() -> Schema {
     let status = ObjectBuilder::new().schema_type(Type::Integer).description(Some("The answer's status"));
     ObjectBuilder::new()
         .description(Some("An error (RFC 9457). Some have members of their own beside these"))
-        .property("type", text("`about:blank`: it is told apart by its code"))
+        .property("type", text("`about:blank`: `code` identifies the problem"))
         .property("title", text("What the status says"))
         .property("status", status)
         .property("code", text("What is wrong, in a word that does not change"))
@@ -208,7 +206,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::new(&OPENAPI, routes!(openapi_json))]
 }
 
-/// What the description of the API can be asked for.
+/// The query parameters of the route.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DescriptionQuery {
@@ -254,17 +252,17 @@ pub(super) fn text(operations: Operations) -> String {
     text
 }
 
-/// Which operations are described.
+/// The operations that a document describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operations {
     /// All.
     All,
-    /// All but HEAD, of which there is one beside each GET.
+    /// All except HEAD, which repeats each GET.
     WithoutHead,
 }
 
-/// The `OpenAPI` document for clients that see something before every path, and its version. It is made once: anybody may
-/// ask for it, at any time.
+/// The `OpenAPI` document for clients that use a base path, and its version. Each document is generated once, because
+/// every client may request it at any time.
 pub(crate) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, Version) {
     static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(text(Operations::All)));
     static WITHOUT_HEAD: LazyLock<(Bytes, Version)> =
@@ -277,7 +275,7 @@ pub(crate) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, 
         return (text.clone(), version.clone());
     }
     let servers = json!({ "servers": [{ "url": base.as_str() }] }).to_string();
-    // Two objects, the one before the other's members.
+    // Joins two JSON objects: the members of the document follow `servers`.
     let text = match (servers.strip_suffix('}'), text.strip_prefix(b"{")) {
         (Some(servers), Some(rest)) => [servers.as_bytes(), b",", rest].concat().into(),
         _ => text.clone(),

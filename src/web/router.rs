@@ -1,8 +1,7 @@
-//! The router, built from the specs that stand beside the handlers.
+//! The router, built from the specs that the handlers define.
 //!
-//! There are three surfaces: all routes, the store routes of the mount that is served at the root path, where every path is a
-//! key or a prefix, and the admin listener. `endpoint` chooses among them by listener and host; `middleware` is what every
-//! request passes through, whichever surface it is for.
+//! There are three surfaces: all routes, the store routes of the mount at the root path, where every path is a key or a
+//! prefix, and the admin listener. `endpoint` chooses among them by listener and host; `middleware` wraps all of them.
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
@@ -71,7 +70,7 @@ fn documented() -> Vec<Route> {
     .collect()
 }
 
-/// The routes of one surface by the templates that the router matches.
+/// The routes of one surface, by the templates that the router matches.
 pub(super) type Specs = HashMap<&'static str, &'static RouteSpec>;
 
 fn by_template(specs: impl IntoIterator<Item = &'static RouteSpec>) -> Specs {
@@ -81,12 +80,12 @@ fn by_template(specs: impl IntoIterator<Item = &'static RouteSpec>) -> Specs {
     specs.into_iter().flat_map(templates).collect()
 }
 
-/// Routers without middleware, built once in a process, as their documentation takes longer to build than to serve.
+/// Routers without middleware, built once per process, because their documentation takes longer to build than to serve.
 struct Surface {
-    /// Routes that the middleware admits.
+    /// Routes that need admission.
     admitted: axum::Router<AppState>,
     others: axum::Router<AppState>,
-    /// The store routes of the mount that is served at the root path.
+    /// The store routes of the mount at the root path.
     at_root: axum::Router<AppState>,
     /// The routes of the admin listener.
     admin: axum::Router<AppState>,
@@ -100,7 +99,7 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     let mut specs = vec![&DOCUMENTATION, &DOCUMENTATION_FILES];
     for Route { spec, handlers } in documented() {
         let methods = handlers.2.clone();
-        // The documented router is for its document alone.
+        // The documented router serves only to build its document.
         documented_router = documented_router.routes(handlers);
         let add = |router: axum::Router<AppState>| {
             let router = router.route(spec.template, methods.clone());
@@ -132,8 +131,8 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     let (_, mut api) = documented_router.split_for_parts();
     #[cfg(feature = "vectors")]
     api.merge(vectors::documentation());
-    // `none` keeps the page from asking a validator on the internet. The path is relative, so that the page finds the document
-    // below any base path; operations of HEAD are left out, as they repeat those of GET.
+    // `none` keeps the page from sending requests to a validator on the internet. The path is relative, so that the
+    // page finds the document below any base path; operations of HEAD are left out, as they repeat those of GET.
     let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
     let specs = by_template(specs);
     document::set_document(api, |path| find_documented(&specs, path));
@@ -173,7 +172,7 @@ pub(super) fn specs() -> impl Iterator<Item = &'static RouteSpec> {
     SURFACE.specs.values().chain(SURFACE.specs_at_root.values()).copied()
 }
 
-/// The routes of the admin listener, where reaching it is the only right that is needed.
+/// The routes of the admin listener, which need no right but access to it.
 pub(super) fn admin(state: AppState) -> axum::Router {
     with_middleware(SURFACE.admin.clone(), state, &SURFACE.specs)
 }
@@ -184,7 +183,7 @@ pub(super) fn all(state: AppState) -> axum::Router {
     with_middleware(routes, state, &SURFACE.specs)
 }
 
-/// The store routes of the mount that is served at the root path.
+/// The store routes of the mount at the root path.
 pub(super) fn at_root(state: AppState) -> axum::Router {
     let routes = admitted(SURFACE.at_root.clone(), &state, &SURFACE.specs_at_root);
     with_middleware(routes, state, &SURFACE.specs_at_root)
@@ -194,7 +193,7 @@ fn matched(specs: &Specs, request: &Request) -> Option<&'static RouteSpec> {
     specs.get(request.extensions().get::<MatchedPath>()?.as_str()).copied()
 }
 
-/// Admits requests for what a streamed response holds.
+/// Adds admission with the bytes that a streamed response holds.
 fn admitted(
     routes: axum::Router<AppState>,
     state: &AppState,
@@ -214,7 +213,7 @@ fn admitted(
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }
 
-/// Adds what every request passes through. It is one layer, as each layer clones and boxes.
+/// Adds the middleware. It is one layer, because each layer clones and boxes.
 fn with_middleware(routes: axum::Router<AppState>, state: AppState, specs: &'static Specs) -> axum::Router {
     let pass = move |State(state): State<AppState>, mut request: Request, next: Next| async move {
         let spec = matched(specs, &request);

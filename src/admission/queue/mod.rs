@@ -1,24 +1,25 @@
-//! [`Gate`]: a budget that callers take from, and the line in front of it.
+//! [`Gate`]: a budget that callers take units from, and the wait queue in front of it.
 //!
-//! While there is room and nobody waits, taking is one exchange of a number and giving back is two additions: no lock is
-//! held. Once somebody waits, all go through the line, which is kept under a lock:
+//! While units are free and the queue is empty, a caller takes units with one atomic exchange and returns them with two
+//! additions, without a lock. Once a request waits, every request goes through the queue, which a lock protects:
 //!
-//! - a class goes before the classes behind it, and these leave the last part of the budget free for it;
-//! - within a class, who has least under way goes first, and among equals who came first;
-//! - whoever is next and does not fit is waited for: nobody who asks for little passes one who asks for much;
-//! - but who has much more under way than is left waits for some of that to end, and is passed: however slowly a caller
-//!   reads, with however many connections, it leaves some to others;
-//! - what is long leaves a part of the budget to all that is short, of whatever class, and is passed by it there while it
-//!   waits: however many read long answers slowly, short ones find room.
+//! - a class goes before the classes behind it, which leave the last part of the budget free for it;
+//! - within a class, the caller with the least in flight goes first, and among equals the request that came first;
+//! - the next request waits until it fits, and the queue waits for it: no small request passes a large one;
+//! - but a caller with much more in flight than is left waits until some of that ends, and is passed: however slowly a
+//!   caller reads, with however many connections, it leaves units to others;
+//! - long requests leave a part of the budget to short ones of every class, and short ones pass waiting long ones
+//!   within that part: however many clients read long responses slowly, short requests are admitted.
 //!
-//! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
-//! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
-//! classes nor more than the caller's share. It may have as much as if it came anew and asked for all of it at once: whether
-//! that ever fits does not depend on the steps. Nobody comes in while somebody waits, so only so much can pass.
+//! A permit in flight may grow. Growing never waits, because two holders that wait could wait for each other: the gate
+//! grants it at once or refuses it. It passes the waiting requests, which hold nothing yet, but takes neither the
+//! reserve of other classes nor more than the caller's share. The limit is the same as for a new request of the full
+//! size: whether a size ever fits does not depend on the steps. No request enters while another waits, so growth that
+//! passes the queue is bounded.
 //!
-//! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
-//! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
-//! by how fast others give back: who would wait too long need not wait at all. Nothing here sleeps.
+//! A fixed number of buckets counts what callers have in flight, and a hash assigns callers to buckets: memory does not
+//! grow with the number of callers, and two callers in one bucket count as one. The rate at which units return gives an
+//! estimate of the wait, and a request whose estimated wait is too long need not wait at all. Nothing here sleeps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,20 +31,21 @@ use tokio::time::Instant;
 
 use crate::admission::{ClientBucket, Priority};
 
-/// Places that callers are counted in.
+/// Number of buckets that callers are counted in.
 const BUCKETS: usize = 1024;
-/// How many times as much as is left a caller may have under way before it has its share: one alone may have three quarters
-/// of all, and `n` that take what they can leave one part in `3n + 1`.
+/// The largest ratio of a caller's units in flight to the units left, beyond which the caller has its share: one caller
+/// alone may have three quarters of the budget, and `n` callers that take what they can leave one part in `3n + 1`.
 const FAIR_SHARE_FACTOR: u64 = 3;
-/// The sixteenths of the budget that what is long leaves to what is short: more than any class leaves to those before it.
+/// The sixteenths of the budget that long requests leave to short ones: more than any class leaves to those before it.
 const LEFT_BY_LONG: u64 = 4;
-/// For how long what is given back is counted before it is called a pace.
+/// The time over which returned units are counted before they give a drain rate.
 const DRAIN_RATE_WINDOW: Duration = Duration::from_millis(100);
-/// For how long a pace is believed in while nobody waits: a line that empties and fills again goes on as it did.
+/// How long a drain rate stays valid while the queue is empty: a queue that empties and fills again usually drains as
+/// before.
 const DRAIN_RATE_MAX_AGE: Duration = Duration::from_secs(1);
 const CLASSES: usize = Priority::ALL.len();
 
-/// What is asked for.
+/// The units that a caller asks for or holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PermitRequest {
     class: Priority,
@@ -51,25 +53,25 @@ pub(super) struct PermitRequest {
     units: u64,
 }
 
-/// A budget, and the line in front of it.
+/// A budget, and the wait queue in front of it.
 #[derive(Debug)]
 pub(super) struct Gate {
     capacity: u64,
-    /// What has more units is long.
+    /// Requests of more units are long.
     short_units: u64,
     free: AtomicU64,
-    /// Units in flight of what is long.
+    /// Units in flight of long requests.
     long: AtomicU64,
-    /// Units under way, by the place of their callers.
+    /// Units in flight, by the bucket of their callers.
     under_way: Box<[AtomicU64]>,
-    /// How many stand in the line. It is changed under the line's lock.
+    /// Number of waiting requests. It changes under the queue's lock only.
     waiting: AtomicUsize,
     line: Mutex<WaitQueue>,
     /// Requests that were rejected, by class.
     rejected: [AtomicU64; CLASSES],
 }
 
-/// Who waits.
+/// The waiting requests.
 #[derive(Debug, Default)]
 struct WaitQueue {
     next_number: u64,
@@ -77,17 +79,17 @@ struct WaitQueue {
     pace: DrainRate,
 }
 
-/// Who waits of one class.
+/// The waiting requests of one class.
 #[derive(Debug, Default)]
 struct ClassQueue {
-    /// By whether it is long, as what is short may pass what is long of the same caller.
+    /// By whether the request is long, and by bucket: a short request may pass a long one of the same caller.
     by_place: BTreeMap<(bool, usize), CallerQueue>,
 }
 
-/// Who waits of one class and one place.
+/// The waiting requests of one class and one bucket.
 #[derive(Debug, Default)]
 struct CallerQueue {
-    /// By number: in the order in which they came.
+    /// By number: in the order of arrival.
     waiters: BTreeMap<u64, Waiter>,
     units: u64,
 }
@@ -98,17 +100,17 @@ struct Waiter {
     let_in: oneshot::Sender<()>,
 }
 
-/// How fast units are given back while somebody waits.
+/// The rate at which units return while requests wait.
 #[derive(Debug, Default)]
 struct DrainRate {
     window: Option<Instant>,
     given_back: u64,
     per_second: Option<u64>,
-    /// Since when nobody waits.
+    /// The time since which the queue has been empty.
     idle_since: Option<Instant>,
 }
 
-/// Somebody's place in the line. Dropped, it is left, and what was taken for it is given back.
+/// A request's place in the queue. Dropping it leaves the queue and returns any units that were taken for it.
 #[derive(Debug)]
 pub(super) struct PendingPermit {
     gate: Arc<Gate>,
@@ -119,7 +121,7 @@ pub(super) struct PendingPermit {
 }
 
 impl PermitRequest {
-    /// Nothing yet for a caller: it may grow.
+    /// A request for zero units, which may grow.
     pub(super) fn nothing(class: Priority, share: ClientBucket) -> Self {
         Self { class, place: share.bucket(BUCKETS), units: 0 }
     }
@@ -134,7 +136,7 @@ impl PermitRequest {
 }
 
 impl Gate {
-    /// A budget of so many units, where what has more than `short_units` is long.
+    /// A budget of `capacity` units, where requests of more than `short_units` are long.
     pub(super) fn new(capacity: u64, short_units: u64) -> Self {
         Self {
             capacity,
@@ -148,15 +150,15 @@ impl Gate {
         }
     }
 
-    /// What a caller asks for: at most what its class can have.
+    /// A caller's request, limited to the largest of its class.
     pub(super) fn request(&self, class: Priority, share: ClientBucket, units: u64) -> PermitRequest {
         PermitRequest { class, place: share.bucket(BUCKETS), units: units.min(self.max_units(class)) }
     }
 
-    /// All that one of a class can have.
+    /// The largest number of units that a request of a class can have.
     pub(super) fn max_units(&self, class: Priority) -> u64 {
         let long = self.capacity - self.left_by(class, u64::MAX);
-        // Where the budget is small, nothing that is long may fit.
+        // In a small budget, no long request may fit.
         long.max(self.short_units.min(self.capacity - self.left_by(class, 0)))
     }
 
@@ -184,17 +186,17 @@ impl Gate {
         self.rejected.get(class.place()).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Takes what is asked for, if there is room and nobody waits.
+    /// Takes the requested units, if they are free and no request waits.
     pub(super) fn try_take(&self, ask: PermitRequest) -> bool {
         self.waiting.load(Ordering::SeqCst) == 0 && self.take(ask)
     }
 
-    /// Takes more for what is in flight, if there is room, whoever waits.
+    /// Takes more units for a permit in flight, if they are free, whether or not requests wait.
     pub(super) fn try_grow(&self, ask: &mut PermitRequest, units: u64) -> bool {
         let is_taken = self.take_more(*ask, units);
         if is_taken {
             ask.units += units;
-            // A caller that has more is behind others now, who may fit.
+            // A caller that has more now ranks behind others, which may fit.
             if self.waiting.load(Ordering::SeqCst) > 0 {
                 self.admit(&mut self.line());
             }
@@ -202,19 +204,19 @@ impl Gate {
         is_taken
     }
 
-    /// Gives back a part of what is in flight.
+    /// Returns a part of the units of a permit in flight.
     pub(super) fn shrink(&self, ask: &mut PermitRequest, units: u64) {
         let units = units.min(ask.units);
         self.release_units(*ask, units);
         ask.units -= units;
     }
 
-    /// Gives back what was taken.
+    /// Returns all units that were taken.
     pub(super) fn release(&self, ask: PermitRequest) {
         self.release_units(ask, ask.units);
     }
 
-    /// Gives back so many units of what was taken.
+    /// Returns a number of the units that were taken.
     fn release_units(&self, ask: PermitRequest, units: u64) {
         let long = self.long_units(ask.units) - self.long_units(ask.units - units);
         if long > 0 {
@@ -222,7 +224,8 @@ impl Gate {
         }
         self.in_flight(ask.place).fetch_sub(units, Ordering::Relaxed);
         self.free.fetch_add(units, Ordering::SeqCst);
-        // Whoever comes to wait counts itself first and looks for room then: one of the two sees the other.
+        // A request that starts to wait counts itself first and checks for free units then, so that one of the two sees
+        // the other.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let mut line = self.line();
             line.pace.note(units, Instant::now());
@@ -230,26 +233,26 @@ impl Gate {
         }
     }
 
-    /// Whether there is a line, and whoever stands in it would take longer than `patience` to go through.
-    pub(super) fn would_exceed_wait(&self, ask: PermitRequest, patience: Duration) -> bool {
+    /// Whether the queue is not empty and a request that joined it would wait longer than `max_wait`.
+    pub(super) fn would_exceed_wait(&self, ask: PermitRequest, max_wait: Duration) -> bool {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        self.would_wait_too_long(&mut self.line(), ask, patience)
+        self.would_wait_too_long(&mut self.line(), ask, max_wait)
     }
 
-    /// Joins the line. `None` if whoever stands before would take longer than `patience` to go through.
-    pub(super) fn join(self: &Arc<Self>, ask: PermitRequest, patience: Duration) -> Option<PendingPermit> {
+    /// Joins the queue. `None` if the estimated wait is longer than `max_wait`.
+    pub(super) fn join(self: &Arc<Self>, ask: PermitRequest, max_wait: Duration) -> Option<PendingPermit> {
         let (sender, let_in) = oneshot::channel();
         let mut line = self.line();
-        if self.would_wait_too_long(&mut line, ask, patience) {
+        if self.would_wait_too_long(&mut line, ask, max_wait) {
             return None;
         }
         let number = line.next_number;
         line.next_number += 1;
         line.put(ask, self.is_long(ask.units), number, Waiter { units: ask.units, let_in: sender });
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // What is free may have become so since the caller looked, or the class may go before those who wait.
+        // Units may have become free since the caller's check, or the class may go before the waiting requests.
         self.admit(&mut line);
         Some(PendingPermit { gate: Arc::clone(self), ask, number, let_in, is_over: false })
     }
@@ -258,19 +261,19 @@ impl Gate {
         units > self.short_units
     }
 
-    /// What counts of so many units as long: all or nothing.
+    /// The units that count as long: all or none.
     fn long_units(&self, units: u64) -> u64 {
         if self.is_long(units) { units } else { 0 }
     }
 
-    /// Units that must be left free by whoever has so many.
+    /// Units that a request of this class and size must leave free.
     fn left_by(&self, class: Priority, units: u64) -> u64 {
         let sixteenths = if self.is_long(units) { LEFT_BY_LONG } else { class.reserve() };
         self.capacity / 16 * sixteenths
     }
 
-    /// Whether what is short may pass what is long and waits: in the part that this leaves to it. So what is long is not kept
-    /// waiting by more and more that is short.
+    /// Whether a short request may pass waiting long ones: within the part that these leave to short requests, so that
+    /// an endless series of short requests does not block long ones.
     fn may_pass(&self, ask: PermitRequest) -> bool {
         let held = self.capacity.saturating_sub(self.free());
         let short = held.saturating_sub(self.long.load(Ordering::Relaxed));
@@ -281,28 +284,28 @@ impl Gate {
         &self.under_way[place % BUCKETS]
     }
 
-    /// What is left of so much if whoever is to have `ask` in all takes `units` of it now, if there is room for it.
+    /// The units that stay free if a caller, for a total of `ask`, takes `units` now; `None` if they do not fit.
     fn left(&self, free: u64, ask: PermitRequest, units: u64) -> Option<u64> {
         free.checked_sub(units).filter(|left| *left >= self.left_by(ask.class, ask.units))
     }
 
-    /// Whether a caller has so much under way that others go first, whatever they have.
+    /// Whether a caller has more in flight than its share, so that others go first.
     fn over_fair_share(&self, ask: PermitRequest) -> bool {
         self.over_fair_share_with(ask, 0)
     }
 
-    /// The same, beside so many units that are a part of what is asked for.
+    /// The same, without counting `units` that the request itself holds already.
     fn over_fair_share_with(&self, ask: PermitRequest, units: u64) -> bool {
         let left = (self.free() + units).saturating_sub(self.left_by(ask.class, ask.units));
-        let under_way = self.in_flight(ask.place).load(Ordering::Relaxed);
-        under_way.saturating_sub(units) > left.saturating_mul(FAIR_SHARE_FACTOR)
+        let held = self.in_flight(ask.place).load(Ordering::Relaxed);
+        held.saturating_sub(units) > left.saturating_mul(FAIR_SHARE_FACTOR)
     }
 
     fn take(&self, ask: PermitRequest) -> bool {
         self.take_more(PermitRequest { units: 0, ..ask }, ask.units)
     }
 
-    /// Takes so many units for whoever has `ask` already. What it has then says what it must leave.
+    /// Takes more units for a caller that holds `ask` already. The new total decides what it must leave free.
     fn take_more(&self, ask: PermitRequest, units: u64) -> bool {
         let all = PermitRequest { units: ask.units + units, ..ask };
         let less = |free: u64| self.left(free, all, units);
@@ -318,27 +321,27 @@ impl Gate {
         is_taken
     }
 
-    /// Who is next of those who wait and have not had their share, of all or of those who want little.
+    /// The next waiting request whose caller is below its share, of all or of the short ones only.
     fn next(&self, line: &WaitQueue, short_alone: bool) -> Option<(PermitRequest, u64)> {
-        let under_way = |ask: &PermitRequest| self.in_flight(ask.place).load(Ordering::Relaxed);
+        let in_flight = |ask: &PermitRequest| self.in_flight(ask.place).load(Ordering::Relaxed);
         let must_wait =
             |ask: &PermitRequest| (short_alone && self.is_long(ask.units)) || self.over_fair_share(*ask);
-        line.first(|ask| (!must_wait(ask)).then(|| under_way(ask)))
+        line.first(|ask| (!must_wait(ask)).then(|| in_flight(ask)))
     }
 
-    /// Whether whoever came now would wait for longer than `patience`.
-    fn would_wait_too_long(&self, line: &mut WaitQueue, ask: PermitRequest, patience: Duration) -> bool {
+    /// Whether a request that came now would wait longer than `max_wait`.
+    fn would_wait_too_long(&self, line: &mut WaitQueue, ask: PermitRequest, max_wait: Duration) -> bool {
         line.pace.note(0, Instant::now());
         let enters = || {
-            let has_room = self.left(self.free(), ask, ask.units).is_some() && !self.over_fair_share(ask);
+            let fits = self.left(self.free(), ask, ask.units).is_some() && !self.over_fair_share(ask);
             let is_next = |short_alone| self.next(line, short_alone).is_none();
-            has_room && (is_next(false) || (self.may_pass(ask) && is_next(true)))
+            fits && (is_next(false) || (self.may_pass(ask) && is_next(true)))
         };
-        line.wait_of(ask, self.is_long(ask.units)).is_some_and(|wait| wait > patience) && !enters()
+        line.wait_of(ask, self.is_long(ask.units)).is_some_and(|wait| wait > max_wait) && !enters()
     }
 
-    /// Lets in whoever is next, as long as there is room; and then those who may pass whoever is next, which may make another
-    /// the next.
+    /// Admits the next request as long as it fits, then those that may pass it; repeats, as passing may change the
+    /// next.
     fn admit(&self, line: &mut WaitQueue) {
         loop {
             self.admit_next(line, false);
@@ -348,7 +351,7 @@ impl Gate {
         }
     }
 
-    /// Whether anybody was let in.
+    /// Admits requests in order; returns whether it admitted any.
     fn admit_next(&self, line: &mut WaitQueue, short_alone: bool) -> bool {
         let mut is_anybody_in = false;
         while let Some((ask, number)) = self.next(line, short_alone) {
@@ -357,7 +360,7 @@ impl Gate {
             }
             is_anybody_in = true;
             if let Some(waiter) = self.remove(line, ask, number) {
-                // Who has gone meanwhile finds itself let in, and gives back.
+                // A request that has left in the meantime has its units taken and returns them on drop.
                 let _ = waiter.let_in.send(());
             }
         }
@@ -397,21 +400,20 @@ impl WaitQueue {
         Some(waiter)
     }
 
-    /// Who is next of those of whom it is told how much they have under way.
-    fn first(&self, under_way: impl Fn(&PermitRequest) -> Option<u64>) -> Option<(PermitRequest, u64)> {
+    /// The next request among those for which `in_flight` returns the caller's units in flight.
+    fn first(&self, in_flight: impl Fn(&PermitRequest) -> Option<u64>) -> Option<(PermitRequest, u64)> {
         Priority::ALL.into_iter().zip(&self.classes).find_map(|(class, waiters)| {
             let heads = waiters.by_place.iter().filter_map(|(&(_, place), of_place)| {
                 let (&number, waiter) = of_place.waiters.first_key_value()?;
                 let ask = PermitRequest { class, place, units: waiter.units };
-                Some((under_way(&ask)?, number, ask))
+                Some((in_flight(&ask)?, number, ask))
             });
-            heads
-                .min_by_key(|(under_way, number, _)| (*under_way, *number))
-                .map(|(_, number, ask)| (ask, number))
+            heads.min_by_key(|(held, number, _)| (*held, *number)).map(|(_, number, ask)| (ask, number))
         })
     }
 
-    /// How long someone would wait who came now, if that can be told. What is short does not wait for what is long.
+    /// The estimated wait of a request that came now, if a drain rate is known. A short request does not wait for long
+    /// ones.
     fn wait_of(&self, ask: PermitRequest, is_long: bool) -> Option<Duration> {
         let per_second = self.pace.per_second.filter(|units| *units > 0)?;
         let before = self.classes.iter().take(ask.class.place());
@@ -428,7 +430,7 @@ impl WaitQueue {
 }
 
 impl ClassQueue {
-    /// How much those wait for together who go before what is long or short, and how many callers they are.
+    /// The units and the number of callers that go before a long or a short request.
     fn ahead_of(&self, is_long: bool) -> (u64, u64) {
         let all = self.by_place.iter().filter(|((other, _), _)| is_long || !other);
         all.fold((0, 0), |(units, callers), (_, of_place)| (units + of_place.units, callers + 1))
@@ -436,12 +438,12 @@ impl ClassQueue {
 }
 
 impl DrainRate {
-    /// Nobody waits any longer.
+    /// The queue has become empty.
     fn rest(&mut self, now: Instant) {
         (self.window, self.given_back, self.idle_since) = (None, 0, Some(now));
     }
 
-    /// So many units were given back, or somebody came.
+    /// Records that units were returned, or that a request came.
     fn note(&mut self, units: u64, now: Instant) {
         if self
             .idle_since
@@ -464,9 +466,9 @@ impl DrainRate {
 }
 
 impl PendingPermit {
-    /// Waits to be let in. What was taken is the caller's to give back from then on.
+    /// Waits to be admitted. From then on the caller has to return the units.
     pub(super) async fn wait(mut self) -> PermitRequest {
-        // The gate drops no sender it has not sent by.
+        // The gate sends on every sender before it drops it.
         let _ = (&mut self.let_in).await;
         self.is_over = true;
         self.ask
@@ -480,7 +482,7 @@ impl Drop for PendingPermit {
         }
         let mut line = self.gate.line();
         if self.gate.remove(&mut line, self.ask, self.number).is_some() {
-            // Those behind may fit where this one did not.
+            // Requests behind this one may fit.
             self.gate.admit(&mut line);
             return;
         }

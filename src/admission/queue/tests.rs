@@ -1,4 +1,4 @@
-//! The gate against a model that keeps everything in one list, under schedules by chance, and with many at once.
+//! Tests of the gate: against a model with one list, under random schedules, and under concurrency.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,22 +9,22 @@ use tokio::time::{sleep, timeout};
 use crate::admission::queue::*;
 
 const FOREVER: Duration = Duration::MAX;
-/// The budget of the model, and what is long in it.
+/// The budget of the model, in units.
 const ALL: u64 = 64;
 const SHORT: u64 = 8;
 
-/// What happens at the gate.
+/// An event at the gate.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A caller comes for so many units.
+    /// A caller asks for a number of units.
     Comes(usize, u64, u64),
-    /// One of those who hold units gives them back.
+    /// A holder returns its units.
     Ends(usize),
-    /// One of those who wait goes away.
+    /// A waiting request leaves.
     Leaves(usize),
-    /// One of those who hold units wants so many more.
+    /// A holder asks for more units.
     Grows(usize, u64),
-    /// One of those who hold units gives some of them back.
+    /// A holder returns some of its units.
     Shrinks(usize, u64),
 }
 
@@ -40,7 +40,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..120)
 }
 
-/// The gate as one would write it who had all the time in the world.
+/// The gate in its simplest form, without regard to speed.
 #[derive(Debug, Default)]
 struct Model {
     held: Vec<(u64, PermitRequest)>,
@@ -52,7 +52,7 @@ impl Model {
         ALL - self.held.iter().map(|(_, ask)| ask.units).sum::<u64>()
     }
 
-    /// What whoever has so much in all leaves.
+    /// The units that a request of this class and size must leave free.
     fn left_by(ask: &PermitRequest) -> u64 {
         ALL / 16 * if ask.units > SHORT { 4 } else { ask.class.reserve() }
     }
@@ -61,7 +61,7 @@ impl Model {
         self.free() >= ask.units + Self::left_by(ask)
     }
 
-    /// Whether what is short fits into the quarter that what is long leaves to it.
+    /// Whether a short request fits into the quarter that long ones leave to short ones.
     fn may_pass(&self, ask: &PermitRequest) -> bool {
         let short: u64 = self.held.iter().map(|(_, ask)| ask.units).filter(|units| *units <= SHORT).sum();
         ask.units <= SHORT && short + ask.units <= ALL / 4
@@ -76,7 +76,7 @@ impl Model {
         self.has_its_share_beside(ask, 0)
     }
 
-    /// The same, had it not these units of what it asks for.
+    /// The same, without `has` units of its request.
     fn has_its_share_beside(&self, ask: &PermitRequest, has: u64) -> bool {
         self.under_way(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
     }
@@ -92,7 +92,7 @@ impl Model {
                 (ask.class, model.under_way(ask.place), name)
             })
         };
-        // First whoever is next; then what is short passes what is long; until nothing changes.
+        // First the next request, then short requests pass long ones, until nothing changes.
         let mut waiting = usize::MAX;
         while self.line.len() < waiting {
             waiting = self.line.len();
@@ -110,7 +110,7 @@ impl Model {
     }
 }
 
-/// Somebody at the gate.
+/// A request at the gate.
 #[derive(Debug)]
 enum Guest {
     In(PermitRequest),
@@ -125,7 +125,7 @@ fn names(list: &[(u64, PermitRequest)]) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn whatever_happens_those_are_in_whom_the_rules_let_in(events in events()) {
+    fn the_gate_admits_the_same_requests_as_the_model(events in events()) {
         let gate = Arc::new(Gate::new(ALL, SHORT));
         let (mut model, mut guests) = (Model::default(), BTreeMap::new());
         for (name, event) in (0_u64..).zip(events) {
@@ -154,8 +154,8 @@ proptest! {
                 Event::Grows(which, units) if !model.held.is_empty() => {
                     let at = which % model.held.len();
                     let (name, ask) = model.held[at];
-                    // Whoever waits is passed; what is kept for other classes and callers is not touched, and for what
-                    // is short neither, once this is long.
+                    // Growth passes waiting requests, but takes nothing from the reserves for other classes, for other
+                    // callers and, once the holder is long, for short requests.
                     let all = PermitRequest { units: ask.units + units, ..ask };
                     let has_its_share = model.has_its_share_beside(&all, ask.units);
                     let may = model.free() >= units + Model::left_by(&all) && !has_its_share;
@@ -189,7 +189,7 @@ proptest! {
             prop_assert_eq!(gate.free(), model.free());
             prop_assert_eq!(gate.waiting(), model.line.len());
         }
-        // All who hold units end, and so do those who come in then: nobody is lost, and nothing.
+        // All holders end, and so do the requests admitted then: no request and no unit is lost.
         drop(guests.extract_if(.., |_, guest| matches!(guest, Guest::Waits(_))).collect::<Vec<_>>());
         for guest in guests.into_values() {
             let Guest::In(ask) = guest else { continue };
@@ -201,11 +201,11 @@ proptest! {
     }
 }
 
-/// Takes, holds for a while, and gives back; whether there was room within the time.
-async fn visit(gate: &Arc<Gate>, ask: PermitRequest, patience: Duration, hold: Duration) -> bool {
+/// Takes units, holds them for a while, and returns them; returns whether the request was admitted within `max_wait`.
+async fn visit(gate: &Arc<Gate>, ask: PermitRequest, max_wait: Duration, hold: Duration) -> bool {
     if !gate.try_take(ask) {
         let Some(turn) = gate.join(ask, FOREVER) else { return false };
-        if timeout(patience, turn.wait()).await.is_err() {
+        if timeout(max_wait, turn.wait()).await.is_err() {
             return false;
         }
     }
@@ -215,7 +215,7 @@ async fn visit(gate: &Arc<Gate>, ask: PermitRequest, patience: Duration, hold: D
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_lost_where_many_come_and_go_at_once() {
+async fn concurrent_requests_lose_no_units() {
     let gate = Arc::new(Gate::new(64, 8));
     let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let visitors = (0..64_u64).map(|caller| {
@@ -231,7 +231,7 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
                 if !gate.try_take(ask) {
                     let turn = gate.join(ask, FOREVER).unwrap();
                     if round % 3 == 0 {
-                        // Gone before it is its turn, or just as it is.
+                        // It leaves before its turn, or just as its turn comes.
                         let _ = timeout(Duration::from_micros(round), turn.wait())
                             .await
                             .map(|ask| gate.release(ask));
@@ -262,7 +262,7 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
     assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
 }
 
-/// How often one caller is served within a minute, beside so many requests of another at a time.
+/// How often one caller is served within a minute, beside `others` concurrent requests of another caller.
 async fn served_beside(others: u64) -> u32 {
     let gate = Arc::new(Gate::new(16, 16));
     let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
@@ -292,20 +292,20 @@ async fn served_beside(others: u64) -> u32 {
         served = modest => served,
         () = greedy => 0,
     };
-    // As if it had gone on for a minute.
+    // Scaled to a minute.
     let millis = u32::try_from(began.elapsed().as_millis()).unwrap();
     served * 60_000 / millis
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for_a_hundred_times_as_much() {
+async fn a_caller_keeps_four_fifths_of_its_throughput_beside_one_with_a_hundred_times_its_load() {
     let (alone, beside) = (served_beside(0).await, served_beside(100).await);
     assert!(alone > 1000, "{alone}");
     assert!(beside * 5 >= alone * 4, "{beside} of {alone}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
+async fn classes_are_admitted_in_order_and_leave_the_reserve_to_those_before() {
     let gate = Arc::new(Gate::new(16, 16));
     let callers = std::cell::Cell::new(0);
     let ask = |class| gate.request(class, ClientBucket::numbered(callers.replace(callers.get() + 1)), 1);
@@ -339,38 +339,38 @@ async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_befo
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
+async fn one_caller_that_never_returns_units_does_not_block_others() {
     let gate = Arc::new(Gate::new(1024, 8));
     let ask = |caller, units| gate.request(Priority::Elements, ClientBucket::numbered(caller), units);
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
-    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
-    // It comes again, and stands in the line; others pass.
+    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the unit beyond");
+    // Its next requests wait in the queue, and others pass.
     let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
-    // What is given back now and then makes a pace; only those who have their share wait by it.
+    // Units that return now and then give a drain rate; only callers above their share wait by it.
     for _ in 0..3 {
         sleep(DRAIN_RATE_WINDOW).await;
         gate.release(ask(1, 1));
     }
-    let patience = Duration::from_millis(250);
-    assert!(gate.would_exceed_wait(ask(1, 1), patience));
+    let max_wait = Duration::from_millis(250);
+    assert!(gate.would_exceed_wait(ask(1, 1), max_wait));
     for caller in 2..6 {
-        assert!(!gate.would_exceed_wait(ask(caller, 1), patience), "{caller}");
-        let turn = gate.join(ask(caller, 1), patience).unwrap();
+        assert!(!gate.would_exceed_wait(ask(caller, 1), max_wait), "{caller}");
+        let turn = gate.join(ask(caller, 1), max_wait).unwrap();
         timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
     }
-    assert_eq!(gate.waiting(), waits.len() - 3, "as many came in as ended");
+    assert_eq!(gate.waiting(), waits.len() - 3, "as many were admitted as ended");
 }
 
-/// As many callers as like hold what is long for ever, and more of it waits.
+/// Any number of callers hold long requests without end, and more long requests wait.
 #[tokio::test(start_paused = true)]
-async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_never() {
+async fn short_requests_of_every_class_are_admitted_beside_endless_long_ones() {
     for held in Priority::ALL {
         let gate = Arc::new(Gate::new(1024, 8));
         let long = |caller| gate.request(held, ClientBucket::numbered(caller), 128);
         let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
         assert_eq!(taken, 6, "three quarters of all");
         let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), FOREVER).unwrap()).collect();
-        // Short ones that end make a pace, by which what is long would wait for ever.
+        // Short requests that end give a drain rate, by which long ones would wait without end.
         for round in 0..40 {
             for class in Priority::ALL {
                 let ask = gate.request(class, ClientBucket::numbered(100 + round), 8);
@@ -386,7 +386,7 @@ async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_ne
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
+async fn an_endless_series_of_short_requests_does_not_block_long_ones() {
     let gate = Arc::new(Gate::new(1024, 8));
     let short = |caller| gate.request(Priority::Elements, ClientBucket::numbered(caller), 8);
     let callers = std::cell::Cell::new(0);
@@ -396,7 +396,7 @@ async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
             visit(&gate, short(caller), FOREVER, Duration::from_millis(10)).await;
         }
     };
-    // Twice as many at a time as there is room for.
+    // Twice as many at a time as fit.
     let flood = join_all((0..256).map(|_| visit()));
     let long = async {
         sleep(Duration::from_millis(100)).await;
@@ -412,38 +412,38 @@ async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
     }
 }
 
-/// Whether there was room within a second.
+/// Whether a request was admitted within a second.
 async fn visit_once(gate: &Arc<Gate>, ask: PermitRequest) -> bool {
     visit(gate, ask, Duration::from_secs(1), Duration::from_millis(10)).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_would_wait_too_long_need_not_wait() {
+async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
     let gate = Arc::new(Gate::new(16, 16));
     let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
-    // Sixteen a tenth of a second; each of the first caller's would wait for those before it.
+    // Sixteen per tenth of a second; each request of the first caller would wait for those before it.
     let hold = Duration::from_millis(100);
-    let patience = Duration::from_secs(1);
+    let max_wait = Duration::from_secs(1);
     let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), FOREVER, hold)));
     let asks = async {
         sleep(Duration::from_millis(450)).await;
         let began = Instant::now();
         assert!(gate.waiting() > 300);
-        assert!(gate.join(ask(1), patience).is_none(), "behind all of its own");
+        assert!(gate.join(ask(1), max_wait).is_none(), "behind all requests of its own");
         assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(gate.would_exceed_wait(ask(1), patience), "and told so before it asks for anything");
-        assert!(gate.join(ask(2), patience).is_some(), "before them");
-        assert!(!gate.would_exceed_wait(ask(2), patience));
-        assert!(visit(&gate, ask(2), patience, hold).await);
+        assert!(gate.would_exceed_wait(ask(1), max_wait), "and is rejected before it joins");
+        assert!(gate.join(ask(2), max_wait).is_some(), "ahead of them");
+        assert!(!gate.would_exceed_wait(ask(2), max_wait));
+        assert!(visit(&gate, ask(2), max_wait, hold).await);
     };
     let (served, ()) = tokio::join!(greedy, asks);
     assert!(served.iter().all(|is_served| *is_served));
     assert_eq!((gate.free(), gate.waiting()), (16, 0));
-    assert!(!gate.would_exceed_wait(ask(1), Duration::ZERO), "nobody waits");
+    assert!(!gate.would_exceed_wait(ask(1), Duration::ZERO), "the queue is empty");
 }
 
 #[test]
-fn a_pace_outlives_the_line_by_a_second() {
+fn a_drain_rate_stays_valid_for_a_second_without_waiters() {
     let start = Instant::now();
     for (idle, is_believed) in
         [(DRAIN_RATE_MAX_AGE, true), (DRAIN_RATE_MAX_AGE + Duration::from_millis(1), false)]
@@ -456,7 +456,7 @@ fn a_pace_outlives_the_line_by_a_second() {
         pace.rest(end);
         pace.note(0, end + idle);
         assert_eq!(pace.per_second, is_believed.then_some(50));
-        // The time in which nobody waited is in no window.
+        // The time in which the queue was empty is in no window.
         pace.note(7, end + idle + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(if is_believed { 60 } else { 70 }));
     }

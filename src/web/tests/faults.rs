@@ -1,4 +1,4 @@
-//! Whatever a backend does, no fault looks like an answer.
+//! Tests of backend faults: no fault becomes a successful response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn no_fault_becomes_a_success_or_a_missing_key() {
 }
 
 #[tokio::test]
-async fn busy_and_slow_backends_are_told_apart_from_broken_ones() {
+async fn busy_slow_and_broken_backends_have_different_statuses() {
     for (fault, status, retry) in [
         (StoreError::Backend(Arc::new(Backend)), 502, false),
         (StoreError::Busy(Arc::new(Backend)), 503, true),
@@ -100,7 +100,7 @@ async fn busy_and_slow_backends_are_told_apart_from_broken_ones() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_cut_and_never_short() {
+async fn a_body_that_fails_midway_is_cut_off_and_never_ends_early() {
     for after in 0..10 {
         for headers in [&[][..], &[("range", "bytes=0-9")][..]] {
             let server = Server::new(&[("a", b"0123456789")]);
@@ -147,12 +147,12 @@ async fn a_backend_that_hangs_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_panic_is_500_for_that_request_and_tells_nothing() {
+async fn a_panic_is_500_for_that_request_without_details() {
     let server = Server::new(&[("a", b"1")]);
     *server.store.panics.lock().unwrap() = true;
     let answer = server.send("GET", "/store/m/a", &[("if-none-match", "\"x\"")]).await;
     assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (500, "internal"));
-    assert!(!answer.text().contains("as told"));
+    assert!(!answer.text().contains("as requested"));
     assert_eq!(answer.header("access-control-allow-origin"), "*");
     assert_eq!(server.get("/store/m/a").await.status.as_u16(), 200);
 }

@@ -1,4 +1,4 @@
-//! What a read of a local file costs, in what can be counted.
+//! Tests of the thread hops of reads of local files.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::web::Endpoint;
 const ROUNDS: u64 = 100;
 
 #[tokio::test]
-async fn values_in_the_page_cache_are_answered_without_another_thread() {
+async fn values_in_the_page_cache_are_read_without_another_thread() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("small"), vec![7; 16 << 10]).unwrap();
     std::fs::write(directory.path().join("large"), vec![7; 4 << 20]).unwrap();
@@ -43,7 +43,8 @@ async fn values_in_the_page_cache_are_answered_without_another_thread() {
             let body: Vec<_> = answer.into_body().into_data_stream().try_collect().await.unwrap();
             assert_eq!(body.concat().len(), length);
         }
-        // The system may drop a page at any time, so a few are allowed. A file system that is not asked takes them all.
+        // The system may drop a page at any time, so a few hops are allowed. On a file system without nonblocking
+        // reads, every read hops.
         let hops = store.hops() - before;
         assert!(
             if store.reads_nonblocking() { hops <= ROUNDS / 10 } else { hops >= ROUNDS },

@@ -1,4 +1,4 @@
-//! Listings.
+//! Tests of listings.
 
 use std::sync::atomic::Ordering;
 
@@ -95,7 +95,7 @@ async fn an_unknown_prefix_is_empty_in_json_and_missing_in_html() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_listed_is_told_why() {
+async fn a_refused_listing_has_a_problem_with_its_reason() {
     let server = Server::new(VALUES);
     for (url, accept, status, code) in [
         ("/store/m/?format=xml", "*/*", 400, "unknown-format"),
@@ -113,7 +113,7 @@ async fn what_cannot_be_listed_is_told_why() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_is_never_a_shorter_one() {
+async fn a_failed_listing_is_never_returned_as_a_shorter_one() {
     let server = Server::new(VALUES);
     *server.store.list_cut.lock().unwrap() = Some(2);
     let json = server.get("/store/m/?recursive&format=json").await;
@@ -125,7 +125,7 @@ async fn a_listing_that_breaks_off_is_never_a_shorter_one() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_looked_for_only_where_a_client_may_mean_one() {
+async fn a_missing_key_is_checked_as_a_prefix_only_where_a_client_may_mean_one() {
     let server = Server::new(VALUES);
     for (url, headers, status, asked) in [
         ("/store/m/a", &[][..], 301, &["get", "list_prefix"][..]),
@@ -144,7 +144,7 @@ async fn a_prefix_is_looked_for_only_where_a_client_may_mean_one() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_only_a_prefix_is_no_key_to_delete() {
+async fn deleting_a_key_does_not_delete_a_prefix_of_the_same_name() {
     let server = Server::new(VALUES);
     assert_eq!(server.send("DELETE", "/store/m/a", &[]).await.status.as_u16(), 204);
     assert_eq!(server.store.take_asked(), ["erase"]);
@@ -154,7 +154,7 @@ async fn a_name_that_is_only_a_prefix_is_no_key_to_delete() {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_yet_is_not_listed_yet() {
+async fn a_listing_is_fetched_only_as_far_as_it_is_read() {
     let server = Server::new(&[]);
     (0..20_000).for_each(|number| drop(server.store.insert(&format!("d/{number:05}"), Bytes::new())));
     for (method, url, depth) in [
@@ -203,7 +203,7 @@ async fn a_page_takes_no_more_of_a_listing_than_it_shows() {
 }
 
 #[tokio::test]
-async fn a_long_listing_that_cannot_be_finished_is_cut_off() {
+async fn a_long_listing_that_fails_is_cut_off() {
     let server = Server::new(&[]);
     (0..20_000).for_each(|number| drop(server.store.insert(&format!("d/{number:05}"), Bytes::new())));
     for (cut, begins) in [(5, false), (15_000, true)] {

@@ -1,4 +1,4 @@
-//! What is turned away when there is too much of it: by class, by caller, by memory.
+//! Tests of overload: requests are rejected by class, by caller and by memory pressure.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn peer(number: u32) -> Peer {
     Peer { address: IpAddr::from(number.to_be_bytes()), is_encrypted: false }
 }
 
-/// A server with room for sixteen streamed values at a time.
+/// A server whose budget covers sixteen streamed values at a time.
 fn with_room_for_sixteen(queue_ms: u64) -> Server {
     let options = HttpOptions {
         inflight_size: 16 << 10,
@@ -27,34 +27,34 @@ fn with_room_for_sixteen(queue_ms: u64) -> Server {
     Server::with_options(VALUES, options)
 }
 
-/// The head of an answer; as long as it is kept, it is under way.
+/// Starts a response; it is in flight as long as it is kept.
 async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response<Body> {
     let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
     server.site.handle(request.body(Body::empty()).unwrap(), from).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_part_of_the_room_is_for_what_goes_before() {
+async fn the_last_part_of_the_budget_is_reserved_for_higher_classes() {
     let server = with_room_for_sixteen(100);
     let asked = [
         ("GET", "/store/m/a/?recursive", 13),
         ("GET", "/store/m/a/c/0", 2),
         ("GET", "/store/m/zarr.json", 1),
     ];
-    let mut under_way = Vec::new();
-    // Each by another, as none may have all.
+    let mut in_flight = Vec::new();
+    // Each request has another caller, because no caller may have the whole budget.
     let mut peers = (1..).map(peer);
     for (method, url, most) in asked {
-        let before = under_way.len();
+        let before = in_flight.len();
         loop {
             let answer = begin(&server, method, url, peers.next().unwrap()).await;
             if answer.status() == 503 {
                 break;
             }
             assert_eq!(answer.status(), 200, "{url}");
-            under_way.push(answer);
+            in_flight.push(answer);
         }
-        assert_eq!(under_way.len() - before, most, "{url}");
+        assert_eq!(in_flight.len() - before, most, "{url}");
     }
     for url in ["/healthz", "/readyz", "/v1/mounts", "/openapi.json"] {
         assert_eq!(begin(&server, "GET", url, peer(1)).await.status(), 200, "{url}");
@@ -62,12 +62,12 @@ async fn the_last_part_of_the_room_is_for_what_goes_before() {
     let load = server.state.load();
     assert_eq!((load.under_way_bytes, load.waiting), (16 << 10, 0));
     assert_eq!(load.turned_away, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
-    under_way.clear();
+    in_flight.clear();
     assert_eq!(server.state.load().under_way_bytes, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_away() {
+async fn a_rejected_request_waited_the_configured_time_and_called_no_store() {
     let options = HttpOptions {
         inflight_size: 1,
         admission_timeout: Duration::from_millis(700),
@@ -82,7 +82,7 @@ async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_
     assert_eq!(began.elapsed(), Duration::from_millis(700));
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
     assert_eq!(server.store.take_asked(), Vec::<&str>::new());
-    // A request that is given up leaves the line.
+    // A cancelled request leaves the queue.
     let impatient = tokio::time::timeout(Duration::from_millis(10), server.get("/store/m/a/c/0")).await;
     assert!(impatient.is_err());
     assert_eq!(server.state.load().waiting, 0);
@@ -91,7 +91,7 @@ async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_
 }
 
 #[tokio::test(start_paused = true)]
-async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
+async fn elements_are_not_planned_for_a_request_that_would_wait_too_long() {
     let options = HttpOptions {
         inflight_size: 2048,
         admission_timeout: Duration::from_secs(1),
@@ -105,7 +105,7 @@ async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
     for waiter in &mut waiting {
         assert!(futures::poll!(waiter.as_mut()).is_pending());
     }
-    // One unit in a tenth of a second: behind the ten that wait it would take a second.
+    // One unit per tenth of a second: behind the ten that wait, a request would take a second.
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(first);
     let began = tokio::time::Instant::now();
@@ -113,20 +113,20 @@ async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
     assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
     assert_eq!((began.elapsed(), server.store.take_asked()), (Duration::ZERO, Vec::<&str>::new()));
-    // Whoever may have it already is looked after.
+    // A client that may have the response already is not rejected early.
     server.send("GET", "/v1/data/m/a", &[("if-none-match", "\"x\"")]).await;
     assert_ne!(server.store.take_asked(), Vec::<&str>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_less_under_way_goes_first() {
+async fn callers_with_less_in_flight_go_first() {
     let server = with_room_for_sixteen(60_000);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
         greedy.push(ask(peer(from)).await);
     }
-    // Twenty more of the greedy one wait, and then two of others come.
+    // Twenty more requests of the greedy caller wait, and then two of other callers come.
     let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
     let others = async {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -147,7 +147,7 @@ async fn whoever_has_less_under_way_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
+async fn a_caller_that_reads_nothing_does_not_block_others() {
     let server = with_room_for_sixteen(100);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
@@ -171,7 +171,7 @@ async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
 }
 
 #[tokio::test]
-async fn without_memory_health_alone_is_told() {
+async fn only_health_is_answered_under_critical_memory_pressure() {
     let server = Server::new(VALUES);
     assert!(server.site.keeps_connections());
     server.state.set_pressure(MemoryPressure::High);
@@ -192,7 +192,7 @@ async fn without_memory_health_alone_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
+async fn a_rate_limited_caller_gets_the_time_to_retry() {
     let rates = RateOptions { request_rate: 2, request_burst: 4, ..RateOptions::default() };
     let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
     let status = async |url, from| begin(&server, "GET", url, from).await.status().as_u16();
@@ -212,11 +212,11 @@ async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
     assert_eq!(status("/healthz", peer(1)).await, 200);
     assert_eq!(status("/store/m/a/c/0", peer(2)).await, 200, "others are not hindered");
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200, "after the time that was told");
+    assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200, "after the announced time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
+async fn a_hundred_thousand_addresses_are_each_limited_to_their_rate() {
     let rates = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
     let rates = server.state.rates().unwrap();

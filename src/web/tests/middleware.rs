@@ -1,4 +1,4 @@
-//! What every request has in common: problems, CORS, limits, health, the API document.
+//! Tests of the middleware: problems, CORS, limits, health, the API document.
 
 use std::path::Path;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn options_never_touches_a_backend() {
 }
 
 #[tokio::test]
-async fn urls_are_limited_to_the_byte() {
+async fn urls_are_limited_exactly() {
     let server = Server::with_options(&[], HttpOptions { max_url_size: 64, ..Default::default() });
     for (length, status) in [(63, 404), (64, 404), (65, 414)] {
         let url = format!("/store/m/{}", "x".repeat(length - "/store/m/".len()));
@@ -105,7 +105,7 @@ async fn trace_and_connect_are_refused_everywhere() {
 }
 
 #[tokio::test]
-async fn a_sane_request_id_is_kept() {
+async fn a_valid_request_id_is_kept() {
     let server = Server::new(&[]);
     let answer = server.send("GET", "/store/m/none", &[("x-request-id", "abc-1")]).await;
     assert_eq!(answer.header("x-request-id"), "abc-1");
@@ -113,7 +113,7 @@ async fn a_sane_request_id_is_kept() {
 }
 
 #[tokio::test]
-async fn a_full_house_is_503_until_a_body_ends_and_health_still_answers() {
+async fn a_spent_budget_is_503_until_a_body_ends_except_for_health() {
     let options = HttpOptions {
         inflight_size: 2048,
         streamed_response_size: 1024,
@@ -140,11 +140,11 @@ async fn a_full_house_is_503_until_a_body_ends_and_health_still_answers() {
 }
 
 #[tokio::test]
-async fn readiness_tells_of_draining_and_of_dead_backends() {
+async fn readiness_reports_draining_and_failed_backends() {
     let server = Server::new(&[]);
     let ready = server.get("/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.json()["mounts"]["m"].as_str()), (200, Some("ready")));
-    // Asked once for all mounts, and not again at once.
+    // Each backend is checked once for all mounts, and not again at once.
     server.get("/v1/mounts").await;
     assert_eq!(server.store.take_asked(), ["check"; 3]);
     server.state.set_draining();
@@ -191,7 +191,7 @@ async fn the_documentation_is_served_without_the_internet() {
 }
 
 #[test]
-fn the_checked_in_api_document_is_the_generated_one() {
+fn the_checked_in_api_document_matches_the_routes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/openapi.json");
     let generated = openapi();
     if std::env::var_os("UPDATE").is_some() {
@@ -201,6 +201,6 @@ fn the_checked_in_api_document_is_the_generated_one() {
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         checked_in == generated,
-        "openapi/openapi.json is not what the routes say; run the test with UPDATE=1"
+        "openapi/openapi.json differs from the routes; run the test with UPDATE=1"
     );
 }

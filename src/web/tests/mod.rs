@@ -1,4 +1,4 @@
-//! Tests of the whole router over a store in memory, by what a client sees.
+//! Tests of the whole router over a store in memory, through the responses that a client gets.
 
 mod faults;
 mod hops;
@@ -29,14 +29,15 @@ use crate::web::Endpoint;
 /// Headers as names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// A server with one store behind three mounts: `m` may be written, `r` only read, `w` written but not by prefix.
+/// A server with one store behind three mounts: `m` is writable, `r` is read-only, `w` is writable without erasing
+/// prefixes.
 struct Server {
     store: Arc<TestStore>,
     state: AppState,
     site: Endpoint,
 }
 
-/// What a client got.
+/// A response as a client got it.
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,
@@ -101,7 +102,7 @@ impl Answer {
         serde_json::from_str(self.text()).unwrap()
     }
 
-    /// The code of a problem document, which must be one in all its parts.
+    /// The code of a problem document, after a check that all its parts agree.
     fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let document = self.json();

@@ -1,4 +1,4 @@
-//! GET and HEAD of keys: bytes, ranges, conditions, paths.
+//! Tests of GET and HEAD of keys: bytes, ranges, conditions, paths.
 
 use super::{Headers, Server};
 
@@ -29,7 +29,7 @@ async fn a_value_is_served_whole_with_its_length_version_and_type() {
 }
 
 #[tokio::test]
-async fn one_range_is_honoured_and_the_rest_is_ignored() {
+async fn one_range_is_served_and_other_forms_are_ignored() {
     let server = Server::new(VALUES);
     for (line, status, content_range, body) in [
         ("bytes=2-4", 206, "bytes 2-4/10", "234"),
@@ -124,7 +124,7 @@ async fn conditions_on_a_missing_value_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_read_asks_the_backend_as_little_as_it_can() {
+async fn a_read_calls_the_backend_as_little_as_possible() {
     let server = Server::new(VALUES);
     let verbs: [(Headers<'_>, &[&str]); 7] = [
         (&[], &["get"]),
@@ -141,13 +141,13 @@ async fn a_read_asks_the_backend_as_little_as_it_can() {
     }
     server.send("HEAD", "/store/m/a/c/0", &[]).await;
     assert_eq!(server.store.take_asked(), ["head"]);
-    // The documents that clients probe for cost no listing where they are missing.
+    // A missing document that clients probe for causes no listing.
     server.get("/store/m/a/.zarray").await;
     assert_eq!(server.store.take_asked(), ["get"]);
 }
 
 #[tokio::test]
-async fn a_value_that_changes_between_look_and_read_is_tried_again_and_never_mixed() {
+async fn a_value_that_changes_between_head_and_read_is_retried_and_never_mixed() {
     let server = Server::new(VALUES);
     *server.store.flips.lock().unwrap() = 2;
     let answer = server.send("GET", "/store/m/a/c/0", &[("if-none-match", "\"old\"")]).await;
@@ -194,7 +194,7 @@ async fn a_prefix_that_cannot_be_listed_is_still_a_missing_key() {
 }
 
 #[tokio::test]
-async fn hostile_paths_name_nothing() {
+async fn hostile_paths_never_leave_the_mount() {
     let server =
         Server::new(&[("%2e%2e/x", b"odd"), ("a+b", b"plus"), ("a b", b"space"), ("zarr.json", b"{}")]);
     for (url, status) in [

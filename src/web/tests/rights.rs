@@ -1,4 +1,4 @@
-//! Every documented route and method has a rule for the scopes that it needs.
+//! Tests of the access rules: every documented route and method has a rule for the scopes that it needs.
 
 use axum::http::Method;
 

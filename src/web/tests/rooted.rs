@@ -1,4 +1,4 @@
-//! A mount at the root path of a host or a listener of its own.
+//! Tests of a mount at the root path of a host or a listener of its own.
 
 use super::{Answer, Headers, Server, TestStore};
 use crate::http::HttpOptions;
@@ -36,7 +36,7 @@ fn sites() -> Sites {
 }
 
 impl Sites {
-    /// The same request by every way to the root: they must be answered alike.
+    /// Sends a request by every way to the root: the responses must be equal.
     async fn ask(&self, method: &str, path: &str, headers: Headers<'_>) -> Answer {
         let answer = self.rooted.send(method, path, headers).await;
         for host in ["data.example", "DATA.example:8443", "data.example.", "[::1]:80"] {
@@ -83,7 +83,7 @@ async fn at_the_root_every_path_is_a_key_or_a_prefix() {
 }
 
 #[tokio::test]
-async fn other_hosts_are_answered_as_before() {
+async fn other_hosts_get_all_routes() {
     let sites = sites();
     for host in [
         "",
@@ -105,7 +105,7 @@ async fn other_hosts_are_answered_as_before() {
 }
 
 #[tokio::test]
-async fn listings_at_the_root_show_paths_as_they_were_requested() {
+async fn listings_at_the_root_show_requested_paths() {
     let sites = sites();
     let html = sites.ask("GET", "/", &[]).await;
     assert!(html.text().contains("<title>Index of /</title>"), "{}", html.text());

@@ -1,4 +1,4 @@
-//! The S3 dialect: buckets, values and failures. Listings are held against a model in `tests/it`.
+//! Tests of the S3 dialect: buckets, values and failures. Listings are compared with a model in `tests/it`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::http::HttpOptions;
 const VALUES: &[(&str, &[u8])] = &[("zarr.json", b"{}"), ("a/zarr.json", b"{}"), ("a/c/0", b"0123456789")];
 
 impl Answer {
-    /// The code of an S3 error, which must be one in all its parts.
+    /// The code of an S3 error, after a check that all its parts agree.
     fn s3_error(&self, path: &str) -> &str {
         assert_eq!(self.header("content-type"), "application/xml", "{self:?}");
         let id = self.header("x-amz-request-id");
@@ -63,7 +63,7 @@ async fn a_mount_is_a_bucket() {
 }
 
 #[tokio::test]
-async fn a_listing_is_written_as_s3_writes_it() {
+async fn a_listing_has_the_form_of_s3() {
     let server = Server::new(VALUES);
     let answer = server.get("/s3/m?list-type=2&prefix=a/&delimiter=/&start-after=a/b&fetch-owner=true").await;
     assert_eq!(
@@ -90,7 +90,7 @@ async fn a_listing_is_written_as_s3_writes_it() {
     );
 }
 
-/// What both dialects say of a value, the names of the request aside.
+/// The parts of a response that are the same in both dialects, without the names of the request.
 fn said(answer: &Answer) -> (u16, Vec<(String, String)>, Option<&str>) {
     let headers =
         answer.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
@@ -100,7 +100,7 @@ fn said(answer: &Answer) -> (u16, Vec<(String, String)>, Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_value_is_read_as_the_store_routes_read_it() {
+async fn a_value_is_read_as_by_the_store_routes() {
     let server = Server::new(VALUES);
     let signed: Headers<'_> = &[
         ("authorization", "AWS4-HMAC-SHA256 Credential=k/x, Signature=f"),
@@ -134,7 +134,7 @@ async fn a_value_is_read_as_the_store_routes_read_it() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_refused_as_s3_does() {
+async fn refusals_have_the_form_of_s3() {
     let server = Server::new(VALUES);
     for (method, url, headers, status, code) in [
         ("GET", "/s3/m/none", &[] as Headers<'_>, 404, "NoSuchKey"),
@@ -180,7 +180,7 @@ async fn what_is_refused_is_refused_as_s3_does() {
         let answer = server.send("OPTIONS", url, &[]).await;
         assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, "GET, HEAD, OPTIONS"));
     }
-    assert_eq!(server.get("/s3x/m").await.problem(), "not-found", "another route speaks as all do");
+    assert_eq!(server.get("/s3x/m").await.problem(), "not-found", "other routes do not use the S3 dialect");
     assert_eq!(server.get("/store/m/s3/x").await.problem(), "not-found");
 }
 
@@ -220,7 +220,7 @@ async fn no_fault_becomes_a_listing_or_a_missing_key() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_is_an_error() {
+async fn a_failed_listing_is_an_error() {
     for cut in 0..3 {
         let server = Server::new(VALUES);
         *server.store.list_cut.lock().unwrap() = Some(cut);
@@ -230,7 +230,7 @@ async fn a_listing_that_breaks_off_is_an_error() {
 }
 
 #[tokio::test]
-async fn what_stands_before_the_handlers_speaks_s3_too() {
+async fn the_middleware_responds_in_the_s3_dialect_too() {
     let server = Server::new(VALUES);
     *server.store.panics.lock().unwrap() = true;
     let answer = server.send("GET", "/s3/m/a/c/0", &[("if-none-match", "*")]).await;
@@ -274,7 +274,7 @@ async fn head_has_the_headers_of_get() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_send_what_sdks_send() {
+async fn pages_of_other_origins_may_send_the_headers_of_sdks() {
     let server = Server::new(VALUES);
     let headers: Headers<'_> = &[
         ("origin", "https://viewer.example"),

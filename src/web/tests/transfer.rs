@@ -1,4 +1,4 @@
-//! COPY and MOVE.
+//! Tests of COPY and MOVE.
 
 use super::{Headers, Server};
 
@@ -33,7 +33,7 @@ fn all(server: &Server) -> Vec<String> {
     keys.collect()
 }
 
-/// Which keys are there that were not, and which are not that were. A changed value is both.
+/// The added and the removed keys. A changed value counts as both.
 fn changes(before: &[String], after: &[String]) -> String {
     let gone = before.iter().filter(|key| !after.contains(key)).map(|key| format!("-{key}"));
     let new = after.iter().filter(|key| !before.contains(key)).map(|key| format!("+{key}"));
@@ -44,7 +44,7 @@ const NO: Headers<'_> = &[];
 const KEEP: Headers<'_> = &[("overwrite", "F")];
 
 #[tokio::test]
-async fn keys_and_prefixes_are_copied_and_moved_as_the_standard_says() {
+async fn keys_and_prefixes_are_copied_and_moved_as_webdav_requires() {
     for (verb, from, to, headers, status, changed) in [
         ("COPY", "key", "new", NO, 201, "+new=key"),
         ("COPY", "key", "new/", NO, 201, "+new=key"),
@@ -104,7 +104,7 @@ async fn keys_and_prefixes_are_copied_and_moved_as_the_standard_says() {
             "-key=key +new=key",
         ),
         ("COPY", "dir/", "new", &[("if-match", "*")], 412, ""),
-        // Headers that say nothing.
+        // Invalid headers and destinations.
         ("COPY", "key", "new", &[("overwrite", "X")], 400, ""),
         ("COPY", "key", "new", &[("depth", "9")], 400, ""),
         ("COPY", "key", "../key", NO, 400, ""),
@@ -125,7 +125,7 @@ async fn keys_and_prefixes_are_copied_and_moved_as_the_standard_says() {
 }
 
 #[tokio::test]
-async fn a_destination_elsewhere_is_502_and_one_that_cannot_be_read_400() {
+async fn a_destination_on_another_server_is_502_and_an_invalid_one_is_400() {
     let server = Server::new(VALUES);
     for (destination, status) in [
         ("http://other.example/store/m/new", 502),
@@ -170,7 +170,7 @@ async fn prefixes_are_moved_and_replaced_only_where_they_may_be_erased() {
 }
 
 #[tokio::test]
-async fn a_value_that_breaks_off_is_not_stored_and_not_erased() {
+async fn a_value_that_fails_midway_is_neither_stored_nor_erased() {
     for (from, to, after) in
         [("key", "new", 0), ("key", "new", 2), ("key", "other", 2), ("dir/", "new/", 0), ("dir/", "new/", 1)]
     {
@@ -188,13 +188,13 @@ async fn a_value_that_breaks_off_is_not_stored_and_not_erased() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_ends_a_transfer_in_an_error() {
+async fn a_failed_listing_ends_a_transfer_in_an_error() {
     for verb in ["COPY", "MOVE"] {
         let server = Server::new(VALUES);
         *server.store.list_cut.lock().unwrap() = Some(1);
         let answer = server.send(verb, "/store/m/dir/", &[("destination", "/store/m/taken/")]).await;
         assert_eq!((answer.status.as_u16(), &*answer.problem()), (502, "backend-failed"));
-        // What was not seen was neither copied nor erased.
+        // Keys that the listing did not return were neither copied nor erased.
         assert!(server.store.value("dir/sub/1").is_some() && server.store.value("taken/sub/1").is_none());
     }
 }
@@ -210,7 +210,7 @@ async fn a_value_that_changes_while_it_is_moved_is_not_lost() {
         let kept = server.store.value(if from == "key" { "key" } else { "dir/sub/1" });
         assert_eq!(kept.unwrap(), "newer");
     }
-    // A condition that held when it was looked at and does not when the value is read.
+    // A condition that held at the check and no longer holds when the value is read.
     let server = Server::new(VALUES);
     *server.store.flips.lock().unwrap() = 1;
     let headers = [("destination", "/store/m/new"), ("if-match", "\"v1\"")];

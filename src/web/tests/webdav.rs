@@ -1,4 +1,4 @@
-//! PROPFIND and MKCOL.
+//! Tests of PROPFIND and MKCOL.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ const VALUES: &[(&str, &[u8])] = &[
     ("both/0", b""),
 ];
 
-/// What an answer says of each path, in its order: the href, and of a key the size.
+/// The entries of a response, in order: the href, and the size of a key.
 fn responses(answer: &Answer) -> Vec<(String, Option<u64>)> {
     assert_eq!(answer.status.as_u16(), 207, "{answer:?}");
     assert_eq!(answer.header("content-type"), "application/xml; charset=utf-8");
@@ -47,7 +47,7 @@ fn responses(answer: &Answer) -> Vec<(String, Option<u64>)> {
 }
 
 #[tokio::test]
-async fn every_depth_shows_what_it_asks_for_and_asks_the_backend_no_more() {
+async fn every_depth_lists_what_it_names_with_no_more_backend_calls() {
     let server = Server::new(VALUES);
     let all = [
         "/",
@@ -92,7 +92,7 @@ async fn every_depth_shows_what_it_asks_for_and_asks_the_backend_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_404_and_the_root_always_is() {
+async fn a_missing_prefix_is_404_and_the_root_always_exists() {
     let server = Server::new(VALUES);
     for depth in ["0", "1", "infinity"] {
         for path in ["none", "none/", "ab/", "a/c/0/", "b", "both/0/"] {
@@ -115,7 +115,7 @@ async fn what_is_not_there_is_404_and_the_root_always_is() {
 }
 
 #[tokio::test]
-async fn any_well_formed_body_is_answered_alike_and_others_are_refused() {
+async fn well_formed_bodies_have_the_same_response_and_others_are_refused() {
     let server = Server::new(VALUES);
     let expected = server.send("PROPFIND", "/store/m/a/", &[]).await.body;
     let long = format!("<a>{}</a>", " ".repeat(64 << 10));
@@ -141,7 +141,7 @@ async fn any_well_formed_body_is_answered_alike_and_others_are_refused() {
 }
 
 #[tokio::test]
-async fn a_propfind_that_breaks_off_is_never_a_shorter_one() {
+async fn a_failed_propfind_is_never_returned_as_a_shorter_one() {
     let server = Server::new(VALUES);
     for (cut, path) in [(2, "/store/m/"), (0, "/store/m/"), (0, "/store/m/a")] {
         *server.store.list_cut.lock().unwrap() = Some(cut);
@@ -151,7 +151,7 @@ async fn a_propfind_that_breaks_off_is_never_a_shorter_one() {
 }
 
 #[tokio::test]
-async fn a_prefix_may_be_made_if_nothing_is_called_so_and_making_it_means_nothing() {
+async fn mkcol_succeeds_for_an_unused_name_and_stores_nothing() {
     let server = Server::new(VALUES);
     for (path, body, status) in [
         ("new", "", 201),
@@ -175,7 +175,7 @@ async fn a_prefix_may_be_made_if_nothing_is_called_so_and_making_it_means_nothin
 }
 
 #[tokio::test]
-async fn options_say_which_class_of_webdav_this_is() {
+async fn options_report_the_webdav_class() {
     let server = Server::new(&[]);
     for url in ["/store/m", "/store/m/", "/store/m/a", "/store/r/a/"] {
         let answer = server.send("OPTIONS", url, &[]).await;
@@ -185,7 +185,7 @@ async fn options_say_which_class_of_webdav_this_is() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_list_and_write_only_if_they_are_let() {
+async fn pages_of_other_origins_may_list_and_write_only_with_permission() {
     for (writes, methods, destination) in [
         (false, "GET, HEAD, OPTIONS, PROPFIND", false),
         (true, "GET, HEAD, OPTIONS, PROPFIND, PUT, PATCH, DELETE, MKCOL, COPY, MOVE", true),

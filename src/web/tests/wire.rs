@@ -1,4 +1,4 @@
-//! What only shows on a real connection: lengths, cuts, and clients that leave.
+//! Tests on real connections: lengths, aborted bodies, and clients that disconnect.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn exchange(server: &Server, request: &str) -> (String, String) {
     let mut stream = connect(server).await;
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A reset is one way of cutting off an answer.
+    // A reset is one way of aborting a response.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -41,7 +41,7 @@ fn request(line: &str, headers: &str) -> String {
 }
 
 #[tokio::test]
-async fn lengths_are_those_of_the_value_or_not_said() {
+async fn content_length_is_that_of_the_value_or_absent() {
     let server = Server::new(&[("a", b"0123456789")]);
     for (line, headers, status, length, body) in [
         ("GET /store/m/a", "", "200", Some(10), "0123456789"),
@@ -60,23 +60,23 @@ async fn lengths_are_those_of_the_value_or_not_said() {
 }
 
 #[tokio::test]
-async fn a_value_that_breaks_off_ends_the_connection_before_its_length() {
+async fn a_value_that_fails_midway_ends_the_connection_before_its_length() {
     let server = Server::new(&[("a", b"0123456789")]);
     *server.store.cut.lock().unwrap() = Some((4, StoreError::WrongLength));
     let mut stream = connect(&server).await;
     stream.write_all(b"GET /store/m/a HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
-    // Returning at all means that the server closed a connection it was not asked to close.
+    // Returning at all means that the server closed a connection that it was not asked to close.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
-    // The head may be lost with the connection, or promise ten bytes that do not come.
+    // The head may be lost with the connection, or announce ten bytes that do not arrive.
     if let Some((head, body)) = answer.split_once("\r\n\r\n") {
         assert!(head.contains("content-length: 10") && body.len() < 10, "{answer}");
     }
 }
 
 #[tokio::test]
-async fn an_upload_that_is_too_long_is_refused_without_being_asked_for() {
+async fn an_upload_that_is_too_long_is_refused_without_100_continue() {
     let server = Server::with_options(&[], HttpOptions { max_value_size: 8, ..HttpOptions::default() });
     let headers = "Content-Length: 9\r\nExpect: 100-continue\r\n";
     let (head, _) = exchange(&server, &request("PUT /store/m/a", headers)).await;
@@ -84,7 +84,7 @@ async fn an_upload_that_is_too_long_is_refused_without_being_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_last_byte_stores_nothing() {
+async fn a_client_that_disconnects_before_the_last_byte_stores_nothing() {
     let server = Server::new(&[("a", b"before")]);
     for (headers, part) in [
         ("Content-Length: 10\r\n", "0123"),

@@ -1,4 +1,4 @@
-//! PUT and DELETE.
+//! Tests of PUT and DELETE.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn a_put_creates_then_replaces_and_is_read_back() {
 }
 
 #[tokio::test]
-async fn conditions_are_held_when_writing() {
+async fn conditions_apply_to_writes() {
     for (header, tag, on_old, on_new) in [
         ("if-none-match", "*", 412, 201),
         ("if-none-match", "\"v1\"", 412, 201),
@@ -64,7 +64,7 @@ async fn a_body_over_the_limit_is_refused_and_nothing_is_stored() {
     let server = small();
     let exact = server.put("/store/m/new", &[], "12345678").await;
     assert_eq!(exact.status.as_u16(), 201);
-    // Announced: refused before the store is asked or a byte is read.
+    // With a length: refused before the store is called or a byte is read.
     server.store.take_asked();
     let unread =
         Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
@@ -73,7 +73,7 @@ async fn a_body_over_the_limit_is_refused_and_nothing_is_stored() {
     let announced = server.send_body("PUT", "/store/m/old", &[("content-length", "9")], unread).await;
     assert_eq!((announced.status.as_u16(), announced.problem().as_str()), (413, "too-large"));
     assert_eq!(server.store.take_asked(), Vec::<&str>::new());
-    // Not announced: counted as it comes.
+    // Without a length: counted as it arrives.
     let parts = ["12345", "6789"].map(|part| Ok::<_, String>(Bytes::from_static(part.as_bytes())));
     let streamed = Body::from_stream(futures::stream::iter(parts));
     let streamed = server.send_body("PUT", "/store/m/old", &[], streamed).await;
@@ -82,7 +82,7 @@ async fn a_body_over_the_limit_is_refused_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_stores_nothing() {
+async fn a_body_that_fails_midway_stores_nothing() {
     let server = small();
     let broken = [Ok(Bytes::from_static(b"123")), Err("reset")];
     let broken = Body::from_stream(futures::stream::iter(broken));
@@ -98,7 +98,7 @@ async fn a_body_that_breaks_off_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_stores_nothing() {
+async fn a_client_that_disconnects_midway_stores_nothing() {
     let server = Server::new(&[("old", b"before")]);
     let part = futures::stream::iter([Ok::<_, String>(Bytes::from_static(b"123"))]);
     let body = Body::from_stream(part.chain(futures::stream::pending()));
@@ -115,7 +115,7 @@ async fn a_client_that_leaves_in_the_middle_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
+async fn a_body_that_the_store_buffers_is_charged_or_refused_before_it_is_read() {
     let options =
         HttpOptions { inflight_size: 16 << 10, streamed_response_size: 1 << 10, ..HttpOptions::default() };
     let server = Server::with_options(&[("old", b"before")], options);
@@ -134,7 +134,7 @@ async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
         assert_eq!(answer.header("retry-after").is_empty(), status != 503);
     }
     assert_eq!(server.store.take_asked(), Vec::<&str>::new());
-    // Of unknown length: as it comes.
+    // Without a length: charged as it arrives.
     let pieces = |count: usize| {
         Body::from_stream(futures::stream::iter(
             (0..count).map(|_| Ok::<_, String>(Bytes::from(vec![7; 1 << 10]))),
@@ -145,8 +145,8 @@ async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
     assert_eq!(refused.json()["written"], false);
     assert_eq!(server.store.value("old").unwrap(), "before");
     assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(4)).await.status.as_u16(), 204);
-    assert_eq!(server.state.load().under_way_bytes, 8 << 10, "what was charged is given back");
-    // A store that passes on what comes takes bodies of any length.
+    assert_eq!(server.state.load().under_way_bytes, 8 << 10, "the charge is returned");
+    // A store that streams bodies takes them at any length.
     server.store.holds.store(0, Ordering::Relaxed);
     assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(30)).await.status.as_u16(), 204);
 }
@@ -172,7 +172,7 @@ const PREFIX: &str = "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
 const KEPT_PREFIX: &str = "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY";
 
 #[tokio::test]
-async fn a_read_only_mount_says_what_it_offers() {
+async fn methods_that_a_mount_does_not_offer_are_405_with_the_offered_ones() {
     let server = Server::new(&[("a/b", b"1")]);
     for (method, url, allow) in [
         ("PUT", "/store/r/a/b", READ),
@@ -204,7 +204,7 @@ async fn a_read_only_mount_says_what_it_offers() {
 }
 
 #[tokio::test]
-async fn a_delete_of_what_is_not_there_succeeds_and_conditions_are_held() {
+async fn deleting_a_missing_key_succeeds_and_conditions_apply() {
     for (key, headers, status) in [
         ("old", &[][..], 204),
         ("none", &[][..], 204),
@@ -224,7 +224,7 @@ async fn a_delete_of_what_is_not_there_succeeds_and_conditions_are_held() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_erased_whole_where_the_mount_offers_that() {
+async fn a_prefix_is_erased_where_the_mount_allows_it() {
     let server = Server::new(&[("a/1", b""), ("a/b/2", b""), ("ab", b"")]);
     assert_eq!(server.send("DELETE", "/store/m/a/", &[]).await.status.as_u16(), 204);
     assert!(server.store.value("a/1").is_none() && server.store.value("ab").is_some());
@@ -233,8 +233,8 @@ async fn a_prefix_is_erased_whole_where_the_mount_offers_that() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_what_its_digest_says_is_refused_and_nothing_is_stored() {
-    // `after` is what they say; `other` is not.
+async fn a_body_that_does_not_match_its_digest_is_refused_and_not_stored() {
+    // `after` matches the digests; `other` does not.
     for (header, digest) in [
         ("content-md5", "YyokBrvLzVU+7EWsFLQKCg=="),
         ("content-digest", "sha-256=:85WSOT7whZyxlqUmk9LOoA+y33hLPASuVKp8rbjlYvg=:"),
