@@ -50,7 +50,8 @@ pub(crate) fn routes() -> Vec<Route> {
 /// 64 bits as float64), or a name such as `dtype=float32`. Only between floats is a number ever rounded; any other that
 /// the type has not makes the chunk 501. A key of which the first segment begins with `dtype=` is asked for behind
 /// `dtype=stored`.
-/// All else is as for `/store`, to be read only.
+///
+/// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
     method(get, head),
     path = KEY.template,
@@ -66,26 +67,26 @@ pub(crate) fn routes() -> Vec<Route> {
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
-        (status = 304, description = "The value is the one that `If-None-Match` names; nothing was decoded"),
-        (status = 400, description = "The path names no key, or there are no such chunks, codec or data type"),
-        (status = 404, description = "By what the backend says, there is no such key"),
-        (status = 405, description = "What is rechunked is not written to"),
-        (status = 412, description = "`If-Match` does not hold"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`; no chunk was decoded"),
+        (status = 400, description = "The path is not a valid store key, or there are no such chunks, codec or data type"),
+        (status = 404, description = "The view has no value of this key"),
+        (status = 405, description = "Rechunked views are read-only"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
         (status = 413, description = "A chunk, or what it is made of, is over the limits, by the metadata alone"),
-        (status = 416, description = "The range lies outside the value"),
-        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 416, description = "The range starts after the end of the value"),
+        (status = 500, description = "The stored bytes do not match the metadata"),
         (status = 501, description = "The array cannot be decoded, or an element is not of the type that is asked for"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_key(
@@ -120,7 +121,7 @@ pub(crate) async fn get_key(
             (String = "text/html"),
         )),
         (status = 400, description = "There are no such chunks or codec"),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
         (status = 413, description = "An array has more chunks side by side than are listed"),
         (status = 502, description = "The backend failed"),
@@ -145,7 +146,7 @@ pub(crate) async fn list_root(
         ("codec" = String, Path, description = "What they are encoded by"),
     ),
     responses(
-        (status = 301, description = "The listing of the root is at the path with a slash"),
+        (status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"),
         (status = 400, description = "There are no such chunks or codec"),
     )
 )]

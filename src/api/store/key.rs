@@ -50,29 +50,29 @@ use crate::store::{ValueBody, ValueInfo};
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        ("key" = String, Path, description = "A store key, or a prefix with a trailing slash"),
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
         (status = 307, description = "The backend has it, by the URL in `Location`, for a while"),
-        (status = 304, description = "The value is the one that `If-None-Match` names"),
-        (status = 400, description = "The path names no key"),
-        (status = 404, description = "The backend says that the key does not exist"),
-        (status = 412, description = "`If-Match` does not hold"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "The path is not a valid store key"),
+        (status = 404, description = "The backend reports that the key does not exist"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
         (status = 413, description = "`?consolidated` of more nodes or bytes than the configuration allows"),
-        (status = 416, description = "The range lies outside the value"),
+        (status = 416, description = "The range starts after the end of the value"),
         (status = 501, description = "`?consolidated` where the backend cannot list"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_key(
@@ -146,7 +146,7 @@ async fn to_backend(
     path = MOUNT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
 )]
 pub(crate) async fn get_mount(target: StoreTarget, uri: Uri) -> Response {
     with_slash(&target.mount.name, &uri)

@@ -87,7 +87,7 @@ impl ListQuery {
             (String = "text/html"),
         )),
         (status = 400, description = "Bad `format`, `limit` or `after`"),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
         (status = 406, description = "`Accept` allows neither HTML nor JSON"),
         (status = 502, description = "The backend failed"),

@@ -176,7 +176,7 @@ impl Classify for PartError {
             (WrittenKeys = "application/json"),
         )),
         (status = 400, description = "The body is not understood; nothing was written"),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 403, description = "A page of another origin may not write here"),
         (status = 405, description = "`set` on a read-only mount, or its backend does not name versions"),
         (status = 413, description = "The parts, or a value that would be written, are too large"),
@@ -228,7 +228,7 @@ pub(crate) async fn post_partial(
         (status = 200, description = "None of the keys has a value now", body = Erased),
         (status = 400, description = "The body is not understood; nothing was erased"),
         (status = 403, description = "A page of another origin may not write here"),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The mount is read-only"),
         (status = 502, description = "The backend failed; `erased` says how many were erased before"),
     )

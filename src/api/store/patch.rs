@@ -53,16 +53,16 @@ pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
     responses(
         (status = 201, description = "Written; there was no value before"),
         (status = 204, description = "Written"),
-        (status = 400, description = "The path names no key, `Content-Range` is missing or not understood, or the body \
+        (status = 400, description = "The path is not a valid store key, `Content-Range` is missing or not understood, or the body \
                                       is not as long as it says; nothing was written"),
         (status = 405, description = "The mount is read-only, or its backend does not name versions"),
-        (status = 408, description = "The body came too slowly; nothing was written"),
+        (status = 408, description = "The body was not received in time; nothing was written"),
         (status = 409, description = "The value would be of another length than `Content-Range` says; nothing was written"),
-        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value would be too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
         (status = 503, description = "Other writers came between each time, and nothing was written; or too busy"),
-        (status = 507, description = "The backend has no room left; nothing was written"),
+        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn patch_key(

@@ -49,15 +49,15 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
     responses(
         (status = 201, description = "Stored; there was no value before"),
         (status = 204, description = "Stored over the value before, or over none where the backend does not tell"),
-        (status = 400, description = "The path names no key, or the body ended early or is not what its digest says; nothing was written"),
+        (status = 400, description = "The path is not a valid store key, or the body ended early or is not what its digest says; nothing was written"),
         (status = 405, description = "The mount is read-only"),
-        (status = 408, description = "The body came too slowly; nothing was written"),
+        (status = 408, description = "The body was not received in time; nothing was written"),
         (status = 409, description = "The key clashes with another; nothing was written"),
-        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
         (status = 503, description = "The backend takes the value only whole, and there is no memory for it now, or too busy; nothing was written"),
-        (status = 507, description = "The backend has no room left; nothing was written"),
+        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn put_key(
@@ -112,13 +112,13 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
-        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        ("key" = String, Path, description = "A store key, or a prefix with a trailing slash"),
         ("If-Match" = Option<String>, Header, description = "Erase only this version"),
     ),
     responses(
         (status = 204, description = "There is no value of this key now"),
-        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
-        (status = 412, description = "The condition does not hold; nothing was erased"),
+        (status = 405, description = "The mount is read-only, or does not allow erasing a prefix"),
+        (status = 412, description = "The precondition failed; nothing was erased"),
     )
 )]
 pub(crate) async fn delete_key(
@@ -153,7 +153,7 @@ pub(crate) async fn delete_key(
     params(("mount" = String, Path, description = "Name of a mount that offers erasing prefixes")),
     responses(
         (status = 204, description = "The mount is empty now"),
-        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
+        (status = 405, description = "The mount is read-only, or does not allow erasing a prefix"),
     )
 )]
 pub(crate) async fn delete_root(
