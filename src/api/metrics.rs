@@ -166,9 +166,17 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         counts.codes.counted().map(|(code, count)| ([("code", code)], count)),
     )?;
     let head = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.head_seconds));
-    writer.histogram(name!("http_head_seconds"), "Seconds from the receipt of a request to its response headers", head)?;
+    writer.histogram(
+        name!("http_head_seconds"),
+        "Seconds from the receipt of a request to its response headers",
+        head,
+    )?;
     let whole = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.seconds));
-    writer.histogram(name!("http_request_seconds"), "Seconds from the receipt of a request to the end of its response", whole)
+    writer.histogram(
+        name!("http_request_seconds"),
+        "Seconds from the receipt of a request to the end of its response",
+        whole,
+    )
 }
 
 fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
@@ -189,7 +197,11 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         [("memory", *hits), ("store", *misses)]
             .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
     });
-    writer.counter(name!("chunks"), "Chunks from which elements were read, by origin: memory (cache hit) or store", chunks)
+    writer.counter(
+        name!("chunks"),
+        "Chunks from which elements were read, by origin: memory (cache hit) or store",
+        chunks,
+    )
 }
 
 fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {

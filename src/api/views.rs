@@ -1,7 +1,7 @@
-//! The routes of views: what `store` answers of a mount, of a view of it.
+//! The routes of the plain and the unshard view: the `store` routes over a view of a mount.
 //!
-//! A view is a store, so nothing is answered otherwise: ranges, conditions, listings, redirects and problems are those of
-//! `store` and `list`. What a view shows is the room `views`' business.
+//! A view is a store, so ranges, conditions, listings, redirects and problems are those of `store` and `list`. The `views`
+//! module defines the contents of a view.
 
 use axum::extract::{Request, State};
 use axum::http::Uri;
@@ -55,10 +55,10 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Read a value of the plain view, or list a prefix
 ///
-/// What clients in use cannot open is shown as what they can: extension chunk keys as those of `default`, short-hand names
-/// as objects. Dependent arrays are nodes of their own, at their names below the array that declares them, whose document
-/// is without the declaration here; one whose path would shadow chunks is withheld. Chunks are the stored bytes, and their
-/// stored keys show nothing where they are shown under others.
+/// The plain view replaces metadata that common clients cannot open: extension chunk key encodings become `default`, and
+/// short-hand extension names become objects. Each dependent array is a node at its name below the array that declares it.
+/// The document of the declaring array omits the declaration. A dependent array whose path would shadow chunks is omitted.
+/// Chunks are the stored bytes. Where a chunk has another key in the view, its stored key is a 404.
 ///
 /// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
@@ -137,9 +137,10 @@ pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
 
 /// Read a value of the view without shards, or list a prefix
 ///
-/// The plain view, in which sharded arrays are arrays of their inner chunks: each has a key, and its stored bytes, of its
-/// own. One that is absent is 404, which to a Zarr client means fill values. Shards may vary in shape, and the codecs inside
-/// of them need not be known; shards that a codec stands behind stay as they are.
+/// The plain view, with each sharded array as an unsharded array of its inner chunks. Each inner chunk has its own key, and
+/// its value is the stored bytes. An absent inner chunk is a 404, which a Zarr client reads as fill values. Shards may
+/// vary in shape, and the server need not support the codecs inside them. Arrays with a codec after the sharding codec
+/// are unchanged.
 ///
 /// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
