@@ -61,7 +61,7 @@ pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
         (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value would be too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
-        (status = 503, description = "Concurrent writers prevented each attempt, or the server is overloaded; nothing was written"),
+        (status = 503, description = "Concurrent writers prevented each attempt and nothing was written, or the server is overloaded"),
         (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]

@@ -57,7 +57,7 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
         (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
-        (status = 503, description = "The server is overloaded, or has too little memory to buffer the value; nothing was written"),
+        (status = 503, description = "The server is overloaded, or has too little memory to buffer the value; nothing was written unless the problem has `written: unknown`"),
         (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
