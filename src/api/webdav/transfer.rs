@@ -246,12 +246,12 @@ impl Transfer<'_> {
         copied.await
     }
 
-    /// Whether what is written leaves the source as it is, by whatever links the two are named.
+    /// Rejects a transfer whose destination overlaps the source, also through links in the file system.
     async fn check_apart(&self, from: &Extent, to: &Extent) -> Result<(), Problem> {
         if self.soon(self.mount.store.overlap(from, to)).await? { Err(overlap()) } else { Ok(()) }
     }
 
-    /// Empties a prefix that is to be replaced.
+    /// Erases a destination prefix before it is replaced.
     async fn clear(&self, prefix: &StorePrefix) -> Result<(), Problem> {
         if !self.overwrite {
             return Err(failed());
