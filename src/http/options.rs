@@ -1,7 +1,7 @@
-//! [`HttpOptions`]: the limits of this room and its CORS rules, with their defaults.
+//! [`HttpOptions`]: the limits and CORS rules of the HTTP layer, with their defaults.
 //!
-//! Sizes are bytes, times are named with their unit. [`HttpOptions::check`] refuses what could not work before
-//! anything is bound, so that nothing built from options can fail later.
+//! Sizes are in bytes; the name of a time has its unit. [`HttpOptions::check`] rejects invalid options before the server
+//! binds a socket, so that nothing built from options can fail later.
 
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -14,65 +14,65 @@ use super::network::Network;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpOptions {
-    /// Longest URL (path and query) in bytes; a longer one is 414.
+    /// Maximum length of a URL (path and query) in bytes; a longer one is a 414.
     pub url_bytes: usize,
-    /// Most headers of a request; more are 431.
+    /// Maximum number of request headers; more are a 431.
     pub headers: usize,
-    /// Most bytes of a request's headers, names and values, each as one line; more are 431.
+    /// Maximum size of the request headers in bytes, each counted as one line with name and value; more is a 431.
     pub header_bytes: usize,
-    /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
-    /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
+    /// Prefix of every path of this server, such as `/zarr`; empty by default. A path outside it is a 404. It does not apply
+    /// to a mount at the root path of its own host or listener.
     pub base_path: String,
-    /// Names of hosts under which this server is reached, beside those of mounts. Where whoever writes has shown no
-    /// credential, browsers may write under these, loopback names and addresses alone; the listener of whoever runs the
-    /// server is asked under these alone.
+    /// Host names under which clients reach this server, besides those of mounts. A browser may write without a credential
+    /// only under these names, loopback names and addresses. The admin listener accepts only requests under these.
     pub hosts: Vec<String>,
-    /// Proxies whose word is taken for who asks. They are configured with the listener.
+    /// Proxies whose forwarding headers are trusted. They are configured with the listener.
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
-    /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
+    /// Maximum size in bytes of a value that PUT stores or that results from PATCH; a larger one is a 413.
     pub put_body_bytes: u64,
-    /// Milliseconds without a byte of a request's body after which it is 408.
+    /// Milliseconds without a byte of the request body after which the request is a 408.
     pub body_stall_ms: u64,
-    /// Least bytes a second of a request's body, counted after the stall time; a slower one is 408.
+    /// Minimum rate of a request body in bytes per second, enforced after the stall time; a slower one is a 408.
     pub body_bytes_per_second: u64,
-    /// Most keys and prefixes on a page of a JSON listing.
+    /// Maximum number of keys and prefixes on a page of a JSON listing.
     pub list_page_keys: usize,
-    /// Bytes of answers under way at one time, as estimated when they are admitted.
+    /// Memory budget in bytes for responses in flight, as estimated at admission.
     pub inflight_bytes: u64,
-    /// Answers under way at one time: each counts at least its part of `inflight_bytes`.
+    /// Maximum number of responses in flight: each counts as at least this fraction of `inflight_bytes`.
     pub inflight_requests: u64,
-    /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
-    /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
+    /// Maximum size in bytes of a response that is assembled whole, because its length depends on its elements (JSON, CSV,
+    /// Arrow, text of variable length). It also limits the requests and responses of `/v1/partial`.
     pub whole_bytes: u64,
-    /// What a streamed value counts against `inflight_bytes`, whatever its length.
+    /// Bytes that a streamed value counts against `inflight_bytes`, whatever its length.
     pub stream_bytes: u64,
-    /// Milliseconds a request waits for `inflight_bytes` before it is 503; at once if it is likely to wait for more than
-    /// half as long.
+    /// Milliseconds that a request waits for `inflight_bytes` before it is a 503. It is a 503 immediately if the expected
+    /// wait is more than half of this.
     pub queue_ms: u64,
-    /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
+    /// Milliseconds from the receipt of a request to its response headers before it is a 504. The time of an upload is not
+    /// counted.
     pub deadline_ms: u64,
-    /// Milliseconds a backend has to say that it is ready.
+    /// Timeout of the readiness check of a backend, in milliseconds.
     pub check_ms: u64,
-    /// How much each caller may ask for.
+    /// Rate limits of each caller.
     pub rates: RateOptions,
-    /// Whether `/metrics` is at the server's own address too, for everybody.
+    /// Whether the public listeners serve `/metrics` too, to every client.
     pub public_metrics: bool,
-    /// Which pages of other origins may read.
+    /// Rules for pages of other origins.
     pub cors: CorsOptions,
 }
 
-/// How much each caller may ask for in a second. 0 is without limit.
+/// Rate limits of each caller. 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateOptions {
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_second: u32,
-    /// Requests that may come at once.
+    /// Requests in a burst.
     pub burst_requests: u32,
-    /// Bytes of answers a second.
+    /// Bytes of responses per second.
     pub bytes_per_second: u64,
-    /// Bytes of answers that may be sent at once.
+    /// Bytes of responses in a burst.
     pub burst_bytes: u64,
 }
 
@@ -97,13 +97,13 @@ impl RateOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorsOptions {
-    /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
+    /// Allowed origins: `*` alone, or origins such as `https://viewer.example:8443`. An empty list switches CORS off.
     pub origins: Vec<String>,
-    /// Whether PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writing by POST are allowed from there too.
+    /// Whether these origins may also write (PUT, PATCH, DELETE, MKCOL, COPY, MOVE, and POST that writes).
     pub writes: bool,
-    /// Whether browsers may send credentials. Not together with `*`.
+    /// Whether browsers may send credentials. Excludes `*`.
     pub credentials: bool,
-    /// Seconds for which a browser may remember a preflight answer.
+    /// Seconds for which a browser may cache a preflight response.
     pub max_age_seconds: u32,
 }
 
@@ -140,48 +140,48 @@ impl Default for CorsOptions {
     }
 }
 
-/// Why options or mounts cannot be served.
+/// Why options or mounts are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpOptionsError {
-    /// A limit of nothing would refuse everything.
+    /// A limit is 0 and would reject every request.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
-    /// Not a path that can stand before others.
+    /// The base path is invalid.
     #[error(
-        "`base_path` is empty, or a path such as `/zarr`, without a slash at its end and without escapes"
+        "`base_path` must be empty or a path such as `/zarr`, without a trailing slash and without escapes"
     )]
     BasePath,
-    /// A listing page cannot be longer.
+    /// The page size of a listing exceeds its maximum.
     #[error("`list_page_keys` is at most 1000, not {0}")]
     PageTooLong(usize),
-    /// `*` beside other origins.
+    /// `*` is listed together with other origins.
     #[error("`*` must be the only entry of `cors.origins`")]
     AnyAmongOthers,
-    /// Browsers refuse the pair.
+    /// Credentials are combined with `*`, which browsers reject.
     #[error("`cors.credentials` needs the origins by name, not `*`")]
     AnyWithCredentials,
-    /// Not `scheme://host[:port]`.
+    /// An origin is not `scheme://host[:port]`.
     #[error("`{0}` is not an origin such as `https://viewer.example`")]
     Origin(String),
-    /// Mount names stand in URLs.
+    /// A mount name is not a valid URL segment.
     #[error("`{0}` is not a mount name: 1 to 64 of `A-Z a-z 0-9 - _ . ~`, not `.` or `..`")]
     MountName(String),
-    /// Two mounts of one name.
+    /// Two mounts have the same name.
     #[error("there are two mounts of the name `{0}`")]
     DuplicateMount(String),
-    /// Not the name of a host.
+    /// A host name is invalid.
     #[error("`{0}` is not the name of a host such as `data.example`, without scheme, port or path")]
     Host(String),
-    /// Two mounts of one host.
+    /// Two mounts have the same host.
     #[error("there are two mounts at the root of the host `{0}`")]
     DuplicateHost(String),
-    /// `Cache-Control` that no header can carry.
+    /// A `Cache-Control` is not a valid header value.
     #[error("the `cache_control` of mount `{0}` is not a header value")]
     CacheControl(String),
 }
 
 impl HttpOptions {
-    /// Checks what types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// [`HttpOptionsError`] names the option.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_valid_and_impossible_rules_are_refused_by_name() {
+    fn the_defaults_are_valid_and_an_error_names_the_invalid_option() {
         assert_eq!(HttpOptions::default().check(), Ok(()));
         assert_eq!(cors(&["*"], true), Err(HttpOptionsError::AnyWithCredentials));
         assert_eq!(cors(&["*", "https://a.example"], false), Err(HttpOptionsError::AnyAmongOthers));
@@ -266,8 +266,8 @@ mod tests {
         assert_eq!(cors(&[], false), Ok(()));
         let zero = HttpOptions { deadline_ms: 0, ..Default::default() };
         assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
-        let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
-        assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
+        let relative = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
+        assert_eq!(relative.check(), Err(HttpOptionsError::BasePath));
         let url = HttpOptions { hosts: vec!["http://a".to_owned()], ..Default::default() };
         assert_eq!(url.check(), Err(HttpOptionsError::Host("http://a".to_owned())));
         let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_options_are_refused_and_missing_ones_have_defaults() {
+    fn unknown_options_are_rejected_and_missing_ones_have_defaults() {
         let options: HttpOptions = serde_json::from_str(r#"{"cors":{"writes":true}}"#).unwrap();
         assert!(options.cors.writes && options.cors.is_any() && options.url_bytes == 8192);
         assert!(serde_json::from_str::<HttpOptions>(r#"{"url_byte":1}"#).is_err());
