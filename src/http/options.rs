@@ -24,7 +24,7 @@ pub struct HttpOptions {
     /// to a mount at the root path of its own host or listener.
     pub base_path: String,
     /// Host names under which clients reach this server, besides those of mounts. A browser may write without a credential
-    /// only under these names, loopback names and addresses. The admin listener accepts only requests under these.
+    /// only under these names, loopback names and addresses. The admin listener accepts requests only under the same.
     pub hosts: Vec<String>,
     /// Proxies whose forwarding headers are trusted. They are configured with the listener.
     #[serde(skip)]
