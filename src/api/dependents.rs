@@ -1,8 +1,8 @@
-//! Dependent arrays as answers: what is said of them in a node's document, and why one cannot be had (the Zarr convention
+//! Dependent arrays in responses: their members in node documents, and their problems (the Zarr convention
 //! "dependent-arrays").
 //!
-//! What is wrong with a declaration has codes of its own, and 422 for a status: the server and the stored bytes are in
-//! order, and whoever wrote the declaration can mend it.
+//! An invalid declaration has its own problem codes and the status 422: the server and the stored bytes are in order, and
+//! the author of the declaration can correct it.
 
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -17,19 +17,20 @@ use crate::http::switch::is_on;
 use crate::key::NodePath;
 use crate::metadata::dependents::{DependentError, Diagnostic, Reading};
 
-/// How a node is looked at.
+/// The representation of a node.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct NodeQuery {
-    /// Of a dependent array, which document is its `metadata`: as completed from its primary (the default), as other
-    /// readers can open it, or as declared.
+    /// Document that a dependent array has as its `metadata`: `complete` (default) includes the members inherited from its
+    /// primary array, `rebased` is the document that other readers can open, `partial` is the declaration as written.
     #[param(inline)]
     view: Option<View>,
-    /// Read declarations of dependent arrays to the letter. No value is needed; `false` and `0` mean no.
+    /// Whether declarations of dependent arrays are read strictly. The parameter needs no value; `false` and `0` switch it
+    /// off.
     strict: Option<String>,
 }
 
-/// A dependent array's document.
+/// A document of a dependent array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum View {
@@ -40,28 +41,28 @@ pub(crate) enum View {
 }
 
 impl NodeQuery {
-    /// Which document is asked for.
+    /// The requested document.
     pub(crate) fn view(&self) -> View {
         self.view.unwrap_or_default()
     }
 
-    /// A word for what is asked for, beside the node.
+    /// A cache key for the requested representation, besides the node.
     pub(crate) fn form(&self) -> String {
         format!("{:?} {:?}", self.view(), self.reading())
     }
 
-    /// How declarations are read.
+    /// The requested strictness.
     pub(crate) fn reading(&self) -> Reading {
         reading(self.strict.as_deref().is_some_and(is_on))
     }
 }
 
-/// How declarations are read.
+/// The strictness with which declarations are read.
 pub(crate) fn reading(strict: bool) -> Reading {
     if strict { Reading::Strict } else { Reading::Lenient }
 }
 
-/// Why a node cannot be had, in the convention's terms where it is a dependent.
+/// The problem of a node that cannot be opened. A dependent array has the problem codes of the convention.
 pub(crate) fn problem_of(error: ArrayError) -> Problem {
     match &error {
         ArrayError::Hierarchy(HierarchyError::NoSuchDependent { .. }) => {
@@ -82,7 +83,7 @@ pub(crate) fn problem_of(error: ArrayError) -> Problem {
     }
 }
 
-/// Refuses elements of which another array says that they are something else.
+/// Rejects a read of a dependent array whose chunks another array also claims, unless the client allows the collision.
 pub(crate) fn check_collision(opened: &OpenNode, allowed: bool) -> Result<(), Problem> {
     let collision = opened.dependent.as_ref().and_then(|dependent| dependent.collision());
     match collision.filter(|_| !allowed) {
@@ -94,10 +95,10 @@ pub(crate) fn check_collision(opened: &OpenNode, allowed: bool) -> Result<(), Pr
     }
 }
 
-/// The document of a dependent.
+/// The document of a dependent array.
 ///
 /// # Errors
-/// 404 if there is none of this kind.
+/// 404 if it has no document of this kind.
 pub(crate) fn metadata(dependent: &Dependent, view: View) -> Result<&str, Problem> {
     match (view, &dependent.rebased) {
         (View::Complete, _) => Ok(&dependent.complete),
@@ -107,7 +108,7 @@ pub(crate) fn metadata(dependent: &Dependent, view: View) -> Result<&str, Proble
     }
 }
 
-/// What the document of a dependent says beside what every array's does.
+/// Adds the members that only the node document of a dependent array has.
 pub(crate) fn describe(document: &mut Map<String, Value>, dependent: &Dependent) {
     document.insert("virtual".to_owned(), json!(true));
     document.insert("primary".to_owned(), json!(dependent.primary.as_str()));
@@ -115,7 +116,7 @@ pub(crate) fn describe(document: &mut Map<String, Value>, dependent: &Dependent)
     document.insert("diagnostics".to_owned(), remarks(&dependent.diagnostics));
 }
 
-/// Why there is no rebased document.
+/// The problem of a dependent array without a rebased document.
 fn hidden(dependent: &Dependent) -> Problem {
     match dependent.hidden() {
         None => Problem::from_class(ErrorClass::NotFound),
@@ -126,7 +127,7 @@ fn hidden(dependent: &Dependent) -> Problem {
     }
 }
 
-/// What the document of a primary says of its dependents. `href` makes links.
+/// Adds the dependents of a primary array to its node document. `href` returns the link to a node.
 pub(crate) fn list(
     document: &mut Map<String, Value>,
     primary: &NodePath,
@@ -169,7 +170,7 @@ fn failure(error: &DependentError) -> Value {
     failure
 }
 
-/// Remarks, as documents have them.
+/// Diagnostics as the JSON list of a node document.
 pub(crate) fn remarks(diagnostics: &[Diagnostic]) -> Value {
     let remark = |one: &Diagnostic| json!({ "code": one.code.as_str(), "detail": one.detail });
     diagnostics.iter().map(remark).collect()

@@ -1,8 +1,8 @@
-//! [`Held`]: what a store holds of a body that it is given, charged before it is held.
+//! [`Held`]: the memory that a store needs to buffer a request body, charged to the memory budget before it is used.
 //!
-//! Some stores take a value only whole, or in large parts ([`Store::held_by_set`]); then a body is in memory for as long as its
-//! sender likes. What is said beforehand to be that long is charged before a byte is read, and else what comes as it comes.
-//! Nobody waits: where there is no room, nothing is written and the sender is told so.
+//! Some stores take a value only whole or in large parts ([`Store::held_by_set`]). The body then stays in memory for as
+//! long as its sender takes. A declared length is charged before the first byte is read; a body without one is charged as
+//! it arrives. A charge never waits: where the budget is exhausted, nothing is written and the client gets a problem.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::admission::Permit;
 use crate::http::problem::Problem;
 use crate::store::{Store, StoreError, ValueStream, WriteCondition};
 
-/// Bytes that a store holds, with their permit. Clones share it; it lasts as long as the last of them.
+/// The permit for the bytes that a store buffers. Clones share it; it is released with the last of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Held(Arc<Mutex<Permit>>);
 
@@ -21,16 +21,16 @@ impl Held {
         Self(Arc::new(Mutex::new(permit)))
     }
 
-    /// Charges so many bytes, in place of those before.
+    /// Sets the charge to this number of bytes.
     ///
     /// # Errors
-    /// 503 if there is no room for them, 413 if there never is.
+    /// 503 if the budget has too few free bytes now, 413 if it can never have enough.
     pub(crate) fn charge(&self, bytes: u64) -> Result<(), Problem> {
         let mut permit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         permit.resize(bytes).map_err(|problem| problem.extension("written", false))
     }
 
-    /// Charges what a store will hold of a body of so many bytes, beside `bytes` that are held already.
+    /// Charges the memory that a store needs for a body of `length` bytes, in addition to `bytes` already held.
     ///
     /// # Errors
     /// [`StoreError::NoUploadMemory`].
@@ -42,11 +42,11 @@ impl Held {
         length: u64,
     ) -> Result<(), StoreError> {
         let held = store.held_by_set(condition).min(length);
-        self.charge(bytes.saturating_add(held)).map_err(|_no_room| StoreError::NoUploadMemory)
+        self.charge(bytes.saturating_add(held)).map_err(|_exhausted| StoreError::NoUploadMemory)
     }
 
-    /// Charges what a store holds of a body, of which it holds `most` bytes at once: all that is declared at once, or what
-    /// comes as it comes.
+    /// Charges the memory that a store needs for a body, of which it holds at most `most` bytes at once. A declared length
+    /// is charged immediately, otherwise each piece as it arrives.
     ///
     /// # Errors
     /// As [`Held::charge`]. The stream ends in [`StoreError::NoUploadMemory`].
@@ -63,7 +63,7 @@ impl Held {
         let charged = body.and_then(move |piece| {
             received = received.saturating_add(piece.len() as u64);
             let charged = held.charge(received.min(most));
-            std::future::ready(charged.map(|()| piece).map_err(|_no_room| StoreError::NoUploadMemory))
+            std::future::ready(charged.map(|()| piece).map_err(|_exhausted| StoreError::NoUploadMemory))
         });
         Ok(charged.boxed())
     }

@@ -1,7 +1,7 @@
-//! JSON in the body of a request: bounded, admitted by its length, parsed off the reactor.
+//! JSON request bodies: limited in length, admitted by their length, parsed off the reactor.
 //!
-//! Members that are not known are refused by the types that are read into. [`Limited`] keeps lists from growing beyond what
-//! a request may ask for, before they are held.
+//! The target types reject unknown members. [`Limited`] rejects a list with too many items while it is parsed, before the
+//! items are in memory.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,12 +17,12 @@ use crate::http::body::collect;
 use crate::http::problem::Problem;
 use crate::services::state::AppState;
 
-/// Most items of a [`Limited`].
+/// Maximum number of items of a [`Limited`].
 pub(crate) const MOST_ITEMS: usize = 1000;
-/// Most bytes of a message about JSON: a document may hold names of any length.
+/// Maximum length in bytes of a message about JSON, since a document may contain names of any length.
 const MESSAGE_BYTES: usize = 200;
 
-/// A list of at most [`MOST_ITEMS`].
+/// A list of at most [`MOST_ITEMS`] items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limited<T>(pub(crate) Vec<T>);
 
@@ -51,11 +51,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limited<T> {
     }
 }
 
-/// Reads a request's body as JSON, for work of a class. It is as long as the configuration lets answers be that are put together whole.
+/// Reads a request body as JSON, for work of a priority class. `http.whole_bytes` limits its length.
 ///
 /// # Errors
-/// 400 for a body that is not understood, 408 for one that is too slow, 413 for one that is too long, 415 for one that
-/// is content-encoded, 503 if there is no room for it.
+/// 400 for invalid JSON, 408 for a body that arrives too slowly, 413 for one over the limit, 415 for one with a
+/// `Content-Encoding`, 503 if the memory budget is exhausted.
 pub(crate) async fn read_json<T>(state: &AppState, class: Priority, request: Request) -> Result<T, Problem>
 where
     T: DeserializeOwned + Send + 'static,
@@ -75,7 +75,7 @@ where
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_long());
     }
-    // The text, and what is made of it.
+    // The text and the parsed value are in memory together.
     let held = declared.unwrap_or(limit).saturating_mul(2);
     let permit = state.admission().acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
     let text = collect(state.options(), declared, limit, None, body, too_long).await?;
@@ -89,7 +89,7 @@ where
     })
 }
 
-/// The ends of a message: what is wrong stands before what was found, and where it is at the end.
+/// Shortens a message in the middle: the error is at its start and the position in the document at its end.
 fn shortened(message: &str) -> String {
     if message.len() <= MESSAGE_BYTES {
         return message.to_owned();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_as_long_as_they_may_be_and_no_longer() {
+    fn a_list_over_the_limit_is_rejected() {
         let of = |items: usize| serde_json::from_value::<Limited<u8>>(vec![1; items].into());
         assert_eq!(of(MOST_ITEMS).unwrap().0.len(), MOST_ITEMS);
         let error = of(MOST_ITEMS + 1).unwrap_err().to_string();

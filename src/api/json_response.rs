@@ -1,4 +1,4 @@
-//! JSON answers that are made, not stored: whole, with an entity tag of their text.
+//! Generated JSON responses: sent whole, with an entity tag derived from their text.
 
 use std::convert::Infallible;
 
@@ -16,7 +16,7 @@ use crate::http::problem::Problem;
 use crate::http::validators::{JSON, put_validators};
 use crate::store::{ValueInfo, Version};
 
-/// The answer to a GET of this document. To write a long one takes a while: to be called on the pool.
+/// The response to a GET of this document. Serialising a long document takes time: call this on the compute pool.
 #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
 pub(crate) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
@@ -27,7 +27,7 @@ pub(crate) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     answer
 }
 
-/// The answer to a GET of JSON of this version, whose text stands in parts.
+/// The response to a GET of JSON text of this version, given in parts.
 pub(crate) fn text_answer<const N: usize>(
     headers: &HeaderMap,
     parts: [Bytes; N],

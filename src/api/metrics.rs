@@ -1,4 +1,4 @@
-//! All metrics by name, as text (OpenMetrics 1.0). What was never counted has no series, but for what has no labels.
+//! The `/metrics` response: all metrics as OpenMetrics 1.0 text. A labelled metric has no series until its first event.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::store::{BackendState, CircuitState};
 pub(crate) const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// What every name begins with, but for those that all processes share.
+/// Prefixes the name of a metric with `zarrd_`. Only the standard `process_` metrics have no such prefix.
 macro_rules! name {
     ($name:literal) => {
         concat!("zarrd_", $name)
     };
 }
 
-/// All metrics of a server, as they are now.
+/// The current value of every metric of a server, as OpenMetrics text.
 pub(crate) async fn text(state: &AppState) -> String {
     let readiness = state.readiness().await;
     let mut registry = Registry::default();
@@ -36,7 +36,7 @@ pub(crate) async fn text(state: &AppState) -> String {
     text
 }
 
-/// The metrics at the moment they are asked for.
+/// Collects the metrics at the moment of a scrape.
 #[derive(Debug)]
 struct Now {
     state: AppState,
@@ -53,12 +53,12 @@ impl Collector for Now {
         backends(state, &mut writer)?;
         let ready =
             readiness.iter().map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_ready())));
-        writer.gauge(name!("mount_ready"), "Whether the mount's backend answers", ready)?;
+        writer.gauge(name!("mount_ready"), "Whether the mount's backend responds", ready)?;
         server(state, &mut writer)
     }
 }
 
-/// Writes one metric after the other.
+/// Writes metrics one at a time.
 struct Writer<'a>(DescriptorEncoder<'a>);
 
 impl Writer<'_> {
@@ -88,7 +88,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A number of which there is one.
+    /// A metric with a single series and no labels.
     fn one(&mut self, kind: MetricType, name: &str, help: &str, value: u64) -> fmt::Result {
         let is_counter = matches!(kind, MetricType::Counter);
         let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
@@ -116,7 +116,7 @@ impl Writer<'_> {
     }
 }
 
-/// A number that was counted.
+/// The current value of a counter.
 fn load(cell: &AtomicU64) -> u64 {
     cell.load(Relaxed)
 }
@@ -136,39 +136,47 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     });
     writer.counter(
         name!("http_requests"),
-        "Requests that were answered, and those whose client left before (status left)",
+        "Requests by route, method and response status; status `left` if the client disconnected before the response",
         answers,
     )?;
     writer.one(
         MetricType::Gauge,
         name!("http_requests_under_way"),
-        "Requests whose answer has not ended",
+        "Requests in flight: received, and their response not yet complete",
         load(&counts.under_way),
     )?;
     writer.counter(
         name!("http_request_bytes"),
-        "Bytes of requests' bodies",
+        "Bytes of request bodies received",
         by_route(|counts| load(&counts.received_bytes)),
     )?;
     writer.counter(
         name!("http_response_bytes"),
-        "Bytes of answers' bodies",
+        "Bytes of response bodies sent",
         by_route(|counts| load(&counts.sent_bytes)),
     )?;
     writer.counter(
         name!("http_cut_off"),
-        "Answers that broke off after their head was sent",
+        "Responses aborted after their headers were sent",
         by_route(|counts| load(&counts.cut_off)),
     )?;
     writer.counter(
         name!("http_problems"),
-        "Problems told to clients, by their code",
+        "Problem responses sent to clients, by problem code",
         counts.codes.counted().map(|(code, count)| ([("code", code)], count)),
     )?;
     let head = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.head_seconds));
-    writer.histogram(name!("http_head_seconds"), "From a request to the head of its answer", head)?;
+    writer.histogram(
+        name!("http_head_seconds"),
+        "Seconds from the receipt of a request to its response headers",
+        head,
+    )?;
     let whole = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.seconds));
-    writer.histogram(name!("http_request_seconds"), "From a request to the end of its answer", whole)
+    writer.histogram(
+        name!("http_request_seconds"),
+        "Seconds from the receipt of a request to the end of its response",
+        whole,
+    )
 }
 
 fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
@@ -181,7 +189,7 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     ];
     writer.histogram(
         name!("stage_seconds"),
-        "What one request's elements took, summed over what ran side by side",
+        "Seconds that a request for elements spent in each stage, summed over concurrent tasks",
         stages.map(|(stage, histogram)| ([("stage", stage)], histogram)),
     )?;
     let chunks = reads.chunks();
@@ -189,7 +197,11 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         [("memory", *hits), ("store", *misses)]
             .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
     });
-    writer.counter(name!("chunks"), "Decoded chunks that elements were taken from", chunks)
+    writer.counter(
+        name!("chunks"),
+        "Chunks from which elements were read, by origin: memory (cache hit) or store",
+        chunks,
+    )
 }
 
 fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
@@ -198,21 +210,21 @@ fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let by_kind = |of: fn(&CacheUsage) -> u64| {
         usage.iter().map(move |(kind, usage)| ([("kind", kind.as_str())], of(usage))).collect::<Vec<_>>()
     };
-    writer.counter(name!("cache_hits"), "Things that were remembered", by_kind(|usage| usage.hits))?;
+    writer.counter(name!("cache_hits"), "Cache hits", by_kind(|usage| usage.hits))?;
     writer.counter(
         name!("cache_misses"),
-        "Things that had to be loaded or made",
+        "Cache misses: entries that had to be loaded or computed",
         by_kind(|usage| usage.misses),
     )?;
     writer.counter(
         name!("cache_evictions"),
-        "Things that fell out for want of room",
+        "Entries evicted because the cache was full",
         by_kind(|usage| usage.evictions),
     )?;
-    writer.gauge(name!("cache_entries"), "Things that are remembered", by_kind(|usage| usage.entries))?;
+    writer.gauge(name!("cache_entries"), "Entries in the cache", by_kind(|usage| usage.entries))?;
     writer.gauge(
         name!("cache_bytes"),
-        "Bytes of what is remembered, with the books about it",
+        "Bytes of the cached entries, including overhead",
         by_kind(|usage| usage.bytes),
     )
 }
@@ -226,44 +238,44 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
             (labels, count)
         })
     });
-    writer.counter(name!("backend_requests"), "What backends were asked", asked)?;
+    writer.counter(name!("backend_requests"), "Requests to backends, by operation and outcome", asked)?;
     writer.gauge(
         name!("backend_requests_under_way"),
-        "Questions that backends have not answered yet",
+        "Requests to backends in flight",
         state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.under_way())),
     )?;
     writer.counter(
         name!("backend_bytes"),
-        "Bytes of values that were read of backends",
+        "Bytes of values read from backends",
         state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.bytes())),
     )?;
     let seconds = state.mounts().flat_map(|mount| {
         let verbs = mount.backend.seconds();
         verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.as_str())], histogram))
     });
-    writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)?;
+    writer.histogram(name!("backend_seconds"), "Seconds that backends took to respond", seconds)?;
     let restrained: Vec<_> = state.backend_states().collect();
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
     writer.gauge(
         name!("backend_circuit_open"),
-        "Whether a backend is left alone, as it failed too often",
+        "Whether the circuit breaker of a backend is open or half-open after repeated failures",
         by_mount(|state| u64::from(state.circuit != CircuitState::Closed)),
     )?;
     writer.counter(
         name!("backend_circuit_opened"),
-        "How often a backend was left alone",
+        "Times that the circuit breaker of a backend opened",
         by_mount(|state| state.opened_total),
     )?;
     writer.gauge(
         name!("backend_waiting"),
-        "Questions that wait for their turn at a backend",
+        "Requests queued for a backend because its concurrency limit is reached",
         by_mount(|state| state.waiting as u64),
     )?;
     writer.gauge(
         name!("backend_limit"),
-        "Questions to a backend that may be under way",
+        "Concurrency limit of a backend: requests that may be in flight",
         by_mount(|state| state.limit as u64),
     )
 }
@@ -273,76 +285,76 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     writer.one(
         MetricType::Gauge,
         name!("admission_limit_bytes"),
-        "Bytes of answers that may be under way",
+        "Memory budget for responses in flight, in bytes",
         answers.budget_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
         name!("admission_under_way_bytes"),
-        "Bytes of answers that are under way, as they were admitted",
+        "Bytes of responses in flight, as estimated at admission",
         answers.under_way_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
         name!("admission_waiting"),
-        "Requests that wait to be admitted",
+        "Requests that wait for admission",
         answers.waiting as u64,
     )?;
     writer.counter(
         name!("admission_turned_away"),
-        "Requests for which there was no room in time",
+        "Requests rejected because the memory budget was exhausted, by priority class",
         answers.turned_away.map(|(class, count)| ([("class", class)], count)),
     )?;
     if let Some(budget) = state.reader().source().budget() {
         writer.one(
             MetricType::Gauge,
             name!("fetch_limit_bytes"),
-            "Bytes that may be fetched and decoded at a time",
+            "Memory budget for fetching and decoding chunks, in bytes",
             budget.limit_bytes,
         )?;
         writer.one(
             MetricType::Gauge,
             name!("fetch_under_way_bytes"),
-            "Bytes that are being fetched and decoded, as they were estimated",
+            "Estimated bytes of the chunks being fetched and decoded",
             budget.in_flight_bytes,
         )?;
     }
     let connections = state.counts().connections();
-    writer.one(MetricType::Gauge, name!("connections_open"), "Connections", load(&connections.open))?;
+    writer.one(MetricType::Gauge, name!("connections_open"), "Open connections", load(&connections.open))?;
     writer.one(
         MetricType::Counter,
         name!("connections_accepted"),
-        "Connections that were accepted",
+        "Accepted connections",
         load(&connections.accepted),
     )?;
     writer.one(
         MetricType::Counter,
         name!("connections_refused"),
-        "Connections that were closed at once, for there were too many",
+        "Connections closed on arrival because the connection limit was reached",
         load(&connections.refused),
     )?;
     writer.one(
         MetricType::Gauge,
         name!("draining"),
-        "Whether the server is about to stop",
+        "Whether the server is draining before it stops",
         u64::from(state.is_draining()),
     )?;
     writer.gauge(
         name!("build_info"),
-        "Which version this is",
+        "Version of the server, as a label; the value is always 1",
         [([("version", env!("CARGO_PKG_VERSION"))], 1)],
     )?;
     let Some(surroundings) = state.counts().surroundings.get() else { return Ok(()) };
     writer.one(
         MetricType::Counter,
         name!("log_lines_dropped"),
-        "Lines of the log that nobody took in time",
+        "Log lines dropped because the log output was too slow",
         (surroundings.dropped_log_lines)(),
     )?;
     writer.one(
         MetricType::Counter,
         name!("spans_dropped"),
-        "Spans of traces that nobody took in time",
+        "Trace spans dropped because their export was too slow",
         (surroundings.dropped_spans)(),
     )?;
     let Some(process) = (surroundings.process)() else { return Ok(()) };

@@ -1,6 +1,6 @@
-//! The handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
+//! The HTTP handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
 //!
-//! `router` has the one list of them.
+//! The only list of all routes is in `router`.
 
 pub(crate) mod cache;
 pub(crate) mod data;

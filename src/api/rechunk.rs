@@ -1,8 +1,7 @@
-//! The routes of rechunked hierarchies: what `store` answers of a mount, of one that is made anew by a recipe in the path.
+//! The routes of rechunked hierarchies: the `store` routes over a mount whose arrays are re-encoded by a recipe in the path.
 //!
-//! Nothing is answered otherwise: ranges, conditions, listings and problems are those of `store` and `list`. All of the
-//! recipe stands in the path, so that every cache on the way knows what it keeps. What is made of it is the room
-//! `views`' business.
+//! Ranges, conditions, listings and problems are those of `store` and `list`. The whole recipe is in the path, so that
+//! every HTTP cache between client and server can key on the URL. The `views` module does the re-encoding.
 
 use axum::extract::{Request, State};
 use axum::http::Uri;
@@ -43,49 +42,52 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Read a value of a hierarchy with other chunks, or list a prefix
 ///
-/// Every array that can be read, in chunks of another shape, by another codec, as another data type, decoded and encoded
-/// on the way. Each is an array of Zarr v3 and one of v2 at once: `zarr.json` and `c/0/1`, `.zarray` and `0/1`. A chunk of
-/// which nothing is stored is 404, which to a Zarr client means fill values. Before the key there may be a segment
-/// `dtype=` and a type that real numbers are cast to: `dtype=safe` for what browsers hold (float16 as float32, integers of
-/// 64 bits as float64), or a name such as `dtype=float32`. Only between floats is a number ever rounded; any other that
-/// the type has not makes the chunk 501. A key of which the first segment begins with `dtype=` is asked for behind
-/// `dtype=stored`.
-/// All else is as for `/store`, to be read only.
+/// Every readable array appears with another chunk shape, codec and, if requested, data type. The server decodes and
+/// encodes chunks on demand. Each array is available in Zarr v3 (`zarr.json`, `c/0/1`) and in Zarr v2 (`.zarray`, `0/1`).
+/// A chunk for which nothing is stored is a 404, which a Zarr client reads as fill values.
+///
+/// An optional segment `dtype=` before the key names a data type to which real numbers are cast. `dtype=safe` selects types
+/// that browsers support: float32 for float16, float64 for 64-bit integers. `dtype=float32` and the like name one type.
+/// Numbers are rounded only between floating-point types; any other number that the type cannot represent makes the chunk
+/// a 501. A key whose first segment begins with `dtype=` is read with the segment `dtype=stored` before it.
+///
+/// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
     method(get, head),
     path = KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("chunks" = String, Path, description = "The shape of chunks, such as `64,64,64`, for arrays of as many \
-            dimensions; no chunk is longer than its array. `auto`, and arrays of other ranks, have boxes of up to 1 MiB"),
+        ("chunks" = String, Path, description = "Chunk shape in elements, such as `64,64,64`, for arrays of that \
+            number of dimensions, limited to the shape of the array. With `auto`, and for arrays of another rank, chunks \
+            are boxes of up to 1 MiB"),
         ("codec" = String, Path, description = "`raw`, `zstd`, `zstd-1` to `zstd-19`, `gzip`, `gzip-1` to `gzip-9`, \
-            `blosc-lz4`, `blosc-zstd`, or either with `-1` to `-9` behind it"),
-        ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a slash at its end; perhaps \
-            behind a data type"),
+            `blosc-lz4` or `blosc-zstd`; a level from `-1` to `-9` can follow the blosc codecs"),
+        ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a trailing slash; optionally \
+            after a `dtype=` segment"),
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
-        (status = 304, description = "The value is the one that `If-None-Match` names; nothing was decoded"),
-        (status = 400, description = "The path names no key, or there are no such chunks, codec or data type"),
-        (status = 404, description = "By what the backend says, there is no such key"),
-        (status = 405, description = "What is rechunked is not written to"),
-        (status = 412, description = "`If-Match` does not hold"),
-        (status = 413, description = "A chunk, or what it is made of, is over the limits, by the metadata alone"),
-        (status = 416, description = "The range lies outside the value"),
-        (status = 500, description = "What is stored is not what its metadata says"),
-        (status = 501, description = "The array cannot be decoded, or an element is not of the type that is asked for"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`; no chunk was decoded"),
+        (status = 400, description = "The path is not a valid store key, or the chunk shape, codec or data type is invalid"),
+        (status = 404, description = "The view has no value of this key"),
+        (status = 405, description = "Rechunked views are read-only"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
+        (status = 413, description = "A chunk, or its source chunks, would exceed a limit, according to the metadata"),
+        (status = 416, description = "The range starts after the end of the value"),
+        (status = 500, description = "The stored bytes do not match the metadata"),
+        (status = 501, description = "The array cannot be decoded, or the requested data type cannot represent an element"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_key(
@@ -95,7 +97,7 @@ pub(crate) async fn get_key(
 ) -> Result<Response, Problem> {
     let head = request.into_parts().0;
     match &target.place {
-        // The recipe's last segment was taken for a key.
+        // The router took the last segment of the recipe for a key.
         KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
             Ok(to_root(&target, &head.uri))
         }
@@ -110,8 +112,8 @@ pub(crate) async fn get_key(
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("chunks" = String, Path, description = "The shape of chunks, or `auto`"),
-        ("codec" = String, Path, description = "What they are encoded by"),
+        ("chunks" = String, Path, description = "Chunk shape in elements, or `auto`"),
+        ("codec" = String, Path, description = "Codec of the chunks"),
         list::ListQuery,
     ),
     responses(
@@ -119,10 +121,10 @@ pub(crate) async fn get_key(
             (ListingPage = "application/json"),
             (String = "text/html"),
         )),
-        (status = 400, description = "There are no such chunks or codec"),
-        (status = 404, description = "There is no such mount"),
+        (status = 400, description = "The chunk shape or codec is invalid"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
-        (status = 413, description = "An array has more chunks side by side than are listed"),
+        (status = 413, description = "An array has more chunks in one directory than the limit of a listing"),
         (status = 502, description = "The backend failed"),
     )
 )]
@@ -141,12 +143,12 @@ pub(crate) async fn list_root(
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("chunks" = String, Path, description = "The shape of chunks, or `auto`"),
-        ("codec" = String, Path, description = "What they are encoded by"),
+        ("chunks" = String, Path, description = "Chunk shape in elements, or `auto`"),
+        ("codec" = String, Path, description = "Codec of the chunks"),
     ),
     responses(
-        (status = 301, description = "The listing of the root is at the path with a slash"),
-        (status = 400, description = "There are no such chunks or codec"),
+        (status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"),
+        (status = 400, description = "The chunk shape or codec is invalid"),
     )
 )]
 pub(crate) async fn get_root(target: StoreTarget, uri: Uri) -> Response {
@@ -155,6 +157,6 @@ pub(crate) async fn get_root(target: StoreTarget, uri: Uri) -> Response {
 
 fn to_root(target: &StoreTarget, uri: &Uri) -> Response {
     let base = target.base();
-    // As it was asked for, escapes and all.
+    // The segment as the client sent it, with its percent-encoding.
     store::redirect(&format!("./{}/", base.rsplit('/').next().unwrap_or_default()), uri)
 }

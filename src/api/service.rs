@@ -1,6 +1,6 @@
-//! The server about itself: the service document, the mounts, liveness and readiness.
+//! The routes that describe the server: service document, mounts, liveness, readiness and metrics.
 //!
-//! None of these waits in the admission queue: they must answer when nothing else does.
+//! None of them waits for admission, so that they respond under overload.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ use crate::services::route::Route;
 use crate::services::state::{AppState, MountState};
 use utoipa_axum::routes;
 
-/// The server.
+/// The service document.
 pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
 
-/// The mounts.
+/// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =
     RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
 
-/// Whether the process runs.
+/// Liveness of the process.
 pub(crate) const HEALTHZ: RouteSpec = RouteSpec::new("/healthz", Resource::Public).answers_under_load();
 
-/// Whether the backends answer.
+/// Readiness of the backends.
 pub(crate) const READYZ: RouteSpec = RouteSpec::new("/readyz", Resource::Mounts).answers_under_load();
 
 /// Metrics in OpenMetrics.
@@ -57,63 +57,64 @@ static OFFERS: &[Offer] = &[
     Offer { name: "html", media_type: "text/html" },
 ];
 
-/// What this server is and where things are.
+/// The software, its version, and the paths of its main resources.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServiceDocument {
     /// Name of the software.
     #[schema(example = "zarrd")]
     name: &'static str,
-    /// Its version.
+    /// Version of the software.
     version: &'static str,
-    /// Path of the documentation for people.
+    /// Path of the documentation.
     documentation: String,
-    /// Path of the description for programs.
+    /// Path of the OpenAPI document.
     openapi: String,
     /// Path of the list of mounts.
     mounts: String,
-    /// Paths of the mounts' stores.
+    /// Paths of the stores, one for each mount that the caller may see.
     stores: Vec<String>,
 }
 
 /// A mount.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MountInfo {
-    /// Its name.
+    /// Name of the mount.
     name: String,
     /// Path of its store.
     #[schema(example = "/store/demo/")]
     store: String,
-    /// Where else it is.
+    /// Paths of all its representations.
     links: MountLinks,
     /// Kind of its backend: `local`, `memory`, `s3`, `gcs`, `azure`, `http` or `zip`.
     kind: &'static str,
-    /// Whether PUT and DELETE of keys are offered.
+    /// Whether values can be written and erased.
     writable: bool,
-    /// Whether DELETE of prefixes is offered.
+    /// Whether DELETE of a prefix erases all keys below it.
     allow_prefix_delete: bool,
-    /// Whether its backend answers: `ready` or `unavailable`.
+    /// State of its backend: `ready` or `unavailable`.
     state: &'static str,
-    /// If it does not, why, in a word.
+    /// Reason for `unavailable`, such as `timed-out`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "timed-out")]
     why: Option<&'static str>,
 }
 
-/// Where a mount is, by what is shown of it.
+/// Paths of the representations of a mount.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MountLinks {
-    /// Its store.
+    /// The store: keys and values as they are stored.
     store: String,
-    /// The view that clients in use can open.
+    /// The plain view, for clients that do not support extensions.
     plain: String,
-    /// The view without shards.
+    /// The view with sharded arrays as arrays of their inner chunks.
     unshard: String,
-    /// The view in other chunks or by other codecs: in boxes of up to 1 MiB, not encoded. Others stand in their places.
+    /// The rechunked view with chunks of up to 1 MiB and no codec. Replace `auto` and `raw` to select another chunk shape
+    /// or codec.
     #[schema(example = "/rechunk/demo/auto/raw/")]
     rechunk: String,
-    /// What its nodes are.
+    /// Normalised metadata of its nodes.
     nodes: String,
-    /// Elements of its arrays.
+    /// Decoded elements of its arrays.
     data: String,
 }
 
@@ -126,37 +127,39 @@ impl MountLinks {
     }
 }
 
-/// All mounts.
+/// The mounts that the caller may see.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MountList {
-    /// Sorted by name.
+    /// The mounts, sorted by name.
     mounts: Vec<MountInfo>,
-    /// How much memory the server takes at most.
+    /// Memory limits of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<MemoryInfo>,
 }
 
-/// How the server is.
+/// Health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
     /// `ok`, `draining` or `unavailable`.
     status: &'static str,
-    /// By mount: `ready` or `unavailable`.
+    /// State of each mount: `ready` or `unavailable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     mounts: Option<std::collections::BTreeMap<String, &'static str>>,
-    /// Why, by mount that is not ready: `timed-out`, `backend-failed`, `overloaded` and the like.
+    /// Reason for each mount that is not ready, such as `timed-out`, `backend-failed` or `overloaded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     why: Option<std::collections::BTreeMap<String, &'static str>>,
 }
 
-/// Service document
+/// Read the service document
+///
+/// Name and version of the server, and the paths of its main resources. HTML if `Accept` prefers it.
 #[utoipa::path(
     method(get, head),
     path = SERVICE.template,
     tag = "service",
-    responses((status = 200, description = "What this server is", content(
+    responses((status = 200, description = "The service document", content(
         (ServiceDocument = "application/json"),
         (String = "text/html"),
     )))
@@ -185,12 +188,12 @@ pub(crate) async fn service_document(
     Ok(([(header::VARY, "Accept")], body).into_response())
 }
 
-/// The mounts with which a caller may do anything.
+/// The mounts for which a caller has at least one right.
 pub(crate) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
     state.mounts().filter(|mount| caller.rights().can_see(&mount.name))
 }
 
-/// The service document for people. Mount names need no escaping: they are unreserved characters only.
+/// The service document as HTML. Mount names need no escaping: they consist of unreserved characters.
 fn page(base: &str, document: &ServiceDocument) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>zarrd</title>\n\
@@ -214,7 +217,7 @@ fn page(base: &str, document: &ServiceDocument) -> String {
 
 /// List the mounts
 ///
-/// Their rights, the kind of their backend, and whether it answers.
+/// For each mount that the caller may see: its paths, the kind and the state of its backend, and whether it is writable.
 #[utoipa::path(
     method(get, head),
     path = MOUNTS.template,
@@ -241,32 +244,33 @@ pub(crate) async fn list_mounts(
     Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
 }
 
-/// Liveness
+/// Check liveness
 #[utoipa::path(
     method(get, head),
     path = HEALTHZ.template,
     tag = "service",
-    responses((status = 200, description = "The process answers", body = Health))
+    responses((status = 200, description = "The process responds", body = Health))
 )]
 pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok", mounts: None, why: None })
 }
 
-/// Readiness
+/// Check readiness
 ///
-/// 503 while the server drains, and when no backend answers. One dead mount does not take the others with it.
+/// 503 while the server drains before it stops, or when no backend responds. A single unavailable mount does not make the
+/// server unavailable.
 #[utoipa::path(
     method(get, head),
     path = READYZ.template,
     tag = "service",
     responses(
-        (status = 200, description = "Requests are welcome", body = Health),
-        (status = 503, description = "Draining, or no backend answers"),
+        (status = 200, description = "The server accepts requests", body = Health),
+        (status = 503, description = "The server is draining, or no backend responds"),
     )
 )]
 pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
     let readiness = state.readiness().await;
-    // All count, though not all may be named.
+    // All mounts count towards readiness, but the response names only those that the caller may see.
     let named = readiness.iter().filter(|(name, _)| caller.rights().can_see(name));
     let mounts: std::collections::BTreeMap<_, _> =
         named.clone().map(|(name, state)| (name.clone(), state.as_str())).collect();
@@ -292,17 +296,17 @@ pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Res
         .into_response()
 }
 
-/// Metrics
+/// Read the metrics
 ///
-/// For Prometheus, as OpenMetrics text. At the admin listener (`[server] admin_listen`), and here only with
-/// `[http] public_metrics`.
+/// OpenMetrics 1.0 text for Prometheus. The metrics are served at the admin listener (`[server] admin_listen`), and at the
+/// public listeners only with `[http] public_metrics`.
 #[utoipa::path(
     method(get, head),
     path = METRICS.template,
     tag = "service",
     responses(
         (status = 200, description = "The metrics", content_type = "application/openmetrics-text"),
-        (status = 404, description = "They are at the admin listener only"),
+        (status = 404, description = "The metrics are served at the admin listener only"),
     )
 )]
 pub(crate) async fn metrics(State(state): State<AppState>, request: Request) -> Response {

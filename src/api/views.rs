@@ -1,7 +1,7 @@
-//! The routes of views: what `store` answers of a mount, of a view of it.
+//! The routes of the plain and the unshard view: the `store` routes over a view of a mount.
 //!
-//! A view is a store, so nothing is answered otherwise: ranges, conditions, listings, redirects and problems are those of
-//! `store` and `list`. What a view shows is the room `views`' business.
+//! A view is a store, so ranges, conditions, listings, redirects and problems are those of `store` and `list`. The `views`
+//! module defines the contents of a view.
 
 use axum::extract::{Request, State};
 use axum::http::Uri;
@@ -55,39 +55,40 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Read a value of the plain view, or list a prefix
 ///
-/// What clients in use cannot open is shown as what they can: extension chunk keys as those of `default`, short-hand names
-/// as objects. Dependent arrays are nodes of their own, at their names below the array that declares them, whose document
-/// is without the declaration here; one whose path would shadow chunks is withheld. Chunks are the stored bytes, and their
-/// stored keys show nothing where they are shown under others.
-/// All else is as for `/store`, to be read only.
+/// The plain view replaces metadata that common clients cannot open: extension chunk key encodings become `default`, and
+/// short-hand extension names become objects. Each dependent array is a node at its name below the array that declares it.
+/// The document of the declaring array omits the declaration. A dependent array whose path would shadow chunks is omitted.
+/// Chunks are the stored bytes. Where a chunk has another key in the view, its stored key is a 404.
+///
+/// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
     method(get, head),
     path = PLAIN_KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
+        ("key" = String, Path, description = "A key of the view, or a prefix with a trailing slash"),
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
-        (status = 304, description = "The value is the one that `If-None-Match` names"),
-        (status = 400, description = "The path names no key"),
-        (status = 404, description = "By what the backend says, the view has no such key"),
-        (status = 405, description = "Views are not written to"),
-        (status = 412, description = "`If-Match` does not hold"),
-        (status = 416, description = "The range lies outside the value"),
-        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "The path is not a valid store key"),
+        (status = 404, description = "The view has no value of this key"),
+        (status = 405, description = "Views are read-only"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
+        (status = 416, description = "The range starts after the end of the value"),
+        (status = 500, description = "The stored bytes do not match the metadata"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_plain_key(
@@ -109,7 +110,7 @@ pub(crate) async fn get_plain_key(
             (ListingPage = "application/json"),
             (String = "text/html"),
         )),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
         (status = 502, description = "The backend failed"),
     )
@@ -128,7 +129,7 @@ pub(crate) async fn list_plain_root(
     path = PLAIN_MOUNT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
 )]
 pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
     store::with_slash(&target.mount.name, &uri)
@@ -136,38 +137,40 @@ pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
 
 /// Read a value of the view without shards, or list a prefix
 ///
-/// The plain view, in which sharded arrays are arrays of their inner chunks: each has a key, and its stored bytes, of its
-/// own. One that is absent is 404, which to a Zarr client means fill values. Shards may vary in shape, and the codecs inside
-/// of them need not be known; shards that a codec stands behind stay as they are.
-/// All else is as for `/store`, to be read only.
+/// The plain view, with each sharded array as an unsharded array of its inner chunks. Each inner chunk has its own key, and
+/// its value is the stored bytes. An absent inner chunk is a 404, which a Zarr client reads as fill values. Shards may
+/// vary in shape, and the server need not support the codecs inside them. Arrays with a codec after the sharding codec
+/// are unchanged.
+///
+/// Ranges, conditions, redirects and listings are those of `/store`. The view is read-only.
 #[utoipa::path(
     method(get, head),
     path = UNSHARD_KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
+        ("key" = String, Path, description = "A key of the view, or a prefix with a trailing slash"),
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
-        (status = 304, description = "The value is the one that `If-None-Match` names"),
-        (status = 400, description = "The path names no key"),
-        (status = 404, description = "By what the backend says, the view has no such key"),
-        (status = 405, description = "Views are not written to"),
-        (status = 412, description = "`If-Match` does not hold"),
-        (status = 416, description = "The range lies outside the value"),
-        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "The path is not a valid store key"),
+        (status = 404, description = "The view has no value of this key"),
+        (status = 405, description = "Views are read-only"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
+        (status = 416, description = "The range starts after the end of the value"),
+        (status = 500, description = "The stored bytes do not match the metadata"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_unshard_key(
@@ -189,7 +192,7 @@ pub(crate) async fn get_unshard_key(
             (ListingPage = "application/json"),
             (String = "text/html"),
         )),
-        (status = 404, description = "There is no such mount"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
         (status = 502, description = "The backend failed"),
     )
@@ -208,7 +211,7 @@ pub(crate) async fn list_unshard_root(
     path = UNSHARD_MOUNT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
 )]
 pub(crate) async fn get_unshard_mount(target: StoreTarget, uri: Uri) -> Response {
     store::with_slash(&target.mount.name, &uri)

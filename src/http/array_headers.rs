@@ -1,4 +1,4 @@
-//! What the elements of an answer are, in headers: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`.
+//! Response headers that describe elements: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use super::validators::from_text;
 use crate::metadata::DataType;
 use crate::render::ResultSchema;
 
-/// Longest header that says what the elements are. Names are as long as their document lets them be; clients and proxies
-/// give up on heads of a few kilobytes.
+/// Maximum length of such a header in bytes. Names in metadata can be long, and clients and proxies reject heads of more
+/// than a few kilobytes.
 const HEADER_BYTES: usize = 2 << 10;
 
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
 const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
 
-/// Says what the elements are: but for what is too long for a header.
+/// Sets the headers; one that would be too long is omitted.
 pub(crate) fn put_contents(headers: &mut HeaderMap, contents: &ResultSchema) {
     let mut put = |name: HeaderName, text: String| {
         if text.len() <= HEADER_BYTES
@@ -33,8 +33,8 @@ pub(crate) fn put_contents(headers: &mut HeaderMap, contents: &ResultSchema) {
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
 }
 
-/// A type's name as a header's value. Of a struct of many fields it is `struct` alone: what a header may have is
-/// limited, and the node's own route tells the rest.
+/// The name of a data type as a header value. A name that is too long for a header is reduced to `struct` or
+/// `variable_array`; the node document has the full data type.
 fn header_name(data_type: &DataType) -> String {
     let name = ascii(&data_type.name());
     match data_type {
@@ -44,7 +44,7 @@ fn header_name(data_type: &DataType) -> String {
     }
 }
 
-/// A text in visible ASCII, which is all that a header can hold safely: other characters as JSON escapes them.
+/// A text in visible ASCII, the only characters that are safe in a header; others are escaped as in JSON.
 fn ascii(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {

@@ -1,7 +1,7 @@
-//! [`BasePath`]: what stands before every path of this server where its clients see it, such as `/zarr`.
+//! [`BasePath`]: the prefix of every path of this server as its clients see it, such as `/zarr`.
 //!
-//! It is configured, or said by a proxy that is trusted. Paths are without it from the site on; whoever writes an
-//! absolute path into an answer puts it before that again.
+//! It is configured, or a trusted proxy reports it. The site removes it from the path of a request, and every absolute path
+//! in a response gets it again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 
-/// Longest base, in bytes.
+/// Maximum length of a base path, in bytes.
 const MOST_BYTES: usize = 256;
 
-/// What stands before every path: nothing, or a path without a slash at its end.
+/// The prefix of every path: empty, or a path without a trailing slash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BasePath(Option<Arc<str>>);
 
 impl BasePath {
-    /// A base, if the text can be one: nothing, or segments that need no escaping, each after a slash.
+    /// Parses a base path: empty, or segments that need no escaping, each after a slash. `None` if the text is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::default());
@@ -30,19 +30,19 @@ impl BasePath {
         is_base.then(|| Self(Some(text.into())))
     }
 
-    /// That of a request.
+    /// The base path of a request.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }
 
-    /// Puts it into the request.
+    /// Puts the base path into the extensions of a request.
     pub(crate) fn put(self, extensions: &mut Extensions) {
         if self.0.is_some() {
             extensions.insert(self);
         }
     }
 
-    /// This one, with another within it.
+    /// This base path followed by an inner one.
     pub(crate) fn join(self, inner: &Self) -> Self {
         match (&self.0, &inner.0) {
             (None, _) => inner.clone(),
@@ -51,22 +51,22 @@ impl BasePath {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether the base path is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// As it stands before a path.
+    /// The text to put before a path.
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// What follows it in a path, which then is empty or begins with a slash.
+    /// The rest of a path after the base path, which is empty or begins with a slash; `None` for a path outside it.
     pub(crate) fn strip<'a>(&self, path: &'a str) -> Option<&'a str> {
         path.strip_prefix(self.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// A URL without it, if it begins with it.
+    /// The URL without the base path; `None` for a path outside it.
     pub(crate) fn strip_uri(&self, uri: &Uri) -> Option<Uri> {
         self.strip(uri.path())?;
         let rest = uri.path_and_query()?.as_str().get(self.as_str().len()..)?;
@@ -77,7 +77,7 @@ impl BasePath {
         Uri::from_parts(parts).ok()
     }
 
-    /// Puts it before the path that an answer redirects to, if that is absolute.
+    /// Prepends the base path to the `Location` of a response, if that is an absolute path.
     pub(crate) fn rewrite_location(&self, headers: &mut HeaderMap) {
         let Some(base) = &self.0 else { return };
         let Some(to) = headers.get(header::LOCATION).and_then(|to| to.to_str().ok()) else { return };
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_base_stands_within_another() {
+    fn base_paths_are_joined() {
         let base = |text| BasePath::parse(text).unwrap();
         for (outer, inner, both) in [("", "", ""), ("/a", "", "/a"), ("", "/b", "/b"), ("/a", "/b", "/a/b")] {
             assert_eq!(base(outer).join(&base(inner)).as_str(), both);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_absolute_paths_are_led() {
+    fn only_absolute_paths_in_location_get_the_base_path() {
         for (to, led) in [
             ("/docs/", "/zarr/docs/"),
             ("./a/", "./a/"),

@@ -1,8 +1,8 @@
-//! Bodies on their way out and in: exactly as long as promised, or visibly broken.
+//! Response and request bodies: exactly as long as declared, or visibly aborted.
 //!
-//! An answer's head promises a length; [`value_body`] keeps it or ends in an error, which closes the connection
-//! (HTTP/1.1) or resets the stream (HTTP/2), so that a short body never looks complete. An upload reaches the store
-//! through [`upload`]: the store sees its end only when the client has sent all of it.
+//! The head of a response declares a length. [`value_body`] sends this length or ends with an error, which closes the
+//! connection (HTTP/1.1) or resets the stream (HTTP/2), so that a client never takes a short body for complete. An upload
+//! reaches the store through [`upload`]: the store sees its end only after the client has sent everything.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -24,12 +24,12 @@ use super::problem::Problem;
 use crate::cpu::ComputePoolError;
 use crate::store::{StoreError, Value, ValueBody, ValueStream};
 
-/// The body of an answer that holds a value or a part of one.
+/// The body of a response with a value or a part of one.
 ///
-/// Waits for the first bytes, so that a backend that fails at once is still told by a status.
+/// Waits for the first bytes, so that an immediate failure of the backend still has a status.
 ///
 /// # Errors
-/// What the backend says, or that it sent another length than it promised.
+/// Any failure of the backend, and [`StoreError::WrongLength`] if it sends another length than declared.
 pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     let length = value.len();
     match value.body {
@@ -55,13 +55,13 @@ where
     Body::new(ContentLengthBody { first: Some(first), rest, remaining: length })
 }
 
-/// Why a body breaks off.
+/// Why a body is aborted.
 #[derive(Debug, thiserror::Error)]
 enum ShortBody<E: Error + 'static> {
-    /// What it is made of failed.
+    /// The source of the body failed.
     #[error(transparent)]
     Source(E),
-    /// It is not as long as its head says.
+    /// The body does not have the declared length.
     #[error("the body is of another length than its head says")]
     Length,
 }
@@ -112,7 +112,7 @@ impl<E: Error + Send + Sync + 'static> HttpBody for ContentLengthBody<E> {
     }
 }
 
-/// The body of a 204 or 304: nothing, and no word about a length, which in a 304 would mean the value's.
+/// The body of a 204 or 304: empty and without a length, which in a 304 would mean that of the value.
 pub(crate) struct NoBody;
 
 impl HttpBody for NoBody {
@@ -131,10 +131,10 @@ impl HttpBody for NoBody {
     }
 }
 
-/// What passes from the connection to the store.
+/// A message from the connection to the store.
 enum Part {
     Bytes(Bytes),
-    /// The client has sent all it wanted to.
+    /// The client has sent the whole body.
     End,
     Failed(StoreError),
 }
@@ -154,10 +154,10 @@ struct Limits {
     deadline: Duration,
 }
 
-/// Two ends of an upload: one that reads the client, and the stream that a store reads.
+/// The two ends of an upload: one that reads from the client, and the stream that a store reads.
 ///
-/// The stream ends well only after [`Upload::run`] has seen a well-ended body. If `run` is dropped, because the
-/// client went away, the stream ends in an error and the store keeps nothing.
+/// The stream ends without an error only after [`Upload::run`] has received a complete body. If `run` is dropped because the
+/// client disconnected, the stream ends with an error and the store keeps nothing.
 pub(crate) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, ValueStream) {
     let (feed, parts) = mpsc::channel(1);
     let limits = Limits {
@@ -179,16 +179,16 @@ pub(crate) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, V
 }
 
 impl Upload {
-    /// Has the body compared with what is said of it, on the pool, before the store sees its end.
+    /// Adds a check of the digests of the body, which runs on the compute pool before the store sees the end.
     pub(crate) fn checked(self, checking: Checking) -> Self {
         Self { checking: Some(checking), ..self }
     }
 
-    /// Passes a request's body on until it ends, breaks a limit, or the store wants no more of it.
+    /// Forwards a request body until it ends, exceeds a limit, or the store stops reading.
     ///
     /// # Errors
-    /// 400 for a body that ended early or is not what was said of it, 408 for one that is too slow, 413 for one that is
-    /// too long, 504 if the store takes nothing for as long as a handler may take.
+    /// 400 for a body that ends early or does not match its digest, 408 for one that arrives too slowly, 413 for one over
+    /// the limit, 504 if the store reads nothing until the request deadline.
     pub(crate) async fn run(self, body: Body) -> Result<(), Problem> {
         let Self { feed, limits, checking } = self;
         let result = limits.pass(body.into_data_stream(), &feed, checking).await;
@@ -200,7 +200,7 @@ impl Upload {
                     .detail("the body came too slowly; nothing was written")),
             ),
             Err(UploadError::StoreBusy) => {
-                // Dropping the feed is what ends the store's stream in an error.
+                // Dropping the feed ends the stream of the store with an error.
                 return Err(Problem::from_class(crate::error::ErrorClass::TimedOut));
             }
             Err(UploadError::StoreDone) => return Ok(()),
@@ -212,17 +212,17 @@ impl Upload {
             }
             Err(UploadError::Body(error)) => (Part::Failed(error.clone()), Err(error.into())),
         };
-        // A store that stopped listening has its own answer ready.
+        // A store that stopped reading returns its own result.
         let _ = timeout(limits.deadline, feed.send(part)).await;
         result
     }
 }
 
-/// A request's body of at most `limit` bytes, in memory, under the same rules as an upload. What it holds must have
-/// been admitted before. A longer body is `too_long`.
+/// Reads a request body of at most `limit` bytes into memory, under the same rules as an upload. Its memory must have been
+/// admitted before. A longer body is the problem `too_long`.
 ///
 /// # Errors
-/// 400 for a body that ended early, 408 for one that is too slow, `too_long`.
+/// 400 for a body that ends early, 408 for one that arrives too slowly, and `too_long`.
 pub(crate) async fn collect(
     options: &HttpOptions,
     declared: Option<u64>,
@@ -233,7 +233,7 @@ pub(crate) async fn collect(
 ) -> Result<Bytes, Problem> {
     let (upload, stream) = upload(&HttpOptions { max_value_size: limit, ..options.clone() }, declared);
     let upload = Upload { checking, ..upload };
-    // One piece of memory, so that a body of many small pieces costs no more than another.
+    // One allocation, so that a body of many small pieces costs no more memory than one of few.
     let expected = declared.unwrap_or_default().min(limit);
     let held = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
     let held = stream.try_fold(held, |mut held, piece| async move {
@@ -247,7 +247,7 @@ pub(crate) async fn collect(
     }
 }
 
-/// Why an upload did not come to its end.
+/// Why an upload did not complete.
 enum UploadError {
     Body(StoreError),
     Digest(DigestError),
@@ -271,7 +271,7 @@ impl Limits {
         loop {
             let asked = tokio::time::Instant::now();
             let Ok(part) = timeout(self.stall, body.next()).await else { return Err(UploadError::Stalled) };
-            // Only the time spent waiting for the client counts against the client.
+            // Only time spent waiting for the client counts towards its rate.
             waited += asked.elapsed();
             let Some(part) = part else { break };
             let Ok(bytes) = part else {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_exactly_as_long_as_promised_or_an_error() {
+    async fn a_body_has_the_declared_length_or_is_an_error() {
         assert_eq!(sent(value(vec![Ok(b"ab"), Ok(b"cd")], 4)).await.unwrap(), b"abcd");
         assert_eq!(sent(value(vec![], 0)).await.unwrap(), b"");
         assert!(sent(value(vec![Ok(b"ab")], 4)).await.is_err());
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_whose_client_goes_away_ends_in_an_error_for_the_store() {
+    async fn an_upload_whose_client_disconnects_is_an_error_for_the_store() {
         let (upload, mut stream) = upload(&HttpOptions::default(), None);
         let body =
             futures::stream::once(async { Ok::<_, axum::Error>("abc") }).chain(futures::stream::pending());

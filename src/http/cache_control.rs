@@ -1,7 +1,7 @@
-//! [`CacheControl`]: what the answers of a mount say to caches (RFC 9111, section 5.2), by what is answered.
+//! [`CacheControl`]: the `Cache-Control` headers of a mount (RFC 9111, section 5.2), by kind of response.
 //!
-//! What is not set is `no-cache`: caches may keep it and ask each time whether it is still the same, which is always
-//! right. Listings, nodes and other documents that are made for the moment are always so. Errors are never kept.
+//! The default is `no-cache`: caches may store the response but must revalidate it on each use, which is always correct.
+//! Listings, nodes and other generated documents always have it. Errors are never cached.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::validators::is_metadata;
 use crate::key::StoreKey;
 
-/// What is always right.
+/// The default, which is correct for every response.
 const REVALIDATE: &str = "no-cache";
 
-/// `Cache-Control` by what is answered: in the configuration one text for all stored values, or a table.
+/// `Cache-Control` by kind of response. In the configuration it is one text for all stored values, or a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheControl {
-    /// Of stored metadata documents, told by their keys: `zarr.json`, `.zarray`, `.zgroup`, `.zattrs`, `.zmetadata`
-    /// and all that end in `.json`.
+    /// For stored metadata documents, recognised by their keys: `zarr.json`, `.zarray`, `.zgroup`, `.zattrs`, `.zmetadata`
+    /// and all keys that end in `.json`.
     pub metadata: String,
-    /// Of all other stored values.
+    /// For all other stored values.
     pub chunks: String,
-    /// Of decoded elements. They are made of both: they change when either does, and with the server.
+    /// For decoded elements. They depend on metadata and chunks, and may change with a release of the server.
     pub decoded: String,
 }
 
-/// The table, as it is written in the configuration.
+/// The table form of the configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Table {
@@ -90,17 +90,17 @@ impl<'de> Deserialize<'de> for CacheControl {
 }
 
 impl CacheControl {
-    /// That of a stored value.
+    /// The header of a stored value.
     pub(crate) fn of_value(&self, key: &StoreKey) -> HeaderValue {
         header(if is_metadata(key) { &self.metadata } else { &self.chunks })
     }
 
-    /// That of decoded elements.
+    /// The header of decoded elements.
     pub(crate) fn of_decoded(&self) -> HeaderValue {
         header(&self.decoded)
     }
 
-    /// Whether headers can carry it.
+    /// Whether all texts are valid header values.
     pub(crate) fn is_valid(&self) -> bool {
         [&self.metadata, &self.chunks, &self.decoded]
             .into_iter()
@@ -108,7 +108,7 @@ impl CacheControl {
     }
 }
 
-/// The header; checked when the state was built.
+/// The header value. Its validity was checked when the state was built.
 fn header(text: &str) -> HeaderValue {
     if text == REVALIDATE {
         return HeaderValue::from_static(REVALIDATE);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_is_for_all_stored_values_and_a_table_says_what_it_names() {
+    fn a_text_applies_to_all_stored_values_and_a_table_to_the_named_kinds() {
         for (setting, expected) in [
             (r#""max-age=9""#, of("max-age=9", "max-age=9", "no-cache")),
             (r#"{"chunks": "max-age=9"}"#, of("no-cache", "max-age=9", "no-cache")),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_a_value_is_told_by_its_key() {
+    fn the_key_of_a_value_determines_its_header() {
         let classes = of("m", "c", "d");
         for (key, expected) in
             [("zarr.json", "m"), ("a/.zattrs", "m"), ("a/x.json", "m"), ("a/c/0", "c"), ("zarr.json/0", "c")]

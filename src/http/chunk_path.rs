@@ -1,8 +1,8 @@
-//! The path of a chunk: the path of its array, `c`, and the chunk's numbers (Zarr core 3.1, chunk key encoding `default`).
+//! The path of a chunk: the path of its array, `c`, and the chunk coordinates (Zarr core 3.1, chunk key encoding `default`).
 
 use crate::key::NodePath;
 
-/// Splits `a/b/c/0/1` into the node's path and the chunk's key. Numbers are the chunk's as far up as they go.
+/// Splits `a/b/c/0/1` into the path of the node and the key of the chunk. All trailing numbers are chunk coordinates.
 pub(crate) fn split_chunk(path: &NodePath) -> Option<(NodePath, &str)> {
     let text = path.as_str();
     let mut start = text.len();
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_path_is_split_at_the_c_before_its_numbers() {
+    fn a_chunk_path_is_split_at_the_c_before_its_coordinates() {
         for (text, split) in [
             ("a/b/c/0/1", Some(("a/b", "c/0/1"))),
             ("c/0", Some(("", "c/0"))),

@@ -1,12 +1,12 @@
 //! Conditional requests: `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since` (RFC 9110,
 //! section 13), in the order of section 13.2.2.
 //!
-//! Validators nobody could have got from this server (unquoted, garbage) match nothing; they are never an error.
-//! `If-Range` is in `range`. Nothing here reads a store.
+//! Invalid validators (unquoted tags, garbage) match nothing; they are never an error. `If-Range` is in `range`. Nothing
+//! here reads a store.
 //!
-//! A tag may be that of a text in a content coding (`coding`). It stands for the text's version where the request would be
-//! answered in that coding, so that what was read so is revalidated; never with `Range`, whose bytes are the text's own.
-//! A write is of the value, of whose version the coding was made: there it stands for that version in any case.
+//! A tag may be that of a content coding of a text (`coding`). For a read it matches the version of the text if the request
+//! accepts that coding, so that an encoded response can be revalidated. It never matches with `Range`, which selects bytes
+//! of the unencoded text. For a write it always matches the version from which the coding was derived.
 
 use std::time::SystemTime;
 
@@ -28,14 +28,14 @@ pub(crate) struct EntityTag {
 enum Tags {
     /// `*`
     Any,
-    /// The tags that could be read; possibly none.
+    /// The valid tags; possibly none.
     List(Vec<EntityTag>),
 }
 
-/// What the conditions of a read come to.
+/// The result of the conditions of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Answer as if there were no conditions.
+    /// Respond as if there were no conditions.
     Proceed,
     /// 304.
     NotModified,
@@ -50,24 +50,24 @@ pub(crate) struct Conditions {
     none_match: Option<Tags>,
     modified_since: Option<SystemTime>,
     unmodified_since: Option<SystemTime>,
-    /// The content codings that a read is answered in.
+    /// The content codings whose tags match.
     codings: Codings,
 }
 
-/// Of which codings tags stand for the text's version.
+/// The codings whose tags match the version of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Codings {
-    /// Of none.
+    /// None.
     #[default]
     None,
-    /// Of those that are accepted.
+    /// The accepted ones.
     Accepted(Accepted),
-    /// Of every one.
+    /// All.
     All,
 }
 
 impl EntityTag {
-    /// Reads one tag that is all of `text`.
+    /// Parses a text that consists of one tag.
     pub(crate) fn parse_one(text: &[u8]) -> Option<Self> {
         match Self::take(text.trim_ascii()) {
             Some((tag, b"")) => Some(tag),
@@ -75,7 +75,7 @@ impl EntityTag {
         }
     }
 
-    /// Reads a tag at the front of `text`; returns it and what follows.
+    /// Parses a tag at the start of `text`; returns it and the rest.
     fn take(text: &[u8]) -> Option<(Self, &[u8])> {
         let (weak, text) = text.strip_prefix(b"W/").map_or((false, text), |rest| (true, rest));
         let text = text.strip_prefix(b"\"")?;
@@ -84,7 +84,7 @@ impl EntityTag {
         Some((Self { weak, tag: tag.to_vec() }, rest.strip_prefix(b"\"")?))
     }
 
-    /// The strong comparison of RFC 9110, section 8.8.3.2, with a text as it is.
+    /// The strong comparison of RFC 9110, section 8.8.3.2, with the unencoded text.
     pub(crate) fn matches_strongly(&self, version: &Version) -> bool {
         self.matches_strongly_in(version, Codings::None)
     }
@@ -121,7 +121,7 @@ impl Tags {
                     tags.push(tag);
                     text = rest;
                 }
-                // On to what follows the next comma; a comma inside a tag was read with it.
+                // Skip to the next comma; a comma inside a tag was consumed with it.
                 let comma = text.iter().position(|&byte| byte == b',').unwrap_or(text.len());
                 text = text.get(comma.saturating_add(1)..).unwrap_or_default().trim_ascii();
             }
@@ -138,7 +138,7 @@ impl Tags {
 }
 
 impl Conditions {
-    /// Reads the four headers.
+    /// Parses the four headers.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let date = |name| headers.get(name).and_then(parse_http_date);
         let mut conditions = Self {
@@ -154,12 +154,12 @@ impl Conditions {
         conditions
     }
 
-    /// Whether there are none.
+    /// Whether the request has no conditions.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same conditions on what is written.
+    /// The same conditions for a write.
     fn of_write(&self) -> Self {
         Self { codings: Codings::All, ..self.clone() }
     }
@@ -169,14 +169,14 @@ impl Conditions {
         let Self { matches: Some(Tags::List(tags)), .. } = self else { return None };
         let [EntityTag { weak: false, tag }] = tags.as_slice() else { return None };
         let alone = Self { matches: self.matches.clone(), codings: self.codings, ..Self::default() } == *self;
-        // What may be the tag of a coding is compared here.
+        // A store cannot compare the tag of a coding.
         let alone = alone && split_tag(tag).is_none();
         let version = Version::strong(str::from_utf8(tag).ok()?);
-        // `Version` replaces what it cannot hold; such a tag is none of ours.
+        // `Version` replaces characters that it cannot represent; this server never issued such a tag.
         (alone && version.tag().as_bytes() == tag).then_some(version)
     }
 
-    /// What the conditions say of reading a value of this version, which exists.
+    /// Evaluates the conditions for a read of an existing value of this version.
     pub(crate) fn for_read(&self, version: &Version, modified: Option<SystemTime>) -> Verdict {
         if !self.may_touch(version, modified) {
             return Verdict::Failed;
@@ -198,7 +198,7 @@ impl Conditions {
         }
     }
 
-    /// What a store can check by itself while it writes; `None` if the current value must be looked at first.
+    /// The condition that a store can check by itself during a write; `None` if the current value must be read first.
     pub(crate) fn for_write_unseen(&self) -> Option<WriteCondition> {
         if self.matches.is_none() && self.unmodified_since.is_none() {
             match &self.none_match {
@@ -210,7 +210,7 @@ impl Conditions {
         self.sole_match().map(WriteCondition::IfVersion)
     }
 
-    /// What must still hold when the write is made, given what is there now; `None` if a condition fails already.
+    /// The condition that must hold at the time of the write, given the current value; `None` if a condition fails already.
     pub(crate) fn for_write(&self, current: Option<&ValueInfo>) -> Option<WriteCondition> {
         let Some(ValueInfo { version, modified, .. }) = current else {
             return match (&self.matches, &self.none_match, self.unmodified_since) {
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A second after the epoch plus `seconds`, with half a second that a header cannot say.
+    /// The epoch plus `seconds` and half a second, which a header cannot represent.
     fn time(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 500)
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_say_what_must_hold_when_they_are_made() {
+    fn the_conditions_of_a_write_follow_from_the_current_value() {
         let info = |tag: &str| ValueInfo { size: 1, version: Version::strong(tag), modified: Some(time(20)) };
         let now = info("v1");
         let same = || Some(WriteCondition::IfVersion(Version::strong("v1")));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tag_of_a_coding_holds_where_the_answer_is_in_it_and_for_writes() {
+    fn the_tag_of_a_coding_matches_if_the_coding_is_accepted_and_for_writes() {
         const GZIP: (HeaderName, &str) = (header::ACCEPT_ENCODING, "gzip");
         const ZSTD: (HeaderName, &str) = (header::ACCEPT_ENCODING, "zstd");
         const RANGE: (HeaderName, &str) = (header::RANGE, "bytes=0-1");
@@ -371,13 +371,13 @@ mod tests {
             let other = ValueInfo { version: Version::strong("w"), ..info.clone() };
             assert_eq!(matches.for_write(Some(&other)), None, "{more:?}");
         }
-        // A backend's own tag that looks like one of a coding.
+        // A tag of a backend that has the form of the tag of a coding.
         let own = Version::strong("v;gzip");
         assert_eq!(conditions(&[(header::IF_MATCH, "\"v;gzip\"")]).for_read(&own, None), Verdict::Proceed);
     }
 
     #[test]
-    fn only_what_a_store_checks_by_itself_is_written_unseen() {
+    fn only_conditions_that_a_store_checks_are_written_without_a_read() {
         for (name, text, unseen) in [
             (header::IF_MATCH, "", Some(WriteCondition::Always)),
             (header::IF_NONE_MATCH, "*", Some(WriteCondition::IfAbsent)),

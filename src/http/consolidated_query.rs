@@ -1,4 +1,4 @@
-//! The query of consolidated metadata: which keys have it, and whether a request or the mount wants it.
+//! The query parameters of consolidated metadata: the keys that have it, and whether a request or the mount asks for it.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -9,20 +9,20 @@ use super::problem::Problem;
 use super::switch::is_on;
 use crate::key::StoreKey;
 
-/// Whether consolidated metadata is asked for.
+/// Parameters of consolidated metadata.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConsolidatedQuery {
-    /// Of `.zmetadata` or a group's `zarr.json`: make consolidated metadata of the documents below. No value is needed;
-    /// `false` and `0` mean the stored document, whatever the mount's setting.
+    /// Of `.zmetadata` or the `zarr.json` of a group: whether to generate consolidated metadata from the documents below the
+    /// group. The parameter needs no value; `false` and `0` request the stored document, whatever the setting of the mount.
     pub(crate) consolidated: Option<String>,
-    /// With `consolidated`, in views: name the arrays that others declare, too. Strict clients refuse arrays with nodes
-    /// below them. No value is needed; `false` and `0` mean no.
+    /// With `consolidated` in a view: whether to include dependent arrays. Strict clients reject arrays with nodes below
+    /// them. The parameter needs no value; `false` and `0` switch it off.
     #[serde(rename = "virtual")]
     pub(crate) with_declared: Option<String>,
 }
 
-/// The document of a group that may hold copies of those below it.
+/// The document of a group that may contain consolidated metadata.
 #[derive(Clone, Copy)]
 pub(crate) enum Document {
     /// v2: `.zmetadata`.
@@ -41,19 +41,20 @@ impl Document {
     }
 }
 
-/// Who wants consolidated metadata in place of a stored document.
+/// Whether the request or the mount asks for generated consolidated metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WantedBy {
-    /// Whoever asks.
+    /// The request.
     Request,
-    /// The mount, unless whoever asks says otherwise.
+    /// The configuration of the mount; the request does not override it.
     Mount,
 }
 
-/// Who wants it of a key of a mount that has it made or not; `None` if nobody does.
+/// Whether consolidated metadata is generated for a key, and on whose account; `is_made` is the setting of the mount.
+/// `None` if the stored document is sent.
 ///
 /// # Errors
-/// 400 if the query cannot be understood.
+/// 400 if the query is invalid.
 pub(crate) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Result<Option<WantedBy>, Problem> {
     if Document::of(key).is_none() {
         return Ok(None);
@@ -65,10 +66,10 @@ pub(crate) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Result<Option<
     })
 }
 
-/// The query of a URL.
+/// The parameters of consolidated metadata in a URL.
 ///
 /// # Errors
-/// 400 if it cannot be understood.
+/// 400 if the query is invalid.
 pub(crate) fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
     let Query(query) = Query::try_from_uri(uri).map_err(|rejection| Problem::from_query_error(&rejection))?;
     Ok(query)

@@ -1,9 +1,9 @@
-//! Digests that a client sends with a body: what it says its bytes are, checked before a store sees their end.
+//! Digests of request bodies: checked before a store sees the end of the body.
 //!
-//! `Content-Digest` and `Repr-Digest` (RFC 9530: `sha-256` and `sha-512`; other algorithms are passed over),
-//! `Content-MD5` (RFC 1864), and `x-amz-checksum-crc32c` and `x-amz-checksum-sha256` of S3's dialect. Bodies come
-//! without content coding, so a digest of the representation and one of the content are of the same bytes. Nothing
-//! here is about answers, and trailers are not read.
+//! Supported are `Content-Digest` and `Repr-Digest` (RFC 9530: `sha-256` and `sha-512`; other algorithms are ignored),
+//! `Content-MD5` (RFC 1864), and `x-amz-checksum-crc32c` and `x-amz-checksum-sha256` of the S3 dialect. Bodies have no
+//! content coding, so the digests of the representation and of the content cover the same bytes. Digests of responses are
+//! not supported, and trailers are ignored.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ use super::problem::Problem;
 use crate::cpu::{ComputePool, ComputePoolError};
 use crate::error::ErrorClass;
 
-/// Padding may be missing (RFC 8941, section 4.2.7); what is there must be right.
+/// Padding may be missing (RFC 8941, section 4.2.7); present padding must be correct.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// So many pieces of a body are digested together: few enough that they pin no more than some megabytes.
+/// Number of body pieces that are digested together: few enough that they occupy only a few megabytes.
 const PARTS_AT_ONCE: usize = 32;
 
 /// Headers whose value is one digest.
@@ -36,7 +36,7 @@ const SINGLE: [(&str, Algorithm); 3] = [
 /// Headers whose value is a dictionary of digests by algorithm.
 const DICTIONARIES: [&str; 2] = ["content-digest", "repr-digest"];
 
-/// What a body can be digested with.
+/// A digest algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Md5,
@@ -46,7 +46,7 @@ enum Algorithm {
 }
 
 impl Algorithm {
-    /// By its name in the registry of RFC 9530; `None` for one that is not checked here.
+    /// The algorithm with a name of the RFC 9530 registry; `None` for an unsupported one.
     fn of(name: &str) -> Option<Self> {
         match name {
             "sha-256" => Some(Self::Sha256),
@@ -74,7 +74,7 @@ impl Algorithm {
     }
 }
 
-/// A digest of what has come so far.
+/// The running digest of the bytes received so far.
 #[derive(Clone)]
 enum Running {
     Md5(md5::Md5),
@@ -109,7 +109,7 @@ impl Running {
     }
 }
 
-/// A digest that a header gives.
+/// A digest from a header.
 #[derive(Clone, Debug)]
 struct Expected {
     header: &'static str,
@@ -117,20 +117,20 @@ struct Expected {
     digest: Vec<u8>,
 }
 
-/// What a body is said to be, and what it has been so far. Empty if nothing is said.
+/// The expected digests of a body, and the running ones. Empty if the request has no digest.
 #[derive(Clone, Debug, Default)]
 struct Digests {
     expected: Vec<Expected>,
-    /// Each algorithm once, however many headers give its digest.
+    /// One entry for each algorithm, even if several headers use it.
     running: Vec<(Algorithm, Running)>,
 }
 
-/// A header that gives no digest that could be read, or bytes that are not what it says.
+/// An invalid digest header, or a body that does not match its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DigestError {
-    /// The header cannot be read.
+    /// The header is invalid.
     Malformed(&'static str),
-    /// The bytes are others.
+    /// The body has another digest.
     Mismatch(&'static str),
 }
 
@@ -138,18 +138,18 @@ impl From<DigestError> for Problem {
     fn from(error: DigestError) -> Self {
         match error {
             DigestError::Malformed(header) => Problem::from_class(ErrorClass::InvalidRequest)
-                .detail(format!("`{header}` is no digest that can be read; nothing was written")),
+                .detail(format!("`{header}` is not a valid digest; nothing was written")),
             DigestError::Mismatch(header) => Problem::new(StatusCode::BAD_REQUEST, "digest-mismatch")
-                .detail(format!("the body is not what `{header}` says; nothing was written")),
+                .detail(format!("the body does not match the digest in `{header}`; nothing was written")),
         }
     }
 }
 
 impl Digests {
-    /// What the headers say of the body.
+    /// The digests in the request headers.
     ///
     /// # Errors
-    /// [`DigestError::Malformed`]: a client that wants its bytes checked must not believe that they were.
+    /// [`DigestError::Malformed`]: ignoring the header would let the client believe that its bytes were checked.
     fn from_headers(headers: &HeaderMap) -> Result<Self, DigestError> {
         let mut digests = Self::default();
         for (header, algorithm) in SINGLE {
@@ -184,7 +184,7 @@ impl Digests {
         }
     }
 
-    /// Whether all that has come is what the headers say.
+    /// Compares the digests of the whole body with the expected ones.
     fn check(self) -> Result<(), DigestError> {
         for (algorithm, running) in self.running {
             let found = running.finish();
@@ -197,17 +197,17 @@ impl Digests {
     }
 }
 
-/// Digests, and where they are made.
+/// A digest check that runs on the compute pool.
 #[derive(Debug)]
 pub(crate) struct Checking {
     digests: Digests,
     cpu: ComputePool,
-    /// What has come and is not yet part of the digests.
+    /// Received pieces that are not yet digested.
     waiting: Vec<Bytes>,
 }
 
 impl Checking {
-    /// What the headers say of the body, to be compared on the pool.
+    /// A check of the digests in the request headers.
     ///
     /// # Errors
     /// [`DigestError::Malformed`].
@@ -226,7 +226,7 @@ impl Checking {
         if self.waiting.len() < PARTS_AT_ONCE { Ok(()) } else { self.digest().await }
     }
 
-    /// Whether all that has come is what the headers say.
+    /// Compares the digests of the whole body with the expected ones.
     pub(crate) async fn check(&mut self) -> Result<Result<(), DigestError>, ComputePoolError> {
         if self.digests.expected.is_empty() {
             return Ok(Ok(()));
@@ -288,7 +288,7 @@ mod tests {
     const SHA_256: &str = "qUiQTy8PR5uPgZdpSzAYSw0u0cHNKh7A+4XSmaGSpEc=";
 
     #[tokio::test]
-    async fn a_body_is_what_its_headers_say_however_it_is_cut() {
+    async fn a_digest_is_checked_whatever_the_pieces_of_the_body() {
         let sha_512 = "unixsum=:AAAA:,\tsha-512=:2zl0qX8kB7fK4a5jfAAwaHoRkTJ01XhJJVjjnBbAF96E6s3Ixi/jTuThK0sUKIF/\
                        Cbaidgw/imZM6ulNJDSlkw==:";
         let sha_256 = format!("sha-256=:{SHA_256}:");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_that_is_said_must_be_true() {
+    async fn every_supported_digest_must_match() {
         let (right, wrong) = (format!("sha-256=:{SHA_256}:"), format!("sha-256=:{}:", "A".repeat(43)));
         let both = format!("{right}, {wrong}");
         for pairs in [
@@ -340,11 +340,11 @@ mod tests {
             assert_eq!(found, Err(DigestError::Mismatch("content-digest")), "{pairs:?}");
         }
         let unknown = [("content-digest", "md5=:AAAA:, blake3=:AAAA:"), ("x-amz-checksum-crc64nvme", "?")];
-        assert_eq!(checked(&unknown, &[b"anything"]).await, Ok(()), "what is not known is not checked");
+        assert_eq!(checked(&unknown, &[b"anything"]).await, Ok(()), "unsupported algorithms are ignored");
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn invalid_digest_headers_are_rejected() {
         let sized = |bytes: usize| base64::prelude::BASE64_STANDARD.encode(vec![0; bytes]);
         for (header, value) in [
             ("content-md5", String::new()),

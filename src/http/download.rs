@@ -1,7 +1,7 @@
-//! What a download is called: `Content-Disposition` (RFC 6266), so that a browser saves `air.npy` and not `air`.
+//! The file name of a download: `Content-Disposition` (RFC 6266), so that a browser saves `air.npy` and not `air`.
 //!
-//! Names come out of URLs and stores, so they are hostile: in the quoted form stand letters, digits and `-._` alone, and
-//! what is more is in the percent-encoded form of RFC 8187.
+//! Names come from URLs and stores, so they are untrusted. The quoted form has only letters, digits and `-._`; other
+//! characters are in the percent-encoded form of RFC 8187.
 
 use axum::http::{HeaderMap, header};
 
@@ -10,7 +10,7 @@ use super::path::encode;
 use super::validators::from_text;
 use crate::key::NodePath;
 
-/// Longest name, in bytes: file systems take 255 with the extension.
+/// Maximum length of a name in bytes: file systems allow 255 with the extension.
 const MOST_BYTES: usize = 160;
 
 /// The extension of a format.
@@ -21,8 +21,8 @@ pub(crate) fn extension(offer: Offer) -> &'static str {
     }
 }
 
-/// The name of what was read of an array: the array's last name, or the mount's at its root; and what of the array was named
-/// by the path, as a chunk is, with dots between.
+/// The file name for data of an array: the name of the array, or of the mount for an array at its root, followed by the
+/// remaining segments of the requested path (such as the chunk), separated by dots.
 pub(crate) fn name_of(mount: &str, array: &NodePath, asked: &NodePath) -> String {
     let name = if array.name().is_empty() { mount } else { array.name() };
     let rest = asked.as_str().strip_prefix(array.as_str()).unwrap_or_default();
@@ -30,9 +30,9 @@ pub(crate) fn name_of(mount: &str, array: &NodePath, asked: &NodePath) -> String
     parts.fold(name.to_owned(), |name, part| name + "." + part)
 }
 
-/// Says what an answer is called if it is saved.
+/// Sets the file name of a response.
 pub(crate) fn put(headers: &mut HeaderMap, name: &str, extension: &str) {
-    // A dot at its front would hide the file.
+    // A leading dot would hide the file.
     let name = name.trim_start_matches('.');
     let end = name.char_indices().map(|(at, _)| at).take_while(|&at| at <= MOST_BYTES).last();
     let name = if name.len() > MOST_BYTES { name.get(..end.unwrap_or(0)).unwrap_or_default() } else { name };
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_ascii_and_what_is_more_is_percent_encoded() {
+    fn a_name_is_ascii_and_other_characters_are_percent_encoded() {
         assert_eq!(said("air-2.m_x"), "inline; filename=\"air-2.m_x.npy\"");
         assert_eq!(said("..x"), "inline; filename=\"x.npy\"");
         for (name, quoted, encoded) in [
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_called_after_its_array_and_its_place() {
+    fn a_chunk_is_named_after_its_array_and_its_coordinates() {
         let path = |text: &str| NodePath::parse(text).unwrap();
         for (array, asked, name) in [
             ("a/air", "a/air", "air"),

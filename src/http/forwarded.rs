@@ -1,8 +1,8 @@
-//! What proxies say of a request that they pass on: `Forwarded` (RFC 7239) and the `X-Forwarded-*` that came before it.
+//! Forwarding headers of proxies: `Forwarded` (RFC 7239) and the older `X-Forwarded-*`.
 //!
-//! It is believed of proxies that are trusted, and of nobody else. Each proxy appends the address that asked it, so the
-//! last one that is no trusted proxy's is the client's: all before it may be made up. What is malformed is not believed in
-//! any part, nor are the two headers where they contradict each other, as a proxy that sets one may pass the other on.
+//! Only headers from trusted proxies count. Each proxy appends the address of its client, so the last address that is not a
+//! trusted proxy is the real client: all addresses before it may be forged. A malformed header is ignored as a whole. Where
+//! the two kinds of headers contradict each other both are ignored, as a proxy that sets one may pass the other on.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -19,10 +19,10 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
-/// Most addresses that are looked at.
+/// Maximum number of addresses in a header; a longer list is ignored.
 const MOST_HOPS: usize = 64;
 
-/// What is said of the client. Of what nothing is said, or nothing that is believed, there is nothing.
+/// The trusted information about the client. A missing or untrusted part is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ForwardedInfo {
     address: Option<IpAddr>,
@@ -30,7 +30,8 @@ struct ForwardedInfo {
     host: Option<String>,
 }
 
-/// Who asks, as far as trusted proxies say. What they say of the host and of the path's base is put into the request.
+/// The client of a request, according to trusted proxies. The host and the base path that they report are put into the
+/// request.
 pub(crate) fn resolve_client(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     if trusted.is_empty() || !is_trusted(from.address) {
@@ -41,7 +42,7 @@ pub(crate) fn resolve_client(trusted: &[Network], request: &mut Request, from: P
     let base =
         sole(headers, &X_FORWARDED_PREFIX).and_then(|text| BasePath::parse(text.trim_end_matches('/')));
     if let Some(host) = said.host.and_then(|host| HeaderValue::try_from(host).ok()) {
-        // HTTP/2 has it in the URL.
+        // An HTTP/2 request has the host in its URL.
         if let Some(path) = request.uri().path_and_query().cloned() {
             *request.uri_mut() = Uri::from(path);
         }
@@ -56,7 +57,7 @@ pub(crate) fn resolve_client(trusted: &[Network], request: &mut Request, from: P
     }
 }
 
-/// What the headers say together.
+/// The combined information of both kinds of headers.
 fn forwarded_info(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> ForwardedInfo {
     let names = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let older = names.iter().any(|name| headers.contains_key(name)).then(|| by_x(headers, &is_trusted));
@@ -71,12 +72,12 @@ fn forwarded_info(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> F
     }
 }
 
-/// What both say.
+/// A value that both kinds of headers agree on.
 fn agreed<T: PartialEq>(one: Option<T>, two: Option<&T>) -> Option<T> {
     one.filter(|one| two == Some(one))
 }
 
-/// The last of the addresses that is no trusted proxy's; the first, if all of them are.
+/// The last hop whose address is not a trusted proxy; the first hop if all are.
 fn clients<T>(hops: &[T], address: impl Fn(&T) -> IpAddr, is_trusted: impl Fn(IpAddr) -> bool) -> Option<&T> {
     hops.iter().rev().find(|hop| !is_trusted(address(hop))).or(hops.first())
 }
@@ -99,10 +100,10 @@ fn by_forwarded(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> For
     ForwardedInfo { address: Some(hop.0), is_encrypted: hop.1, host: hop.2.clone() }
 }
 
-/// What one proxy says: who asked it, by TLS or not, for which host.
+/// One element of `Forwarded`: the address of the client, whether it used TLS, and the requested host.
 type ForwardedElement = (IpAddr, Option<bool>, Option<String>);
 
-/// The elements of `Forwarded`, if each is well-formed and says an address.
+/// The elements of `Forwarded`; `None` unless each is well-formed and has an address.
 fn hops(text: &str) -> Option<Vec<ForwardedElement>> {
     let elements = split(text, ',')?;
     if elements.len() > MOST_HOPS {
@@ -137,7 +138,7 @@ fn hop(element: &str) -> Option<ForwardedElement> {
     Some((address(&from?)?, proto, named))
 }
 
-/// The parts of a text between separators that stand in no quotes.
+/// The parts of a text between separators outside quotes.
 fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = text.split(|c: char| {
@@ -153,14 +154,14 @@ fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     (!is_quoted).then_some(parts)
 }
 
-/// What a token or a quoted text says.
+/// The value of a token or of a quoted string.
 fn unquoted(value: &str) -> Option<String> {
     let Some(inner) = value.strip_prefix('"') else {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
         return (!value.is_empty() && value.bytes().all(token)).then(|| value.to_owned());
     };
     let inner = inner.strip_suffix('"')?;
-    // No address and no host has anything to escape.
+    // Valid addresses and hosts contain nothing to escape.
     (!inner.contains(['"', '\\'])).then(|| inner.to_owned())
 }
 
@@ -180,7 +181,7 @@ fn is_encrypted(proto: &str) -> Option<bool> {
     }
 }
 
-/// A host, perhaps with a port.
+/// A valid host with an optional port.
 fn authority(text: &str) -> Option<String> {
     let authority: Authority = text.parse().ok()?;
     let has_only_digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -189,13 +190,13 @@ fn authority(text: &str) -> Option<String> {
     (is_plain && host::is_host(authority.host())).then(|| text.to_owned())
 }
 
-/// All lines of a header as one, if they are text.
+/// All lines of a header joined with commas, if they are text.
 fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Result<Vec<&str>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
     Some(lines.ok()?.join(","))
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs exactly once.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -212,7 +213,7 @@ mod tests {
 
     const PROXIES: [&str; 3] = ["127.0.0.1/32", "10.0.0.0/8", "fd00::/8"];
 
-    /// Who asks, whether by TLS, which host, and the base, of a request with these headers.
+    /// The client address, whether TLS was used, the host and the base path of a request with these headers.
     fn seen(from: &str, headers: &[(&str, &str)]) -> (String, bool, String, String) {
         let trusted: Vec<Network> = PROXIES.iter().map(|text| text.parse().unwrap()).collect();
         let mut request = Request::builder().uri("/a?b").header("host", "own:8000");
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_believed() {
+    fn headers_from_untrusted_addresses_are_ignored() {
         let headers = [
             ("x-forwarded-for", "192.0.2.1"),
             ("x-forwarded-proto", "https"),
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_is_the_last_address_that_is_no_proxys() {
+    fn the_client_is_the_last_address_that_is_not_a_proxy() {
         for (value, expected) in [
             ("192.0.2.1", "192.0.2.1"),
             ("192.0.2.1:4711", "192.0.2.1"),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_list_is_not_believed_in_any_part() {
+    fn a_malformed_list_is_ignored_as_a_whole() {
         let long = vec!["192.0.2.1"; MOST_HOPS + 1].join(",");
         for value in [
             "",
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_forwarded_says_of_the_last_hop_counts() {
+    fn the_last_untrusted_element_of_forwarded_counts() {
         let (address, is_encrypted, host, _) = seen(
             "10.0.0.1",
             &[(
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_contradict_each_other_are_not_believed() {
+    fn contradicting_headers_are_ignored() {
         let of = |older: &'static str, newer: &'static str| {
             seen("127.0.0.1", &[("x-forwarded-for", older), ("forwarded", newer)]).0
         };
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_url_gives_way_too() {
+    fn a_forwarded_host_replaces_the_host_of_the_url() {
         let mut request = Request::builder().uri("http://inner:8000/a").body(Body::empty()).unwrap();
         request.headers_mut().insert("x-forwarded-host", HeaderValue::from_static("data.example"));
         resolve_client(&["127.0.0.1".parse().unwrap()], &mut request, Peer::LOOPBACK);

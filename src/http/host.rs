@@ -1,11 +1,11 @@
-//! Names of hosts: which one a request is sent to (RFC 9110, section 7.2), and which can be a mount's own.
+//! Host names: the target host of a request (RFC 9110, section 7.2), and validation of the host names of mounts.
 //!
-//! Names are compared without regard to case, port or the dot that may end them. Nothing is resolved here.
+//! Comparison ignores case, port and a trailing dot. No name is resolved here.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 
-/// Whether a text is the name of a host as it stands in `Host`: a name or an address, without a port.
+/// Whether a text is a valid host of a `Host` header: a name or an address, without a port.
 #[must_use]
 pub fn is_host(text: &str) -> bool {
     let name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
@@ -16,13 +16,13 @@ pub fn is_host(text: &str) -> bool {
     }
 }
 
-/// A host's name as it is compared: in lower case, without the dot that may end it.
+/// The canonical form of a host name for comparison: lower case, without a trailing dot.
 #[must_use]
 pub fn canonical(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// The host and port a request is sent to: those of its URL if it names them, else those of `Host`.
+/// The target host and port of a request: from its URL if that has them, else from `Host`.
 pub(crate) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     match uri.authority() {
         Some(authority) => Some(authority.clone()),
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_urls_own_host_wins_over_the_header() {
+    fn the_host_of_the_url_takes_precedence_over_the_header() {
         let headers = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
         for (url, host, expected) in [
             ("/a", "Data.Example:8000", Some("data.example")),

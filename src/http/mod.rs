@@ -1,7 +1,7 @@
-//! The grammar of HTTP: headers, conditions, ranges, content negotiation, problem documents, paths.
+//! The HTTP layer without its handlers: headers, conditions, ranges, content negotiation, problem documents, paths.
 //!
-//! RFC 9110 (semantics), RFC 9457 (problem documents), RFC 9530 (digests), RFC 7239 (`Forwarded`). Nothing here knows a
-//! mount, a store that is served, or a handler.
+//! RFC 9110 (semantics), RFC 9457 (problem documents), RFC 9530 (digests), RFC 7239 (`Forwarded`). Nothing here depends on
+//! a mount, a served store or a handler.
 
 pub(crate) mod array_headers;
 pub(crate) mod base_path;

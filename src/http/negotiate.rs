@@ -1,13 +1,13 @@
-//! Which of the offered formats an answer takes: `format=`, else the `Accept` header with its weights (RFC 9110,
+//! Content negotiation: selects a response format by `format=`, else by the weighted `Accept` header (RFC 9110,
 //! section 12.5.1).
 //!
-//! Parts of `Accept` that cannot be read are ignored. Media type parameters other than `q` are not compared.
+//! Invalid parts of `Accept` are ignored. Media type parameters other than `q` are not compared.
 
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::problem::Problem;
 
-/// A format that an answer can take.
+/// A format that a route offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Its name in `format=`.
@@ -22,9 +22,9 @@ pub(crate) enum NegotiateError {
     /// `format=` names none of the offers.
     #[error("`format={asked}` is not known here; there is: {offered}")]
     UnknownFormat {
-        /// What was asked for.
+        /// The requested name.
         asked: String,
-        /// The names there are.
+        /// The names of the offers.
         offered: String,
     },
     /// `Accept` excludes every offer.
@@ -47,8 +47,8 @@ impl From<NegotiateError> for Problem {
 
 /// Chooses among the offers, of which the first is the default.
 ///
-/// `format` wins over `Accept`. Of the offers that `Accept` weighs highest, the one it names most precisely is
-/// taken (so that `application/json, */*` means JSON), and of those the first.
+/// `format` takes precedence over `Accept`. Among the offers with the highest weight the most precisely named one is
+/// selected (so that `application/json, */*` means JSON), and among those the first.
 pub(crate) fn choose(
     headers: &HeaderMap,
     format: Option<&str>,
@@ -90,13 +90,13 @@ fn weigh(media_type: &str, ranges: &[(&str, u16)]) -> Option<(u16, u8)> {
         Some((asked, "*")) if asked.eq_ignore_ascii_case(kind) => Some(1),
         _ => None,
     };
-    // The most precise range decides, even where a vaguer one weighs more.
+    // The most precise range decides, even if a less precise one has a higher weight.
     let (precision, weight) =
         ranges.iter().filter_map(|&(range, weight)| Some((precision(range)?, weight))).max()?;
     (weight > 0).then_some((weight, precision))
 }
 
-/// Reads `type/subtype;q=0.5` as a range and its weight in thousandths.
+/// Parses `type/subtype;q=0.5` into a range and its weight in thousandths.
 fn media_range(text: &str) -> Option<(&str, u16)> {
     let mut parts = text.split(';').map(str::trim);
     let range = parts.next().filter(|range| range.contains('/'))?;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_weight_wins_then_the_most_precise_then_the_first() {
+    fn the_highest_weight_is_selected_then_the_most_precise_then_the_first() {
         for (accept, name) in [
             ("", "html"),
             ("*/*", "html"),
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn format_wins_over_accept_and_must_be_known() {
+    fn format_takes_precedence_over_accept_and_must_be_known() {
         assert_eq!(chosen("text/html", Some("json")).unwrap(), "json");
         let error = chosen("*/*", Some("xml")).unwrap_err().to_string();
         assert!(error.contains("xml") && error.contains("html, json"), "{error}");
     }
 
     #[test]
-    fn an_accept_that_excludes_everything_is_told_what_there_is() {
+    fn the_error_for_an_unsatisfiable_accept_lists_the_offers() {
         for accept in ["image/png", "*/*;q=0", "application/json;q=0, text/html;q=0.0"] {
             let error = chosen(accept, None).unwrap_err();
             assert_eq!(error, NegotiateError::NotAcceptable("text/html, application/json".to_owned()));

@@ -1,6 +1,6 @@
-//! [`Network`]: addresses that begin alike, written as in `10.0.0.0/8` (RFC 4632, RFC 4291).
+//! [`Network`]: a range of IP addresses in CIDR notation, such as `10.0.0.0/8` (RFC 4632, RFC 4291).
 //!
-//! An address of IPv4 that is written as one of IPv6 is that address of IPv4.
+//! An IPv4-mapped IPv6 address is treated as the IPv4 address.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,25 +8,25 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Addresses that begin alike.
+/// The addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
     bits: u32,
 }
 
-/// Why a text is no network.
+/// Why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// Neither an address nor one with a number of bits.
+    /// The text is not an address with an optional prefix length.
     #[error("expected ADDRESS or ADDRESS/BITS, as in \"127.0.0.1\", \"10.0.0.0/8\" or \"fd00::/8\"")]
     Malformed,
-    /// Bits of the address are set that do not count.
+    /// Bits of the address after the prefix are set.
     #[error("the address has bits beyond the {0} that count; those must be 0")]
     BeyondBits(u32),
 }
 
-/// An address as a number, and of how many bits it is.
+/// An address as a number, and its length in bits.
 fn number(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
@@ -34,13 +34,13 @@ fn number(address: IpAddr) -> (u128, u32) {
     }
 }
 
-/// A number without all but its first bits.
+/// The first `bits` of a number that is `of` bits long.
 fn shortened(number: u128, bits: u32, of: u32) -> u128 {
     number.checked_shr(of.saturating_sub(bits)).unwrap_or(0)
 }
 
 impl Network {
-    /// Whether an address is one of these.
+    /// Whether an address belongs to the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let ((first, of), (address, same)) = (number(self.first), number(address.to_canonical()));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_has_the_addresses_that_begin_like_it() {
+    fn a_network_contains_the_addresses_with_its_prefix() {
         for (network, inside, outside) in [
             ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
             ("127.0.0.1/32", "::ffff:127.0.0.1", "126.255.255.255"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_rejected() {
         for text in
             ["", "localhost", "10.0.0", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "::1/0128"]
         {

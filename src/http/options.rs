@@ -182,7 +182,7 @@ pub enum HttpOptionsError {
     Zero(&'static str),
     /// Not a path that can be a prefix of others.
     #[error(
-        "`base_path` is empty, or a path such as `/zarr`, without a slash at its end and without escapes"
+        "`base_path` must be empty or a path such as `/zarr`, without a trailing slash and without escapes"
     )]
     BasePath,
     /// A listing page cannot be longer.
@@ -194,22 +194,22 @@ pub enum HttpOptionsError {
     /// Browsers reject this combination.
     #[error("`cors.allow_credentials` needs the origins by name, not `*`")]
     AnyWithCredentials,
-    /// Not `scheme://host[:port]`.
+    /// An origin is not `scheme://host[:port]`.
     #[error("`{0}` is not an origin such as `https://viewer.example`")]
     Origin(String),
     /// A mount name that cannot be part of a URL.
     #[error("`{0}` is not a mount name: 1 to 64 of `A-Z a-z 0-9 - _ . ~`, not `.` or `..`")]
     MountName(String),
-    /// Two mounts of one name.
+    /// Two mounts have the same name.
     #[error("there are two mounts of the name `{0}`")]
     DuplicateMount(String),
-    /// Not the name of a host.
+    /// A host name is invalid.
     #[error("`{0}` is not the name of a host such as `data.example`, without scheme, port or path")]
     Host(String),
-    /// Two mounts of one host.
+    /// Two mounts have the same host.
     #[error("there are two mounts at the root of the host `{0}`")]
     DuplicateHost(String),
-    /// `Cache-Control` that no header can carry.
+    /// A `Cache-Control` is not a valid header value.
     #[error("the `cache_control` of mount `{0}` is not a header value")]
     CacheControl(String),
 }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_impossible_options_by_name() {
+    fn the_defaults_are_valid_and_an_error_names_the_invalid_option() {
         assert_eq!(HttpOptions::default().check(), Ok(()));
         assert_eq!(cors(&["*"], true), Err(HttpOptionsError::AnyWithCredentials));
         assert_eq!(cors(&["*", "https://a.example"], false), Err(HttpOptionsError::AnyAmongOthers));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_unknown_options_and_fills_in_defaults() {
+    fn unknown_options_are_rejected_and_missing_ones_have_defaults() {
         let options: HttpOptions = serde_json::from_str(r#"{"cors":{"allow_writes":true}}"#).unwrap();
         assert!(options.cors.allow_writes && options.cors.is_any() && options.max_url_size == 8192);
         assert!(serde_json::from_str::<HttpOptions>(r#"{"max_url_sizes":1}"#).is_err());

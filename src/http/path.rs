@@ -1,12 +1,12 @@
-//! From a raw request path to a mount and a key, prefix or node path: the only place that percent-decodes.
+//! Parsing of raw request paths into a mount and a key, prefix or node path. No other module percent-decodes paths.
 //!
 //! The raw path is split on `/`, then each segment is decoded exactly once, so `%252e` is the key `%2e`. Repeated
-//! slashes collapse, `+` is itself, nothing is normalised or folded. A decoded `/`, a bad escape, bytes that are no
-//! UTF-8, and what [`StoreKey`] refuses are 400. axum's own decoded path parameters are never used for keys.
+//! slashes collapse, `+` is a literal, and nothing is normalised or case-folded. A decoded `/`, a bad escape, bytes that
+//! are not UTF-8, and a text that [`StoreKey`] rejects are a 400. Decoded path parameters of axum are never used for keys.
 //!
-//! Of the path of a node, `%2F` is a slash like any other: no name of a node holds one, and whoever fills a path into a
-//! URL as one parameter must escape it. Rights and handlers have the path from the same function ([`node_of`]), so that
-//! both see the same node. The path of a key, and whatever is written to, is never read so.
+//! In the path of a node, `%2F` is a slash like any other: node names contain none, and a client that fills a path into a
+//! URL template as one parameter escapes it. Access control and handlers use the same function ([`node_of`]), so that both
+//! see the same node. In the path of a key, and of any write, `%2F` is an error.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::views::rechunk::RechunkSpec;
 /// Everything but `A-Z a-z 0-9 - . _ ~`.
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Why a raw path names nothing.
+/// Why a raw path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
     /// `%` without two hexadecimal digits.
@@ -28,10 +28,10 @@ pub(crate) enum PathError {
     /// Escapes that are not UTF-8.
     #[error("the path is not UTF-8 when decoded")]
     NotUtf8,
-    /// `%2f`
+    /// An escaped slash in a segment.
     #[error("the path has an escaped `/`, which no key can hold")]
     EscapedSlash,
-    /// What is left is no key.
+    /// The decoded path is not a valid key.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
@@ -45,7 +45,7 @@ impl Classify for PathError {
     }
 }
 
-/// A raw path, split and decoded: the mount's name and what follows it.
+/// A raw path, split and decoded: the name of the mount and the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MountPath<'a> {
     mount: Cow<'a, str>,
@@ -60,13 +60,13 @@ pub(crate) fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
     raw_path.split('/').filter(|segment| !segment.is_empty())
 }
 
-/// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
+/// Splits and decodes a raw path whose first `literals` segments are fixed by the route.
 fn locate(raw_path: &str, literals: usize) -> Result<MountPath<'_>, PathError> {
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     let rest = joined(names, raw_path.len())?;
     if !mount.is_empty() {
-        // A mount's name is looked up, but `..` in its place is as wrong as in a key.
+        // `..` in place of a mount name is a 400, as in a key, not an unknown mount.
         StoreKey::parse(&mount)?;
     }
     Ok(MountPath { mount, rest, ends_in_slash: raw_path.ends_with('/') })
@@ -100,7 +100,7 @@ fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
     }
 }
 
-/// Decodes one raw segment, once, which may be several then.
+/// Decodes one raw segment once. The result may contain slashes.
 fn unescaped(segment: &str) -> Result<Cow<'_, str>, PathError> {
     if segment.bytes().all(|byte| byte != b'%') {
         return Ok(Cow::Borrowed(segment));
@@ -115,22 +115,22 @@ fn unescaped(segment: &str) -> Result<Cow<'_, str>, PathError> {
     percent_decode_str(segment).decode_utf8().map_err(|_not_utf8| PathError::NotUtf8)
 }
 
-/// A text as one segment of a URL: everything outside `A-Za-z0-9-._~` is percent-encoded.
+/// Encodes a text as one segment of a URL: everything outside `A-Za-z0-9-._~` is percent-encoded.
 pub(crate) fn encode(segment: &str) -> String {
     utf8_percent_encode(segment, NOT_UNRESERVED).to_string()
 }
 
-/// What a path below a mount's root names.
+/// A key or a prefix below the root of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrPrefix {
-    /// A key: no slash at the end.
+    /// A key: a path without a trailing slash.
     Key(StoreKey),
-    /// A prefix: the root, or a slash at the end.
+    /// A prefix: the root, or a path with a trailing slash.
     Prefix(StorePrefix),
 }
 
 impl KeyOrPrefix {
-    /// What decoded segments name, joined with `/` and with no slash at either end.
+    /// Parses decoded segments, joined with `/` and without a slash at either end.
     fn parse(text: &str, ends_in_slash: bool) -> Result<Self, PathError> {
         if text.is_empty() {
             return Ok(Self::Prefix(StorePrefix::root()));
@@ -139,23 +139,23 @@ impl KeyOrPrefix {
         Ok(if ends_in_slash { Self::Prefix(key.as_prefix()) } else { Self::Key(key) })
     }
 
-    /// What a raw path names where a mount is the store at the root path.
+    /// Parses a raw path where a mount is served at the root path.
     pub(crate) fn at_root(raw_path: &str) -> Result<Self, PathError> {
         Self::parse(&joined(segments(raw_path), raw_path.len())?, raw_path.ends_with('/'))
     }
 }
 
-/// The mount's name and the place in it that a raw path of the store routes names.
+/// The mount name and the key or prefix of a raw path of the store routes.
 pub(crate) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), PathError> {
     let located = locate(raw_path, 1)?;
     let place = KeyOrPrefix::parse(&located.rest, located.ends_in_slash)?;
     Ok((located.mount, place))
 }
 
-/// The mount's name and the node that a raw path `/v1/{word}/{mount}/{path}` names. `%2F` counts as a slash.
+/// The mount name and the node path of a raw path `/v1/{word}/{mount}/{path}`. `%2F` counts as a slash.
 ///
 /// # Errors
-/// [`PathError`] if it names none.
+/// [`PathError`] if the path is invalid.
 pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
     let mut names = segments(raw_path).skip(2);
     let mount = decode(names.next().unwrap_or_default())?;
@@ -163,7 +163,7 @@ pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathEr
     if !mount.is_empty() {
         StoreKey::parse(&mount)?;
     }
-    // Escaped slashes collapse like those that are not.
+    // Escaped slashes collapse like unescaped ones.
     let path = if path.contains("//") || path.starts_with('/') || path.ends_with('/') {
         NodePath::parse(&joined_by(|name| Ok(Cow::Borrowed(name)), segments(&path), path.len())?)?
     } else {
@@ -172,21 +172,21 @@ pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathEr
     Ok((mount, path))
 }
 
-/// The mount's name and the node below which keys are named by a raw path `/v1/{word}/{mount}/{path}`, or by the body of
-/// such a request. `%2F` is refused, as in every path of a key.
+/// The mount name and the node path of a raw path `/v1/{word}/{mount}/{path}` that addresses keys, in the path or in the
+/// body. `%2F` is an error, as in every path of a key.
 ///
 /// # Errors
-/// [`PathError`] if it names none.
+/// [`PathError`] if the path is invalid.
 pub(crate) fn prefix_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
     let located = locate(raw_path, 2)?;
     Ok((located.mount, NodePath::parse(&located.rest)?))
 }
 
-/// The mount's name, chunks and codec, perhaps a data type, and the key or prefix, in the order in which a raw path
-/// `/rechunk/{mount}/{chunks}/{codec}/…` has them.
+/// The mount name, chunk shape and codec, optional data type, and key or prefix of a raw path
+/// `/rechunk/{mount}/{chunks}/{codec}/…`, in this order.
 type RechunkPath<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, KeyOrPrefix);
 
-/// What a raw path names that begins with the mount and a recipe.
+/// Parses a raw path with a mount and a rechunking recipe.
 pub(crate) fn rechunked_place(raw_path: &str) -> Result<RechunkPath<'_>, PathError> {
     let mut names = segments(raw_path).skip(1).peekable();
     let mut next = || decode(names.next().unwrap_or_default());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_slash_parts_the_names_of_a_node_and_nothing_else() {
+    fn an_escaped_slash_separates_segments_only_in_node_paths() {
         let node = |raw: &str| node_of(raw).map(|(mount, path)| format!("{mount} {}", path.as_str()));
         for word in ["data", "nodes", "chunk", "vectors"] {
             for (path, expected) in [
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_name_no_key_are_refused() {
+    fn paths_that_are_not_valid_keys_are_rejected() {
         for (raw, error) in [
             ("/store/m/..", PathError::Key(KeyError::DotSegment(".."))),
             ("/store/m/a/../b", PathError::Key(KeyError::DotSegment(".."))),

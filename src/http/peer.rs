@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr};
 pub struct Peer {
     /// Its address.
     pub address: IpAddr,
-    /// Whether nobody in between can read along.
+    /// Whether the connection of the client is encrypted (TLS).
     pub is_encrypted: bool,
 }
 
 impl Peer {
-    /// A program of this machine.
+    /// A process on this machine.
     pub const LOOPBACK: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false };
 }

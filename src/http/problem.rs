@@ -1,10 +1,9 @@
-//! [`Problem`]: an error on its way to the client, as a problem document (RFC 9457).
+//! [`Problem`]: an error response as a problem document (RFC 9457).
 //!
-//! This is the one place where an [`ErrorClass`] becomes a status. An answer made of a problem has a head and no
-//! body: the outermost layer (`frame`), which knows the request id, writes the document and logs the causes, once.
-//! What the caller did wrong, and what is wrong with the caller's own data, is told in `detail`, by the error's own
-//! text. Of a backend nothing is told but what is wrong with it in a few words of ours: its errors name hosts, buckets and
-//! paths.
+//! This is the only place that maps an [`ErrorClass`] to a status. The response of a problem has no body at first: the
+//! outermost layer (`frame`), which knows the request id, writes the document and logs the causes once. For an error in the
+//! request or in the stored data, `detail` is the text of the error. For a backend failure, `detail` is a fixed short text:
+//! the errors of backends contain hosts, buckets and paths.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -23,10 +22,10 @@ use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, Written};
 use crate::store::{StoreError, trouble};
 
-/// The methods that every mount answers.
+/// The methods that every mount supports.
 pub(crate) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// An error, ready to be told.
+/// An error with everything that its response needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem(Box<Inner>);
 
@@ -55,15 +54,15 @@ struct Document<'a> {
     extensions: &'a Map<String, Value>,
 }
 
-/// How an answer's problem is written where that is no problem document: a layer of routes that speak another
-/// dialect puts it into the answer's extensions.
+/// Another error format than the problem document. A layer of routes with such a format puts it into the extensions of the
+/// response.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialect {
-    /// What was asked for: a raw path.
+    /// The requested resource: a raw path.
     pub(crate) resource: String,
-    /// The type of what is written.
+    /// The media type of the error document.
     pub(crate) content_type: HeaderValue,
-    /// Writes the problem of a resource and a request id.
+    /// Writes the error document from the problem, the resource and the request id.
     pub(crate) write: fn(&Problem, &str, &str) -> String,
 }
 
@@ -78,25 +77,25 @@ impl Problem {
         Self(Box::new(Inner { status, code, detail, extensions, headers, source }))
     }
 
-    /// A problem of a class, under the class's own name.
+    /// A problem of a class, with the name of the class as its code.
     pub(crate) fn from_class(class: ErrorClass) -> Self {
         let problem = Self::new(status_of(class), class.as_str());
         if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
     }
 
-    /// What is wrong with the parameters of a query.
+    /// The problem of invalid query parameters.
     pub(crate) fn from_query_error(rejection: &QueryRejection) -> Self {
         Self::from_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
     }
 
-    /// A problem from nothing but a status, for answers that did not come from this room's handlers.
+    /// A problem derived from a status alone, for responses that do not come from a handler of this server.
     pub(crate) fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::from_class(ErrorClass::NotFound).detail(
-                "there is nothing at this URL: `/v1/mounts` lists what is served, and `/docs/` the routes",
+                "there is nothing at this URL: `/v1/mounts` lists the mounts, and `/docs/` describes the routes",
             ),
             StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.as_str())
-                .detail("the method is not offered here; the `Allow` header says which are"),
+                .detail("the method is not supported here; the `Allow` header lists the supported methods"),
             StatusCode::PAYLOAD_TOO_LARGE => Self::from_class(ErrorClass::TooLarge),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(status, "unsupported-media-type"),
             _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.as_str()),
@@ -104,20 +103,20 @@ impl Problem {
         }
     }
 
-    /// A defect of this server, with what is known of it for the log.
+    /// An internal error of the server, with its cause for the log.
     pub(crate) fn internal(source: Arc<dyn Error + Send + Sync>) -> Self {
         let mut problem = Self::from_class(ErrorClass::Internal);
         problem.0.source = Some(source);
         problem
     }
 
-    /// Says what to do about it.
+    /// Sets the detail: what is wrong and what to do.
     pub(crate) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(text.into());
         self
     }
 
-    /// Adds a member of the document's own.
+    /// Adds an extension member (RFC 9457, section 3.2).
     pub(crate) fn extension(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.extensions.insert(name.to_owned(), value.into());
         self
@@ -144,7 +143,7 @@ impl Problem {
         self.0.code
     }
 
-    /// What the caller is told: the detail, or what the status says.
+    /// The message for the client: the detail, or the reason phrase of the status.
     pub(crate) fn message(&self) -> &str {
         let reason = || self.0.status.canonical_reason().unwrap_or("Error");
         self.0.detail.as_deref().unwrap_or_else(reason)
@@ -163,9 +162,9 @@ impl Problem {
     fn log(&self, request_id: &str) {
         let Inner { status, code, source, .. } = &*self.0;
         let causes = source.as_deref().map(|error| causes(error)).unwrap_or_default();
-        // Whoever is turned away is in the access log; more would be a burden just when there is too much to do.
-        let is_turned_away = *status == StatusCode::SERVICE_UNAVAILABLE && source.is_none();
-        if status.is_server_error() && !is_turned_away {
+        // A rejected request is in the access log; further log lines would add load during overload.
+        let is_rejected = *status == StatusCode::SERVICE_UNAVAILABLE && source.is_none();
+        if status.is_server_error() && !is_rejected {
             tracing::error!(request_id, status = status.as_u16(), code, causes, "request failed");
         } else {
             tracing::debug!(request_id, status = status.as_u16(), code, causes, "request refused");
@@ -173,7 +172,7 @@ impl Problem {
     }
 }
 
-/// The one mapping from class to status.
+/// The status of each error class.
 fn status_of(class: ErrorClass) -> StatusCode {
     match class {
         ErrorClass::InvalidRequest => StatusCode::BAD_REQUEST,
@@ -183,7 +182,7 @@ fn status_of(class: ErrorClass) -> StatusCode {
         ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorClass::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        // A link is no matter of rights: some clients read 403 as "no such chunk", and show fill values.
+        // An unusable link is not a 403: some clients read 403 as a missing chunk and show fill values.
         ErrorClass::InvalidMetadata
         | ErrorClass::CorruptData
         | ErrorClass::UnusableLink
@@ -196,7 +195,7 @@ fn status_of(class: ErrorClass) -> StatusCode {
     }
 }
 
-/// Whether the error's own text is about the caller's request or the caller's data, and may be told.
+/// Whether the text of an error concerns the request or the stored data, so that the client may see it.
 fn is_tellable(class: ErrorClass) -> bool {
     class.is_caller_fault()
         || matches!(
@@ -213,25 +212,25 @@ impl<E: Classify> From<E> for Problem {
     fn from(error: E) -> Self {
         let class = error.class();
         let mut problem = Self::from_class(class);
-        // For want of memory it is this server that turns away, and no backend.
+        // These two are rejections by this server for lack of memory, not failures of a backend.
         let is_backends = |failure: &&StoreError| {
             !matches!(failure, StoreError::NoUploadMemory | StoreError::OverBudget(_))
         };
         let failure = store_failure(&error).filter(is_backends);
-        let is_turned_away = class == ErrorClass::Overloaded && failure.is_none();
+        let is_rejected = class == ErrorClass::Overloaded && failure.is_none();
         if is_tellable(class) {
             problem.0.detail = Some(error.to_string().into());
         } else if let Some(failure) = failure {
             problem.0.detail = Some(format!("the backend of this mount: {}", trouble(failure)).into());
-        } else if is_turned_away {
-            problem.0.detail = Some(format!("{error}; `Retry-After` says when to ask again").into());
+        } else if is_rejected {
+            problem.0.detail = Some(format!("{error}; retry after the time in `Retry-After`").into());
         }
         problem = match error.written() {
             None => problem,
             Some(Written::No) => problem.extension("written", false),
             Some(Written::Unknown) => problem.extension("written", "unknown"),
         };
-        if !is_turned_away {
+        if !is_rejected {
             problem.0.source = Some(Arc::new(error));
         }
         problem
@@ -248,7 +247,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Gives an error answer its document, and the log its causes. Answers that are no errors pass as they are.
+/// Writes the document of an error response and logs its causes. Other responses are unchanged.
 pub(crate) fn render(mut response: Response, request_id: &str) -> Response {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
@@ -271,13 +270,14 @@ pub(crate) fn render(mut response: Response, request_id: &str) -> Response {
     response
 }
 
-/// An error and all its sources in one line, each said once. What URLs ask for is not in it: there stand signatures and tokens.
+/// An error and all its sources in one line, without repetitions. Queries of URLs are removed: they can contain signatures
+/// and tokens.
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
         let text = source.to_string();
-        // Many errors repeat in their own text what they come from.
+        // Many errors include the text of their source.
         if !line.contains(text.as_str()) {
             // Writing to a `String` cannot fail.
             let _ = write!(line, ": {text}");
@@ -287,7 +287,7 @@ pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     without_queries(line)
 }
 
-/// A text whose URLs have lost their queries.
+/// Removes the queries of all URLs in a text.
 fn without_queries(text: String) -> String {
     if !text.contains('?') || !text.contains("://") {
         return text;
@@ -307,7 +307,7 @@ fn without_queries(text: String) -> String {
     cleaned
 }
 
-/// 1 to 5 seconds at random, so that those who were turned away do not come back together.
+/// 1 to 5 seconds at random, so that rejected clients do not retry all at once.
 fn retry_after() -> HeaderValue {
     HeaderValue::from(1 + RandomState::new().hash_one(0_u8) % 5)
 }
@@ -323,7 +323,7 @@ mod tests {
     struct Backend;
 
     #[test]
-    fn a_backend_is_not_named_to_the_client_but_is_to_the_log() {
+    fn the_log_names_a_backend_and_the_response_does_not() {
         for error in [
             StoreError::Backend(Arc::new(Backend)),
             StoreError::Busy(Arc::new(Backend)),
@@ -343,13 +343,13 @@ mod tests {
     struct Repeats(#[source] Backend);
 
     #[test]
-    fn a_cause_that_is_said_already_is_not_said_again() {
+    fn a_repeated_cause_is_logged_once() {
         let error = StoreError::Backend(Arc::new(Repeats(Backend)));
         assert_eq!(causes(&error), "the backend failed: GET failed: 403 from https://secret-bucket.example");
     }
 
     #[test]
-    fn what_urls_ask_for_is_in_no_log() {
+    fn queries_of_urls_are_removed_from_logs() {
         for (text, expected) in [
             ("cannot reach https://a.example/b?sig=secret", "cannot reach https://a.example/b?…"),
             ("for url (https://a.example/b?sig=a&se=b): refused", "for url (https://a.example/b?…): refused"),
@@ -362,19 +362,19 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_told_whether_anything_was_written_where_that_is_known() {
-        let told = |error: StoreError| {
+    fn a_write_error_states_whether_anything_was_written() {
+        let outcome = |error: StoreError| {
             let document: Value = serde_json::from_str(&Problem::from(error).document("id")).unwrap();
             (document["status"].as_u64().unwrap(), document.get("written").cloned())
         };
-        assert_eq!(told(StoreError::OutcomeUnknown(Arc::new(Backend))), (503, Some(json!("unknown"))));
-        assert_eq!(told(StoreError::Contended(Some(Arc::new(Backend)))), (503, Some(json!(false))));
-        assert_eq!(told(StoreError::StorageFull(Arc::new(Backend))), (507, Some(json!(false))));
-        assert_eq!(told(StoreError::Backend(Arc::new(Backend))), (502, None));
+        assert_eq!(outcome(StoreError::OutcomeUnknown(Arc::new(Backend))), (503, Some(json!("unknown"))));
+        assert_eq!(outcome(StoreError::Contended(Some(Arc::new(Backend)))), (503, Some(json!(false))));
+        assert_eq!(outcome(StoreError::StorageFull(Arc::new(Backend))), (507, Some(json!(false))));
+        assert_eq!(outcome(StoreError::Backend(Arc::new(Backend))), (502, None));
     }
 
     #[test]
-    fn callers_are_told_what_is_wrong() {
+    fn a_caller_error_has_its_text_as_detail() {
         let document = Problem::from(StoreError::BodyTooLarge { limit: 7 }).document("id");
         assert!(document.contains("\"detail\":\"the body is longer than 7 bytes\""), "{document}");
         let value: Value = serde_json::from_str(&document).unwrap();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn only_overload_asks_to_come_back_and_only_method_errors_say_what_is_allowed() {
+    fn only_overload_has_retry_after_and_only_method_errors_have_allow() {
         for class in [ErrorClass::Overloaded, ErrorClass::NotAllowed, ErrorClass::BackendFailed] {
             let headers = Problem::from_class(class).into_response().headers().clone();
             assert_eq!(headers.contains_key(header::RETRY_AFTER), class == ErrorClass::Overloaded);

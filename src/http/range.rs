@@ -1,9 +1,9 @@
 //! The `Range`, `If-Range` and `Content-Range` headers of byte ranges (RFC 9110, section 14).
 //!
-//! One range is honoured. Several in one header are ignored, and so is everything that is not a byte range: the
-//! answer is then the whole value, which RFC 9110 allows and clients that cannot read multipart need. Whether a
-//! range lies inside a value is not decided here but by [`ByteRange::resolve`]. A request's `Content-Range` says where
-//! its body is to be written.
+//! A single range is honoured. Several ranges in one header, and anything that is not a byte range, are ignored: the
+//! response is then the whole value, which RFC 9110 allows and clients without multipart support need.
+//! [`ByteRange::resolve`] decides whether a range lies inside a value. The `Content-Range` of a request is the position at
+//! which its body is written.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::problem::Problem;
 use crate::error::ErrorClass;
 use crate::store::{ByteRange, Version};
 
-/// The range a request asks for; [`ByteRange::Whole`] where there is none that counts.
+/// The requested range; [`ByteRange::Whole`] if there is none or it is ignored.
 pub(crate) fn requested(headers: &HeaderMap) -> ByteRange {
     let mut lines = headers.get_all(header::RANGE).iter();
     match (lines.next(), lines.next()) {
@@ -23,7 +23,7 @@ pub(crate) fn requested(headers: &HeaderMap) -> ByteRange {
     }
 }
 
-/// Parses `bytes=0-9`, `bytes=10-` or `bytes=-5`; `None` is anything else, several ranges included.
+/// Parses `bytes=0-9`, `bytes=10-` or `bytes=-5`; `None` for anything else, including several ranges.
 fn parse(line: &str) -> Option<ByteRange> {
     let (unit, set) = line.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -47,10 +47,10 @@ fn number(digits: &str) -> Option<u64> {
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// Whether `If-Range` lets the range count for a value of this version.
+/// Whether the range applies to a value of this version, according to `If-Range`.
 ///
-/// Without the header it does. Only a strong entity tag can hold: a date has the resolution of a second, in which
-/// a value may change twice, so a date never holds and the answer is the whole value.
+/// Without the header it does. Only a strong entity tag can match: a date has a resolution of one second, in which a value
+/// may change twice. With a date the response is therefore the whole value.
 pub(crate) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
     match headers.get(header::IF_RANGE) {
         None => true,
@@ -58,17 +58,17 @@ pub(crate) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
     }
 }
 
-/// Where the body of a request is to be written, as its `Content-Range` says.
+/// The position at which the body of a request is written, from its `Content-Range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Half-open and not empty.
     pub(crate) range: Range<u64>,
-    /// How long the value is afterwards, if that is said.
+    /// The length of the value after the write, if the header states it.
     pub(crate) result_bytes: Option<u64>,
 }
 
-/// Where a request's body is to be written: `bytes 0-9/*` or `bytes 0-9/100`. `None` if the header is missing, given
-/// twice, or anything else.
+/// Parses the `Content-Range` of a request: `bytes 0-9/*` or `bytes 0-9/100`. `None` if the header is missing, repeated or
+/// invalid.
 pub(crate) fn written(headers: &HeaderMap) -> Option<Written> {
     let mut lines = headers.get_all(header::CONTENT_RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -86,7 +86,7 @@ pub(crate) fn content_range(range: &Range<u64>, size: u64) -> HeaderValue {
     ascii(&format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)))
 }
 
-/// `Content-Range` of an answer that the range is not satisfiable.
+/// `Content-Range` of a 416 response.
 pub(crate) fn unsatisfied(size: u64) -> HeaderValue {
     ascii(&format!("bytes */{size}"))
 }
@@ -96,7 +96,7 @@ fn ascii(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The problem of a range without a byte of the value, which is `size` bytes long.
+/// The problem of a range that contains no byte of the value; `size` is the length of the value.
 pub(crate) fn not_satisfiable(size: u64) -> Problem {
     Problem::from_class(ErrorClass::RangeNotSatisfiable)
         .detail(format!("the range has no byte of the value, which is {size} bytes long"))
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_range_counts_and_anything_else_means_the_whole_value() {
+    fn a_single_byte_range_is_honoured_and_anything_else_is_ignored() {
         use ByteRange::{Bounded, From, Suffix, Whole};
         for (line, range) in [
             ("bytes=0-9", Bounded(0, 10)),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_written_where_its_content_range_says_and_nowhere_else() {
+    fn content_range_of_a_request_is_parsed_strictly() {
         let of = |lines: &[&'static str]| {
             written(
                 &lines.iter().map(|line| (header::CONTENT_RANGE, HeaderValue::from_static(line))).collect(),

@@ -1,15 +1,15 @@
-//! The query of an S3 request: its pairs, and which operation they ask for.
+//! The query of an S3 request: its parameters, and the operation that they select.
 //!
-//! S3 tells operations on one path apart by their parameters, so one that is not implemented must be refused: it would
-//! otherwise be answered with a listing or a value. Parameters that name no operation (those of signatures, names of
-//! calls that some SDKs add) are ignored.
+//! S3 distinguishes operations on one path by their parameters. One that is not implemented must be rejected: the response
+//! would otherwise be a listing or a value. Parameters that name no operation (of signatures, or names of calls that some
+//! SDKs add) are ignored.
 
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Classify, ErrorClass};
 
-/// The parameters that name another operation than those there are.
+/// The parameters that name an unsupported operation.
 const OTHER_OPERATIONS: [&str; 32] = [
     "accelerate",
     "acl",
@@ -45,28 +45,28 @@ const OTHER_OPERATIONS: [&str; 32] = [
     "website",
 ];
 
-/// Why a query is not understood.
+/// Why a query is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// A bad escape, or escapes that are not UTF-8.
+    /// The query has a bad escape, or escapes that are not UTF-8.
     #[error("the query is not percent-encoded UTF-8")]
     Encoding,
-    /// A parameter twice.
+    /// A parameter is repeated.
     #[error("`{0}` is given more than once")]
     Twice(&'static str),
-    /// A value that is none of its parameter's.
+    /// The value of a parameter is invalid.
     #[error("`{name}` takes {takes}")]
     Value {
         /// The parameter.
         name: &'static str,
-        /// What it takes.
+        /// The valid values.
         takes: &'static str,
     },
-    /// Another delimiter than the one of keys.
+    /// The delimiter is not `/`.
     #[error("keys are grouped by the delimiter `/` alone")]
     Delimiter,
-    /// An operation there is not.
-    #[error("`?{0}` is not implemented; this server answers the part of S3 that reads and lists")]
+    /// The operation is not supported.
+    #[error("`?{0}` is not implemented; this server supports the operations of S3 that read and list")]
     Operation(&'static str),
 }
 
@@ -79,11 +79,11 @@ impl Classify for QueryError {
     }
 }
 
-/// The pairs of a query, decoded.
+/// The decoded parameters of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
-/// What the keys begin with that a request wants listed.
+/// The `prefix` parameter of a listing request.
 ///
 /// # Errors
 /// As for [`Query::of`].
@@ -92,7 +92,7 @@ pub(crate) fn listed(uri: &Uri) -> Result<String, QueryError> {
 }
 
 impl Query {
-    /// Decodes a query; refuses one that asks for an operation there is not.
+    /// Decodes a query and rejects unsupported operations.
     pub(crate) fn of(uri: &Uri) -> Result<Self, QueryError> {
         let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
@@ -106,7 +106,7 @@ impl Query {
         }
     }
 
-    /// Whether a parameter is there, with a value or without.
+    /// Whether a parameter is present, with or without a value.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(given, _)| given == name)
     }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn other_operations_are_refused_and_never_taken_for_a_listing() {
+    fn unsupported_operations_are_rejected() {
         for operation in OTHER_OPERATIONS {
             for text in [operation.to_owned(), format!("prefix=a&{operation}=1")] {
                 assert_eq!(query(&text), Err(QueryError::Operation(operation)));

@@ -1,6 +1,6 @@
-//! Switches in queries: parameters that are on where they are given, unless as `false` or `0`.
+//! Boolean query parameters: on if present, unless the value is `false` or `0`.
 
-/// Whether a switch is on.
+/// Whether a boolean parameter with this value is on.
 pub(crate) fn is_on(value: &str) -> bool {
     value != "false" && value != "0"
 }

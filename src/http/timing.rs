@@ -1,4 +1,4 @@
-//! What an answer says of its own cost: `Server-Timing` (W3C) and `Zarrd-Cache`.
+//! Response headers with the cost of a request: `Server-Timing` (W3C) and `Zarrd-Cache`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::array::{ReadContext, ReadStats};
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub(crate) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
-/// What the request cost so far: at the moment the head is sent.
+/// Sets both headers from the cost of the request up to the moment the head is sent.
 pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
     let work = trace.stats();
     put_timing(headers, &work);
     let cache = match (work.hits, work.misses) {
-        // Nothing was asked of a cache: HEAD, or fill values alone.
+        // No cache lookup took place: HEAD, or only fill values.
         (0, 0) => return,
         (_, 0) => "hit",
         (0, _) => "miss",
@@ -25,7 +25,7 @@ pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
     headers.insert(ZARRD_CACHE, HeaderValue::from_static(cache));
 }
 
-/// The same of an answer that was kept whole.
+/// Sets both headers for a hit in the response cache.
 pub(crate) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
     put_timing(headers, &ReadStats { plan: planned, ..ReadStats::default() });
     headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));

@@ -1,15 +1,15 @@
-//! What is wrong with a backend, in short words for operators and callers: no hosts, buckets or paths, and no chain of causes.
+//! Short descriptions of backend failures for operators and clients, without hosts, buckets, paths and causes.
 
 use std::error::Error;
 
 use crate::store::{StoreError, trouble};
 
-/// What is wrong, by the store's failure that an error comes from; its own text where it comes from none.
+/// The description of the store error that caused an error; the text of the error itself if no store error did.
 pub(crate) fn trouble_of(error: &(dyn Error + 'static)) -> String {
     store_failure(error).map_or_else(|| error.to_string(), trouble)
 }
 
-/// The store's failure that an error comes from.
+/// The store error that caused an error.
 pub(crate) fn store_failure<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a StoreError> {
     let mut next = Some(error);
     while let Some(cause) = next {

@@ -408,7 +408,7 @@ impl AppState {
             return Arc::clone(readiness);
         }
         let before = last.as_ref().map(|(_, readiness)| Arc::clone(readiness)).unwrap_or_default();
-        let patience = self.0.shared.options.readiness_timeout;
+        let max_wait = self.0.shared.options.readiness_timeout;
         // As many at a time as the configuration has mounts.
         let checks = self.mounts().map(|mount| {
             let before = before.get(&mount.name).copied();

@@ -1,7 +1,7 @@
-//! `/v1/cache/{mount}/{prefix}`: what is remembered of the keys and nodes below a prefix, forgotten (DELETE) or made (POST).
+//! `/v1/cache/{mount}/{prefix}`: purges (DELETE) or prefetches (POST) the cache entries of the keys and nodes below a prefix.
 //!
-//! For whoever runs the server: at the admin listener. What is remembered is right without this, as it is under the
-//! versions of what it was made of; forgetting is for backends that do not tell versions well, and for measurements.
+//! For operators, at the admin listener. Correctness does not need a purge: each entry is valid for the object versions
+//! from which it was derived. A purge is for backends with unreliable versions, and for measurements.
 
 pub(crate) mod prefetch;
 
@@ -41,58 +41,60 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::new(&PREFIX, routes!(purge, warm)), Route::new(&MOUNT, routes!(purge_root, warm_root))]
 }
 
-/// Bytes of decoded chunks that are loaded, where nothing is said.
+/// Default limit of a prefetch, in bytes of decoded chunks.
 const BYTES: u64 = 64 << 20;
-/// How long that may take, where nothing is said.
+/// Default time limit of a prefetch, in seconds.
 const SECONDS: u64 = 30;
 
-/// What was forgotten.
+/// The number of cache entries that were purged.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Purged {
-    /// Decoded chunks, indexes, nodes, values and chunks that were encoded anew.
+    /// Entries below the prefix: decoded chunks, shard indexes, nodes, values and re-encoded chunks.
     forgotten: u64,
-    /// Small answers as they went out, of all mounts: each is made again of what is still remembered.
+    /// Entries of the response cache. It is purged for all mounts; the remaining entries of the other caches rebuild it.
     answers: u64,
 }
 
-/// How much is loaded.
+/// The extent of a prefetch.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WarmQuery {
-    /// `metadata`: the documents of all nodes. `indexes` (default): those of shards too. `chunks`: decoded chunks too.
+    /// `metadata`: the metadata documents of all nodes. `indexes` (default): also the shard indexes. `chunks`: also the
+    /// decoded chunks.
     level: Option<Level>,
-    /// The most bytes of decoded chunks; 64 MiB if it is not said.
+    /// Maximum number of bytes of decoded chunks. The default is 64 MiB.
     bytes: Option<u64>,
-    /// The most seconds; 30 if it is not said, and never as many as a request may take.
+    /// Maximum duration in seconds. The default is 30; it is always less than the request timeout.
     seconds: Option<u64>,
 }
 
-/// Refuses those who do not run the server. Where there are credentials, others have shown by now that they may.
+/// Rejects a caller who is not an operator. With access control configured, the caller's rights were checked before.
 fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
     if Administrator::is_asking(request.extensions()) || !state.access().is_open() {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden")
-        .detail("this is for whoever runs the server, at its admin listener"))
+        .detail("caches can be managed only through the admin listener (`[server] admin_listen`)"))
 }
 
-/// Forget what is remembered
+/// Purge the caches below a prefix
 ///
-/// Of the keys and nodes below the prefix; the next reads ask the backend. Loads under way are not remembered.
+/// Removes the cache entries of all keys and nodes below the prefix. The next reads go to the backend. A load that is in
+/// flight during the purge does not enter a cache.
 #[utoipa::path(
     delete,
     path = PREFIX.template,
     tag = "service",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("prefix" = String, Path, description = "A prefix of keys: whole names"),
+        ("prefix" = String, Path, description = "A prefix of keys, made of whole path segments"),
     ),
     responses(
-        (status = 200, description = "It is forgotten", body = Purged),
-        (status = 400, description = "The path names nothing"),
-        (status = 403, description = "Not at the admin listener"),
-        (status = 404, description = "No such mount"),
+        (status = 200, description = "The number of purged entries", body = Purged),
+        (status = 400, description = "The path is not a valid prefix"),
+        (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
+        (status = 404, description = "No mount has this name"),
     )
 )]
 pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Result<Json<Purged>, Problem> {
@@ -100,7 +102,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let NodeTarget { mount, path, .. } =
         NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
     let cpu = state.cpu().clone();
-    // Everything is looked at once: that is work for a thread of its own.
+    // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
         let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
         Purged { forgotten, answers: state.answers().purge() }
@@ -108,42 +110,42 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     Ok(Json(purged.await?))
 }
 
-/// Forget what is remembered of a mount
+/// Purge the caches of a mount
 #[utoipa::path(
     delete,
     path = MOUNT.template,
     tag = "service",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses(
-        (status = 200, description = "It is forgotten", body = Purged),
-        (status = 400, description = "The path names nothing"),
-        (status = 403, description = "Not at the admin listener"),
-        (status = 404, description = "No such mount"),
+        (status = 200, description = "The number of purged entries", body = Purged),
+        (status = 400, description = "The path is not a valid prefix"),
+        (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
+        (status = 404, description = "No mount has this name"),
     )
 )]
 pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Result<Json<Purged>, Problem> {
     purge(state, request).await
 }
 
-/// Load what will be read
+/// Prefetch into the caches below a prefix
 ///
-/// The documents of all nodes below the prefix, the indexes of shards, and decoded chunks up to a bound. Answers when that
-/// is done or the time is over, and ends if nobody waits for the answer.
+/// Loads the metadata documents of all nodes below the prefix, their shard indexes, and decoded chunks up to a limit.
+/// Responds when everything is loaded or the time is over. The prefetch stops if the client disconnects.
 #[utoipa::path(
     post,
     path = PREFIX.template,
     tag = "service",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("prefix" = String, Path, description = "Path of a node; all below it are loaded too"),
+        ("prefix" = String, Path, description = "Path of a node; the nodes below it are loaded too"),
         WarmQuery,
     ),
     responses(
-        (status = 200, description = "What was loaded", body = PrefetchReport),
-        (status = 400, description = "The path names nothing, or a parameter is not understood"),
-        (status = 403, description = "Not at the admin listener"),
-        (status = 404, description = "No such mount"),
-        (status = 503, description = "The server is busy"),
+        (status = 200, description = "The amount that was loaded", body = PrefetchReport),
+        (status = 400, description = "The path is not a valid prefix, or a parameter is invalid"),
+        (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
+        (status = 404, description = "No mount has this name"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
     )
 )]
 pub(crate) async fn warm(
@@ -164,18 +166,18 @@ pub(crate) async fn warm(
     Ok(Json(warm_below(&state, &target, entrant, &wanted).await?))
 }
 
-/// Load what will be read of a mount
+/// Prefetch into the caches of a mount
 #[utoipa::path(
     post,
     path = MOUNT.template,
     tag = "service",
     params(("mount" = String, Path, description = "Name of a mount"), WarmQuery),
     responses(
-        (status = 200, description = "What was loaded", body = PrefetchReport),
-        (status = 400, description = "A parameter is not understood"),
-        (status = 403, description = "Not at the admin listener"),
-        (status = 404, description = "No such mount"),
-        (status = 503, description = "The server is busy"),
+        (status = 200, description = "The amount that was loaded", body = PrefetchReport),
+        (status = 400, description = "A parameter is invalid"),
+        (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
+        (status = 404, description = "No mount has this name"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
     )
 )]
 pub(crate) async fn warm_root(

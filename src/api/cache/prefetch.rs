@@ -1,8 +1,8 @@
-//! Loading what will be read, before anybody asks for it: documents, indexes of shards, decoded chunks.
+//! Prefetch: loads metadata documents, shard indexes and decoded chunks into the caches before clients request them.
 //!
-//! It reads as any request does, by the same readers, and so fills the same caches. A bound on bytes keeps it from pushing
-//! out what it loaded itself, a bound on time from going on for ever; dropped, it ends. What fails is counted, and will
-//! fail for whoever reads it, too. Nothing is written.
+//! A prefetch uses the same readers as any request, so it fills the same caches. A limit on bytes keeps it from evicting
+//! its own entries, and a limit on time ends it; dropping the future cancels it. It counts failures and continues: a later
+//! read of the same object reports the error. Nothing is written.
 
 use std::sync::Arc;
 
@@ -21,58 +21,58 @@ use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::StoreError;
 
-/// Chunks that are loaded at a time.
+/// Chunks that are loaded concurrently.
 const CONCURRENCY: usize = 8;
-/// Nodes directly below a group that are visited; there are hardly ever more.
+/// Maximum number of children visited of a group; hierarchies rarely have more.
 const MOST_CHILDREN: usize = 10_000;
-/// Nodes that are known and wait to be visited.
+/// Maximum length of the queue of nodes to visit.
 const MOST_WAITING: usize = 100_000;
 
-/// How much is loaded.
+/// What a prefetch loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// Documents.
+    /// Metadata documents.
     Metadata,
-    /// Indexes of shards too.
+    /// Also shard indexes.
     #[default]
     Indexes,
-    /// Decoded chunks too.
+    /// Also decoded chunks.
     Chunks,
 }
 
-/// What is wanted.
+/// The extent and the limits of a prefetch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefetchRequest {
     pub(crate) level: Level,
-    /// The most bytes of decoded chunks.
+    /// Maximum number of bytes of decoded chunks.
     pub(crate) bytes: u64,
     pub(crate) until: Instant,
 }
 
-/// What was loaded.
+/// The result of a prefetch.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct PrefetchReport {
-    /// Nodes whose documents were read.
+    /// Nodes whose metadata documents were read.
     nodes: u64,
-    /// Those of them that are arrays.
+    /// Arrays among these nodes.
     arrays: u64,
     /// Shards whose indexes were read.
     indexes: u64,
     /// Stored chunks (or shards) that were decoded.
     chunks: u64,
-    /// Bytes that they were decoded to.
+    /// Size of these chunks in bytes, decoded.
     decoded_bytes: u64,
     /// Nodes, indexes and chunks that could not be loaded.
     failed: u64,
-    /// Whether that is all there is.
+    /// Whether everything below the prefix was loaded: no limit was reached and nothing failed.
     complete: bool,
 }
 
-/// Loads what is below a node.
+/// Loads a node and everything below it.
 ///
 /// # Errors
-/// 503 if the server is busy.
+/// 503 if the server is overloaded.
 pub(crate) async fn prefetch(
     state: &AppState,
     target: &NodeTarget,
@@ -92,7 +92,7 @@ struct Prefetch<'a> {
     target: &'a NodeTarget,
     wanted: &'a PrefetchRequest,
     warmed: PrefetchReport,
-    /// Whether a bound was met.
+    /// Whether a limit was reached.
     cut_short: bool,
 }
 
@@ -111,7 +111,7 @@ impl Prefetch<'_> {
         }
     }
 
-    /// Loads a node, and gives the paths of those directly below it.
+    /// Loads a node and returns the paths of its children.
     async fn visit(&mut self, path: &NodePath) -> Result<Vec<NodePath>, ArrayError> {
         let hierarchy = self.target.opener.hierarchy();
         let Some(opened) = self.target.opener.find(path).await? else {
@@ -149,14 +149,14 @@ impl Prefetch<'_> {
         }
     }
 
-    /// Loads something of each chunk of an array, some at a time.
+    /// Runs `part` for each chunk of an array, a few concurrently.
     async fn load<F>(&mut self, array: &Arc<Array>, part: fn(Job) -> F)
     where
         F: Future<Output = Result<Loaded, ArrayError>>,
     {
-        let takes_room = self.wanted.level == Level::Chunks;
+        let counts_bytes = self.wanted.level == Level::Chunks;
         let item_bytes = array.metadata().data_type.item_bytes() as u64;
-        let mut room = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
+        let mut budget = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
         let mut met_bound = false;
         let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
             let elements = array
@@ -164,12 +164,12 @@ impl Prefetch<'_> {
                 .chunk_shape_at(&coords)
                 .iter()
                 .fold(1, |all: u64, edge| all.saturating_mul(*edge));
-            if takes_room {
-                let Some(left) = room.checked_sub(elements.saturating_mul(item_bytes)) else {
+            if counts_bytes {
+                let Some(left) = budget.checked_sub(elements.saturating_mul(item_bytes)) else {
                     met_bound = true;
                     return None;
                 };
-                room = left;
+                budget = left;
             }
             Some(Job { state: self.state.clone(), array: Arc::clone(array), coords })
         });
@@ -201,7 +201,7 @@ impl Prefetch<'_> {
     /// Reads a chunk, or all inner chunks of a shard.
     async fn chunk(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
         let Some(ranges) = array.grid().chunk_ranges(&coords) else { return Ok(Loaded::default()) };
-        // What it may cost in all is bounded otherwise.
+        // The byte and time limits of the prefetch apply in place of the limits of one request.
         let (response_bytes, decoded_bytes, chunks) = (u64::MAX, u64::MAX, u64::MAX);
         let limits = ReadLimits {
             max_response_size: response_bytes,
@@ -229,7 +229,7 @@ struct Job {
     coords: ChunkCoords,
 }
 
-/// What came of it.
+/// What one job loaded.
 #[derive(Default)]
 struct Loaded {
     indexes: u64,
@@ -237,7 +237,7 @@ struct Loaded {
     decoded_bytes: u64,
 }
 
-/// All coordinates of a grid, in C order, made as they are asked for: there may be more than anybody can count.
+/// All coordinates of a grid in C order. The iterator is lazy: a grid can have more chunks than `u64::MAX`.
 fn coords(shape: Vec<u64>) -> impl Iterator<Item = ChunkCoords> {
     let first = shape.iter().all(|length| *length > 0).then(|| vec![0; shape.len()]);
     std::iter::successors(first, move |coords| {
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coordinates_come_in_order_and_of_empty_grids_there_are_none() {
+    fn coordinates_come_in_c_order_and_an_empty_grid_has_none() {
         assert_eq!(coords(vec![2, 1, 2]).collect::<Vec<_>>(), [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]);
         assert_eq!(coords(vec![]).collect::<Vec<_>>(), [Vec::<u64>::new()]);
         assert_eq!(coords(vec![2, 0]).count(), 0);

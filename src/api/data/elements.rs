@@ -1,10 +1,9 @@
-//! Answering with decoded elements: plan → version → conditions → first band → head → the rest.
+//! Responses with decoded elements: plan → version → conditions → first band → head → the rest.
 //!
-//! The length of the answer is known from metadata and its entity tag from the versions of the chunks it touches, so a
-//! 304, a 412, a 413 and a 416 read no chunk. Where there is neither a condition nor a range and one band is all there is,
-//! versions and elements are read together, which asks the store once for a chunk and not twice. The first elements are
-//! decoded before the head is sent: what cannot be decoded is told by a status. A failure after that breaks the body off
-//! visibly.
+//! The length of a response follows from the metadata, and its entity tag from the versions of the chunks it reads. A 304,
+//! a 412, a 413 and a 416 therefore read no chunk. A request without condition and range whose elements fit into one band
+//! reads versions and elements together, with one store request per chunk instead of two. The first elements are decoded
+//! before the head is sent, so that a decoding failure has a status. A later failure aborts the body visibly.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,16 +41,16 @@ use crate::services::state::AppState;
 use crate::store::{ByteRange, ValueInfo, Version};
 use crate::{chunk, render};
 
-/// How often an answer whose chunks change while it is begun is begun again.
+/// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
-/// Finding, opening and checking a chunk takes about as long as decoding so many bytes.
+/// The fixed cost of a chunk (lookup, opening, checks), as the number of bytes that are decoded in the same time.
 const CHUNK_WORK_BYTES: u64 = 16 << 10;
-/// An answer is kept the first time if this many bytes, or as much other work, went into each byte of memory it takes.
+/// A response is cached on its first request if its cost, in decoded bytes, is at least this multiple of its size in memory.
 const COSTLY: u64 = 16;
-/// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
+/// Part of every entity tag. It changes whenever a release renders the same elements differently.
 const RENDERING: &[u8] = b"zarrd elements 2";
 
-/// The formats elements are answered in; the first is the default.
+/// The formats of elements; the first is the default.
 pub(crate) const OFFERS: &[Offer] = &{
     let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
     let mut at = 0;
@@ -75,14 +74,14 @@ pub(crate) struct Rendering {
     /// One of [`OFFERS`].
     pub(crate) offer: Offer,
     pub(crate) style: FormatOptions,
-    /// The names of the fields that are asked for; `None` for whole elements.
+    /// The names of the requested fields; `None` for whole elements.
     pub(crate) fields: Option<String>,
-    /// Whether the first line of CSV says what the columns are.
+    /// Whether CSV starts with a header line.
     pub(crate) header: bool,
 }
 
 impl Rendering {
-    /// The type of an answer, with what it says of its first line (RFC 4180, section 3).
+    /// The media type of a response. That of CSV has the `header` parameter (RFC 4180, section 3).
     fn media_type(&self) -> HeaderValue {
         HeaderValue::from_static(match (self.style.format, self.header) {
             (Format::Csv, true) => "text/csv; charset=utf-8; header=present",
@@ -92,27 +91,27 @@ impl Rendering {
     }
 }
 
-/// What is asked for: a subset of an array, rendered.
+/// A request for a subset of an array in a format.
 pub(crate) struct ElementsRequest {
     node: Arc<OpenNode>,
     array: Arc<Array>,
     subset: Subset,
     rendering: Rendering,
     conversion: Arc<Conversion>,
-    /// What the answer has in it.
+    /// The data type and the shape of the response.
     contents: ResultSchema,
-    /// When the request was first looked at.
+    /// When processing of the request started.
     started: Instant,
 }
 
-/// An answer.
+/// A response and what is needed to cache it.
 struct ElementsResponse {
     answer: Response,
-    /// `None` if it is not worth keeping.
+    /// `None` if the response is not worth caching.
     again: Option<Cacheable>,
 }
 
-/// What it takes to give an answer again.
+/// The content of an entry of the response cache.
 struct Cacheable {
     chunks: ChunkVersions,
     version: Version,
@@ -120,10 +119,10 @@ struct Cacheable {
 }
 
 impl ElementsRequest {
-    /// A subset of an array, in the form that is asked for. `started` is when the request was first looked at.
+    /// A request for a subset of an array in a format. `started` is when processing of the request started.
     ///
     /// # Errors
-    /// [`RenderError`] if fields are asked for that elements have not.
+    /// [`RenderError`] if the data type lacks a requested field.
     pub(crate) fn new(
         node: Arc<OpenNode>,
         subset: Subset,
@@ -145,7 +144,7 @@ impl ElementsRequest {
         Ok(Self { node, array, subset, rendering, conversion, contents, started })
     }
 
-    /// The answer to a GET or HEAD. It may be kept.
+    /// The response to a GET or HEAD. It may enter the response cache.
     pub(crate) async fn respond(
         self,
         state: &AppState,
@@ -172,7 +171,7 @@ impl ElementsRequest {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
             download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
         }
-        // What is said of a dependent is said of other arrays too.
+        // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
             && state.answers().fits(chunks.bytes() + body.len() as u64)
@@ -184,10 +183,10 @@ impl ElementsRequest {
         Ok(permit.hold(answer))
     }
 
-    /// The problem that an error is; of a limit, with slices that are within it.
+    /// The problem for an error. For an exceeded limit it suggests slices within the limit.
     fn check_cost(&self, state: &AppState, error: ElementsError) -> Problem {
         let Some(broken) = Broken::of(state, &error) else { return error.into() };
-        // What the format has no form for, it has in no part either.
+        // If the format cannot represent the elements at all, no slice helps.
         if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
             return formless.into();
         }
@@ -201,7 +200,7 @@ impl ElementsRequest {
         };
         let is_planned = Plan::new(&self.array, self.subset.clone(), limits).is_ok();
         let suggestions = if is_planned && fits(&self.subset) {
-            // The elements are longer than their type tells, and so may be those of any slice.
+            // Elements of variable length are longer than estimated, and those of any slice may be as well.
             Suggestions::default()
         } else {
             Suggestions::new(&self.array, &self.subset, limits, fits)
@@ -209,8 +208,7 @@ impl ElementsRequest {
         broken.problem(error, suggestions)
     }
 
-    /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
-    /// meanwhile, or the whole text.
+    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text.
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
         match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
@@ -228,7 +226,8 @@ impl ElementsRequest {
     ) -> Result<ElementsResponse, ElementsError> {
         let limit = state.options().max_buffered_response_size;
         let trace = state.reader().read_context(self.array.mount());
-        // What has to be read in any case is read at once. Whatever may need no element looks first.
+        // A request that needs its elements in any case reads versions and elements together. A conditional or partial
+        // request, or a HEAD, first reads the versions only.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
             let planned = self.started.elapsed();
@@ -259,7 +258,7 @@ impl ElementsRequest {
         let info = ValueInfo { size: 0, version, modified: None };
         put_validators(answer.headers_mut(), &info);
         put_contents(answer.headers_mut(), &self.contents);
-        // What was in memory already is what is asked for again and again.
+        // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let again = whole
             .filter(|body| body.len() <= MAX_CACHED_RESPONSE_BYTES)
@@ -269,11 +268,11 @@ impl ElementsRequest {
         Ok(ElementsResponse { answer, again })
     }
 
-    /// The version of an answer: of everything it is made of, and how.
+    /// The version of a response, derived from the versions of all its inputs and from the rendering.
     fn version(&self, snapshot: &Snapshot) -> Version {
         let mut strong = true;
         let mut text = Vec::with_capacity(1 << 10);
-        // Tags are visible ASCII, and what is said of the rendering escapes what is not: no part has a zero in it.
+        // Tags are visible ASCII, and `Debug` escapes control characters, so no part contains a zero byte.
         let mut add = |part: &[u8]| {
             text.extend_from_slice(part);
             text.push(0);
@@ -288,7 +287,7 @@ impl ElementsRequest {
         if strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
 
-    /// `bytes` and `npy`: of known length, so that ranges of them can be had, and streamed.
+    /// Formats of known length (`bytes` and `npy`): streamed, with support for ranges.
     async fn streamed(
         &self,
         state: &AppState,
@@ -334,7 +333,7 @@ impl ElementsRequest {
         Ok((answer, whole))
     }
 
-    /// These bytes of the preamble and the elements behind it.
+    /// A byte range of the response: of the preamble and the elements after it.
     fn parts(
         &self,
         state: &AppState,
@@ -355,7 +354,7 @@ impl ElementsRequest {
         if preamble.is_empty() {
             return elements;
         }
-        // Together with the first elements: these are decoded before the head is sent, and one write is enough.
+        // The preamble is sent together with the first elements, which are decoded before the head: one write suffices.
         let mut elements = elements;
         stream::once(async move {
             let mut first = BytesMut::from(preamble);
@@ -368,8 +367,7 @@ impl ElementsRequest {
         .boxed()
     }
 
-    /// These bytes of converted elements. Ranges may begin and end within an element, whole elements are what is
-    /// converted.
+    /// A byte range of the converted elements. The range may start and end within an element; whole elements are converted.
     fn converted(
         &self,
         state: &AppState,
@@ -403,7 +401,7 @@ impl ElementsRequest {
             .boxed()
     }
 
-    /// What has a length that depends on the elements is written whole before the head, for HEAD too.
+    /// Formats whose length depends on the elements: written whole before the head is sent, for HEAD too.
     async fn buffered(
         &self,
         state: &AppState,
@@ -429,7 +427,7 @@ impl ElementsRequest {
         let begun = Instant::now();
         let finished = state.cpu().run(move || {
             writer.finish(&mut text)?;
-            // What it has grown by ahead of its length would be held, too, until the client has all of it.
+            // The unused capacity would stay in memory until the client has received everything.
             text.shrink_to_fit();
             Ok::<_, RenderError>(text)
         });
@@ -445,7 +443,7 @@ impl ElementsRequest {
     }
 }
 
-/// Whether a request may be answered without its elements, or with some of them.
+/// Whether a response may need none, or only some, of the requested elements.
 fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
     let names = [
         header::RANGE,
@@ -457,19 +455,19 @@ fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether to make an answer again takes far more work than to keep it takes memory.
+/// Whether computing a response costs far more than the memory to cache it ([`COSTLY`]).
 fn is_costly(plan: &Plan, kept_bytes: u64) -> bool {
     let work = plan.decoded_bytes().saturating_add(plan.chunks().saturating_mul(CHUNK_WORK_BYTES));
     work / COSTLY >= kept_bytes
 }
 
-/// Refuses an answer that has grown longer than the limit.
+/// Rejects a response that has grown over the limit.
 fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
     let bytes = text.len() as u64;
     if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
 }
 
-/// What an answer with a subset of an array has in it.
+/// The schema of a response with a subset of an array.
 fn contents_of(
     array: &Array,
     subset: &Subset,

@@ -4,13 +4,13 @@ use crate::array::ArrayError;
 use crate::error::{Classify, ErrorClass};
 use crate::render::RenderError;
 
-/// Why there is no answer.
+/// A failure to produce a response with elements.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ElementsError {
-    /// The elements cannot be had.
+    /// The elements cannot be read.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// They cannot be written in the format asked for.
+    /// The elements cannot be written in the requested format.
     #[error(transparent)]
     Render(#[from] RenderError),
 }

@@ -64,100 +64,106 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What is selected, as `DataQuery` reads it.
+/// Parameters that select elements, as `DataQuery` parses them.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
 pub(crate) struct SliceParams {
-    /// numpy's slices: `0:10,::2,...,-1`. Alias `select`.
+    /// Selection by position with an index or a slice for each dimension, as in NumPy: `0:10,::2,...,-1`. The default is the
+    /// whole array. Alias: `select`.
     slice: Option<String>,
-    /// An index or slice for each dimension that has a name, such as `{"isel.time": "0:10", "isel.lat": "5"}` for
-    /// `isel.time=0:10&isel.lat=5`; not together with `slice`.
+    /// Selection by dimension name: one parameter with an index or a slice for each named dimension. An example is
+    /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
     #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
     isel: Option<String>,
-    /// Refuse (409) if the array's shape is another, such as `10,20`.
+    /// Shape that the array must have, such as `10,20`. With another shape the response is a 409.
     expected_shape: Option<String>,
-    /// Of a dependent array: read its declaration to the letter.
+    /// Of a dependent array: whether its declaration is read strictly. The parameter needs no value; `false` and `0` switch
+    /// it off.
     strict: Option<String>,
-    /// Of a dependent array: read chunks that another array takes for something else.
+    /// Of a dependent array: whether to read chunks that another array also claims, instead of responding with 409. The
+    /// parameter needs no value; `false` and `0` switch it off.
     allow_collision: Option<String>,
 }
 
-/// How elements are written, as `DataQuery` reads it.
+/// Parameters of the response format, as `DataQuery` parses them.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
 pub(crate) struct FormatParams {
-    /// `bytes`, `npy`, `json`, `csv` or `arrow`; wins over `Accept`. Alias `f`.
+    /// Response format: `bytes` (default), `npy`, `json`, `csv` or `arrow`. Takes precedence over `Accept`. Alias: `f`.
     format: Option<String>,
-    /// Fields of a struct, such as `a,p.x`: of one its elements, of several a struct of them in this order.
+    /// Fields of a struct data type, such as `a,p.x`. A single field gives its elements, several give a struct with these
+    /// fields in this order. The default is all fields.
     fields: Option<String>,
-    /// `little` (default) or `big`, of `bytes` and `npy`.
+    /// Byte order of `bytes` and `npy`: `little` (default) or `big`.
     endian: Option<String>,
-    /// How JSON and CSV write NaN and infinities: `string` (default) or `null`.
+    /// Representation of NaN and infinities in JSON and CSV: `string` (default) or `null`.
     nan: Option<String>,
-    /// Whether the first line of CSV says what its columns are: `present` (default) or `absent`.
+    /// Header line of CSV with the names of the columns: `present` (default) or `absent`.
     header: Option<String>,
 }
 
-/// What routes that give elements answer.
+/// Responses of the routes for elements.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes the answers for the API document")]
 pub(crate) enum ElementsResponses {
-    /// The elements; `Array-Shape` and `Array-Data-Type` say what they are.
+    /// The elements. The headers `Array-Shape` and `Array-Data-Type` describe them.
     #[response(status = 200, content_type = "application/octet-stream")]
     Elements,
-    /// A range of the bytes.
+    /// The requested byte range of the response.
     #[response(status = 206, content_type = "application/octet-stream")]
     Range,
-    /// Not modified.
+    /// Not modified: the response still has an entity tag of `If-None-Match`.
     #[response(status = 304)]
     NotModified,
-    /// The selection or a parameter is not understood.
+    /// The selection or another parameter is invalid.
     #[response(status = 400)]
     NotUnderstood,
-    /// No such mount, array or chunk.
+    /// The mount, the array or the chunk does not exist.
     #[response(status = 404)]
     NotFound,
-    /// None of the formats is acceptable.
+    /// `Accept` allows none of the formats.
     #[response(status = 406)]
     NotAcceptable,
-    /// The array has another shape than expected, or its chunks are another's too.
+    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
     #[response(status = 409)]
     AnotherShape,
-    /// A condition does not hold.
+    /// The precondition failed.
     #[response(status = 412)]
     PreconditionFailed,
-    /// Over a limit; the problem suggests slices that fit.
+    /// The response would exceed a limit. `suggested_slices` in the problem document lists slices that fit.
     #[response(status = 413)]
     TooLarge,
-    /// The range lies outside the answer.
+    /// The range starts after the end of the response.
     #[response(status = 416)]
     RangeNotSatisfiable,
-    /// The declaration of a dependent array cannot be used.
+    /// The declaration of a dependent array is invalid.
     #[response(status = 422)]
     NotUsable,
-    /// Stored bytes or metadata are corrupt.
+    /// Stored chunks or metadata are corrupt.
     #[response(status = 500)]
     Corrupt,
-    /// A codec, data type or extension is not supported.
+    /// The array uses an unsupported codec, data type or extension.
     #[response(status = 501)]
     Unsupported,
 }
 
-/// The elements of a selection.
+/// Read a selection of an array
 ///
-/// Without `slice` the whole array. Elements are the numbers that are stored: `scale_factor`, `add_offset`, `units` and the
-/// like, which CF has in the attributes, are not applied. They are selected by index; labels are in the coordinate arrays.
+/// Returns the decoded elements of a selection; without `slice` and `isel.NAME`, of the whole array. Elements are returned
+/// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
+/// selected by index; labels are in the coordinate arrays.
 ///
-/// - `bytes` (the default) is C order, little-endian, packed: `bool` a byte, dates and time spans `int64`, structs field by
-///   field. An element of variable length is its number of bytes, a little-endian `uint32`, and the bytes.
-/// - `npy` is a file numpy opens. Text of variable length is as long as the longest.
-/// - `json` is nested lists; structs are objects, dates strings in ISO 8601.
-/// - `csv` is rows and columns, so of at most two dimensions. The first line names the fields of structs, the array, or the
-///   indices of the columns; `header=absent` leaves it out.
-/// - `arrow` is a stream of record batches with the outermost dimension as rows: a column `values`, or one for each field of
-///   a struct.
+/// - `bytes` (default): elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are
+///   `int64`, and structs are written field by field. An element of variable length is its length in bytes as a
+///   little-endian `uint32`, followed by these bytes.
+/// - `npy`: a NumPy file. Text of variable length gets the length of the longest element.
+/// - `json`: nested lists. Structs are objects, and dates are ISO 8601 strings.
+/// - `csv`: rows and columns, for at most two dimensions. The header line has the names of the struct fields, the name of
+///   the array, or the indices of the columns; `header=absent` omits it.
+/// - `arrow`: an Arrow IPC stream of record batches, with the outermost dimension as rows. It has a column `values`, or one
+///   column for each field of a struct.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,
@@ -174,12 +180,12 @@ pub(crate) async fn get_data(State(state): State<AppState>, request: Request) ->
     data(&state, &request.into_parts().0).await
 }
 
-/// The answer to GET and HEAD of a selection.
+/// The response to GET and HEAD of a selection.
 pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     if let Some(answer) = precheck(state, head).await? {
         return Ok(answer);
     }
-    let anew = async {
+    let respond = async {
         let started = Instant::now();
         let plan = async {
             let target = NodeTarget::new(state, &DATA, &head.uri, &head.extensions)?;
@@ -197,20 +203,20 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
         elements.respond(state, &target, head).await
     };
-    // Its many steps would make every future around it as large.
-    Box::pin(anew).await
+    // Boxed, because the large future would enlarge every future around it.
+    Box::pin(respond).await
 }
 
-/// The answer that is given before anything is planned: one that is kept, or that there is no room.
+/// A response before any planning: one from the response cache, or a rejection under overload.
 async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
-    // Whoever has it already may be told so without any room.
+    // A 304 needs no memory budget, so a revalidation is not rejected here.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
         state.admission().try_reject(AdmissionRequest::to_elements(head))?;
     }
     CachedResponse::lookup(state.answers(), state.admission(), head).await
 }
 
-/// The elements of a selection of the array at the root of a mount.
+/// Read a selection of the array at the root of a mount
 #[utoipa::path(
     method(get, head),
     path = ROOT_DATA.template,
@@ -222,10 +228,10 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
     get_data(state, request).await
 }
 
-/// One decoded chunk of the array's chunk grid, trimmed to the array.
+/// Read one decoded chunk
 ///
-/// Chunks are addressed as in the default chunk key encoding (`c/0/1`), whatever the array's own is. Of a sharded array
-/// a chunk is a whole shard.
+/// Returns the elements of one chunk of the chunk grid, trimmed to the shape of the array. The path addresses chunks in the
+/// default chunk key encoding (`c/0/1`), whatever encoding the array uses. A chunk of a sharded array is a whole shard.
 #[utoipa::path(
     method(get, head),
     path = CHUNK.template,
@@ -241,18 +247,18 @@ pub(crate) async fn get_chunk(State(state): State<AppState>, request: Request) -
     chunk(&state, &request.into_parts().0).await
 }
 
-/// The answer to GET and HEAD of a decoded chunk.
+/// The response to GET and HEAD of a decoded chunk.
 pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     if let Some(answer) = precheck(state, head).await? {
         return Ok(answer);
     }
-    let anew = async {
+    let respond = async {
         let started = Instant::now();
         let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
         let query = query(&head.uri)?;
         if query.selects() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
+                .detail("a chunk is returned whole; use `/v1/data` with `slice` for a part of the array"));
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
@@ -264,17 +270,18 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
             coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
         ElementsRequest::new(node, Subset(ranges), rendering, started)?.respond(state, &target, head).await
     };
-    Box::pin(anew).await
+    Box::pin(respond).await
 }
 
-/// What the query of a URL says of a selection and its form.
+/// Parses the query of a URL.
 fn query(uri: &Uri) -> Result<DataQuery, QueryError> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|error| QueryError::Unreadable(error.body_text()))?;
     DataQuery::parse(&pairs)
 }
 
-/// The problem of a query. Whoever asks for a dimension by its name alone is told how to, and where its labels are.
+/// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select
+/// along it and where its labels are.
 async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
     let QueryError::Unknown(name) = &error else { return error.into() };
     let dimension = name.strip_prefix("sel.").unwrap_or(name);
@@ -295,13 +302,13 @@ async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
     Problem::from(error).detail(detail)
 }
 
-/// Where the elements of a node of the same mount are.
+/// The path of the elements of a node in the same mount.
 fn url(target: &NodeTarget, path: &NodePath) -> String {
     let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
     format!("/v1/data/{}/{}", target.mount.name, segments.join("/"))
 }
 
-/// The node whose elements are asked for.
+/// Opens the node whose elements are requested.
 async fn open(
     head: &Parts,
     target: &NodeTarget,

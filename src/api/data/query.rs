@@ -1,7 +1,7 @@
-//! The query of the data routes: parsed once, into what was asked.
+//! [`DataQuery`]: the query parameters of the data routes, parsed once.
 //!
-//! A parameter that is not known is refused rather than ignored: a misspelt `slice` would otherwise answer with a whole
-//! array. Store routes ignore queries they do not know (clients and caches add their own).
+//! An unknown parameter is an error: a misspelt `slice` would otherwise return a whole array. Store routes ignore unknown
+//! parameters, since clients and caches add their own.
 
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass, nearest};
@@ -10,11 +10,11 @@ use crate::http::switch::is_on;
 use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
-/// The parameters there are.
+/// The known parameters, for error details.
 const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, header, expected_shape, strict, \
     allow_collision";
 
-/// Their names, for those that are misspelt.
+/// The names that are suggested for a misspelt parameter.
 const NAMES: [&str; 10] = [
     "slice",
     "select",
@@ -28,54 +28,54 @@ const NAMES: [&str; 10] = [
     "allow_collision",
 ];
 
-/// What stands before the name of a dimension.
+/// Prefix of a parameter that selects along a named dimension.
 const BY_NAME: &str = "isel.";
 
 /// A parsed query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataQuery {
     selection: Option<Selection>,
-    /// Dimension names and what is selected of each.
+    /// Dimension names, each with its selection.
     named: Vec<(String, String)>,
     pub(crate) format: Option<String>,
     pub(crate) fields: Option<String>,
     pub(crate) endian: Endianness,
     pub(crate) nan: NanMode,
-    /// Whether the first line of CSV says what the columns are.
+    /// Whether CSV starts with a header line.
     pub(crate) header: bool,
     pub(crate) expected_shape: Option<Vec<u64>>,
-    /// Whether declarations of dependent arrays are read to the letter.
+    /// Whether declarations of dependent arrays are read strictly.
     pub(crate) strict: bool,
-    /// Whether chunks are read that another array takes for something else.
+    /// Whether chunks are read that another array also claims.
     pub(crate) allow_collision: bool,
 }
 
-/// Why a query is not understood.
+/// Why a query is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// The query is no list of names and values.
+    /// The query is not a list of names and values.
     #[error("{0}")]
     Unreadable(String),
-    /// No such parameter.
+    /// The parameter is unknown.
     #[error("`{name}` is not a parameter here;{hint} there is: {KNOWN}", name = .0, hint = hint(.0))]
     Unknown(String),
-    /// A parameter twice, or under both its names.
+    /// A parameter occurs twice, or under both its names.
     #[error("`{0}` is given more than once")]
     Twice(&'static str),
-    /// A value that is none of its parameter's.
+    /// A parameter has an invalid value.
     #[error("`{name}={value}` is not understood; it takes {takes}")]
     Value {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The invalid value, shortened.
         value: String,
-        /// What it takes.
+        /// The valid values.
         takes: &'static str,
     },
-    /// By position and by name at once.
+    /// The query selects by position and by name at once.
     #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
     SliceAndNames,
-    /// The selection.
+    /// The selection is invalid.
     #[error(transparent)]
     Selection(#[from] SelectionError),
 }
@@ -127,12 +127,12 @@ impl DataQuery {
         Ok(query)
     }
 
-    /// Whether anything is selected.
+    /// Whether the query has a selection.
     pub(crate) fn selects(&self) -> bool {
         self.selection.is_some() || !self.named.is_empty()
     }
 
-    /// What is selected of an array: everything, if nothing is said.
+    /// The selected subset of an array; without a selection, the whole array.
     pub(crate) fn subset(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
         let named;
         let selection = match &self.selection {
@@ -148,7 +148,7 @@ impl DataQuery {
         selection.resolve(&array.shape)
     }
 
-    /// Refuses an array that no longer has the shape the client knows.
+    /// Rejects the request if the array does not have the shape in `expected_shape`.
     pub(crate) fn check_shape(&self, shape: &[u64]) -> Result<(), Problem> {
         match &self.expected_shape {
             Some(expected) if expected != shape => Err(Problem::from_class(ErrorClass::Conflict)
@@ -159,7 +159,7 @@ impl DataQuery {
     }
 }
 
-/// A word about the parameter that may be meant.
+/// A suggestion of the nearest known parameter, or an empty text.
 fn hint(name: &str) -> String {
     match nearest(name, NAMES) {
         None => String::new(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_parameter_is_refused_by_name() {
+    fn a_misspelt_parameter_is_rejected_with_a_suggestion() {
         assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
         assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
         assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), QueryError::SliceAndNames);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_what_it_says() {
+    fn a_query_is_parsed_into_its_parameters() {
         let query = parse(&[("f", "npy"), ("endian", "big"), ("expected_shape", "[3, 4]")]).unwrap();
         assert_eq!((query.format.as_deref(), query.endian), (Some("npy"), Endianness::Big));
         assert_eq!(query.expected_shape, Some(vec![3, 4]));

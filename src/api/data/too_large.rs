@@ -1,5 +1,5 @@
-//! Answers over a limit: 413, with what was asked, what is allowed, the setting that says so, and slices that can be asked
-//! for instead, all else being the same.
+//! Responses over a limit: the 413 problem with the requested size, the limit, the setting of the limit, and suggested
+//! slices that fit if the other parameters stay the same.
 
 use super::error::ElementsError;
 use crate::array::{ArrayError, Suggestions};
@@ -7,7 +7,7 @@ use crate::http::problem::Problem;
 use crate::render::RenderError;
 use crate::services::state::AppState;
 
-/// A limit that an answer is over.
+/// A limit that a response exceeds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Broken {
     what: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// The limit that an error is about, if it is about one.
+    /// The exceeded limit, if an error is about one.
     pub(crate) fn of(state: &AppState, error: &ElementsError) -> Option<Self> {
         let whole_bytes = state.options().max_buffered_response_size;
         Some(match error {
@@ -31,7 +31,7 @@ impl Broken {
                     }
                     _ => "read.max_response_size",
                 };
-                // Beyond 2^64 the exact number tells nobody more.
+                // Numbers above 2^64 are capped: the exact value is of no use to the client.
                 let asked = u64::try_from(*asked).unwrap_or(u64::MAX);
                 Self { what, asked, limit: *limit, setting }
             }
@@ -45,7 +45,7 @@ impl Broken {
         })
     }
 
-    /// The problem, with what to ask for instead.
+    /// The problem, with slices to request instead.
     pub(crate) fn problem(self, error: ElementsError, suggestions: Suggestions) -> Problem {
         let Self { what, asked, limit, setting } = self;
         let Suggestions { slices, truncated } = suggestions;

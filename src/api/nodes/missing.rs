@@ -1,9 +1,9 @@
-//! What is told where there is no node: the mount and the path, what is there instead, and what may have been meant.
+//! The problem of a missing node: the mount, the path, what exists there instead, and a suggestion.
 //!
-//! A path may be wrong in its last name, or further up: the nearest place above it that exists is looked for, and among
-//! what stands there the name nearest to the one that was asked for. At a folder that is no node, what stands in it is
-//! listed. None of it is looked at, let alone told, where the caller may not list; and where it cannot be had, the rest is
-//! told without it.
+//! The error may be in the last name of a path or further up. The server finds the nearest existing ancestor and, among its
+//! children, the name most similar to the requested one. If the path is a folder without a metadata document, the problem
+//! lists its children. Nothing is read or reported where the caller may not list. If a part of this information cannot be
+//! read, the problem omits it.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -20,18 +20,18 @@ use crate::metadata::NodeKind;
 use crate::services::extract::NodeTarget;
 use crate::store::{DirEntry, StoreError};
 
-/// Places above a path that are looked at, the nearest first.
+/// Maximum number of ancestors that are checked, the nearest first.
 const MOST_ABOVE: usize = 8;
-/// Entries of a folder, chunks among them, that are looked through for names that may have been meant.
+/// Maximum number of entries of a folder, including chunks, that are read to find a similar name.
 const MOST_ENTRIES: usize = 1000;
-/// Names in a folder that are listed.
+/// Maximum number of children that the problem lists.
 const MOST_LISTED: usize = 100;
-/// How many of these are listed with what they are.
+/// Maximum number of these that are opened to find their node type.
 const MOST_OPENED: usize = 20;
-/// Nodes looked at a time.
+/// Nodes that are opened concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Why a node cannot be had.
+/// The problem of a node that cannot be opened; for a missing node with what exists nearby.
 pub(crate) async fn problem_of(
     error: ArrayError,
     rights: &Rights,
@@ -66,7 +66,7 @@ pub(crate) async fn problem_of(
     }
 }
 
-/// Names in words, not too many.
+/// The first names as text for an error detail.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 10;
     let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
@@ -74,17 +74,17 @@ fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What a caller may see of a mount.
+/// A mount, limited to what the caller may list.
 struct Seen<'a> {
     rights: &'a Rights,
     target: &'a NodeTarget,
 }
 
-/// A place that exists.
+/// An existing ancestor of a missing node.
 struct Above {
     path: NodePath,
     what: &'static str,
-    /// What is in it; nothing of an array.
+    /// The names of its children; empty for an array.
     names: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Seen<'_> {
         self.rights.allows(&self.target.mount.name, &need)
     }
 
-    /// Names directly below a path, as folders have them, in their order; of a long folder only some.
+    /// The sorted names of the folders one level below a path; of a long folder, only some of them.
     async fn names_in(&self, path: &NodePath) -> Vec<String> {
         if !self.may_list(path) {
             return Vec::new();
@@ -110,8 +110,8 @@ impl Seen<'_> {
 
     async fn prefixes_in(&self, path: &NodePath) -> Result<Vec<StorePrefix>, StoreError> {
         let store = &self.target.mount.store;
-        if let Some(glance) = store.sample_prefixes(path.prefix(), MOST_ENTRIES) {
-            return glance.await;
+        if let Some(sample) = store.sample_prefixes(path.prefix(), MOST_ENTRIES) {
+            return sample.await;
         }
         let entries = store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);
         let prefixes = entries.try_filter_map(async |entry| {
@@ -121,13 +121,13 @@ impl Seen<'_> {
         prefixes.try_collect().await
     }
 
-    /// The node at a path, if there is one that can be used.
+    /// The node at a path; `None` if it is missing or invalid.
     async fn node(&self, path: &NodePath) -> Option<std::sync::Arc<OpenNode>> {
         self.target.opener.find(path).await.ok().flatten()
     }
 
-    /// The children of a folder, as a node's document has them. What is no node has the type null, and what was not opened
-    /// has none.
+    /// The children of a folder, in the form of a node document. `node_type` is null for a child that is not a node, and
+    /// absent for a child that was not opened.
     async fn children(&self, path: &NodePath, names: &[String]) -> Value {
         let mount = &self.target.mount.name;
         let paths: Vec<NodePath> =
@@ -147,7 +147,7 @@ impl Seen<'_> {
         children.buffered(CONCURRENCY).collect::<Vec<_>>().await.into()
     }
 
-    /// The nearest place above a path that exists: a node or else, if there is none, a folder.
+    /// The nearest existing ancestor of a path: a node or, if none is a node, a folder.
     async fn above(&self, path: &NodePath) -> Option<Above> {
         let above = std::iter::successors(path.parent(), NodePath::parent).take(MOST_ABOVE);
         let above: Vec<NodePath> = above.take_while(|path| self.may_list(path)).collect();
@@ -169,7 +169,7 @@ impl Seen<'_> {
         None
     }
 
-    /// The node that may have been meant: with another name in the place of the one that is not there.
+    /// The suggested node: the path with the missing name replaced by the most similar existing one.
     async fn meant(&self, path: &NodePath, above: &Above) -> Option<NodePath> {
         let rest = path.as_str().strip_prefix(above.path.prefix().as_str())?;
         let (wrong, rest) = rest.split_once('/').map_or((rest, ""), |(wrong, rest)| (wrong, rest));

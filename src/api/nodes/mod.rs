@@ -1,4 +1,4 @@
-//! `/v1/nodes/{mount}/{path}`: what a node is, in one form for all format versions.
+//! `/v1/nodes/{mount}/{path}`: the metadata of a node, normalised for all Zarr format versions.
 
 pub(crate) mod missing;
 pub(crate) mod multiscales;
@@ -47,29 +47,30 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::new(&NODE, routes!(get_node)), Route::new(&ROOT_NODE, routes!(get_root_node))]
 }
 
-/// The views that a node has a link to.
+/// The views that the links of a node include.
 const VIEWS: [&str; 2] = ["plain", "unshard"];
 
-/// The member that is the node's document.
+/// The member with the metadata document of the node.
 const METADATA: &str = "metadata";
 
-/// Children that are listed of a group.
+/// Maximum number of children that are listed of a group.
 const MOST_CHILDREN: usize = 1000;
 
-/// Normalised metadata of a node of any format version.
+/// Read the normalised metadata of a node
 ///
-/// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
-/// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
-/// where the backend cannot list. Who may not list is told no children.
+/// `metadata` is the node as a Zarr v3 metadata document, whatever format version is stored. An array also has its chunk
+/// grid (`chunks`). A group has its `children`, and `consolidated` states whether consolidated metadata is stored with it;
+/// on a backend that cannot list, the children come from there. A caller without the right to list gets no children.
 ///
-/// An array that declares dependent arrays lists them (`dependents`). Each is a node at its name below the array
-/// (`virtual`), with the members that it takes from the array (`inherited`) and what is odd about it (`diagnostics`).
+/// An array that declares dependent arrays lists them in `dependents`. Each of them is a node at its name below the array,
+/// with `virtual` set to true. Its node document has the members that it inherits from the array (`inherited`) and remarks
+/// on its declaration (`diagnostics`).
 ///
-/// A group with the attribute `multiscales` of the convention of that name has each of its levels' nodes (`multiscales`),
-/// which may be dependent arrays.
+/// A group with the attribute `multiscales` of the convention of that name lists the nodes of its levels in `multiscales`.
+/// A level may be a dependent array.
 ///
-/// Where there is no node, but a folder of some, the 404 lists them (`children`), as far as the caller may list; else it says
-/// what is nearest to the path (`nearest`), and which node may have been meant (`did_you_mean`).
+/// If the path is a folder of nodes but not a node itself, the 404 lists them in `children`, provided the caller may list.
+/// Otherwise the 404 has the `nearest` existing ancestor and, if a name is similar, a suggestion in `did_you_mean`.
 #[utoipa::path(
     method(get, head),
     path = NODE.template,
@@ -80,12 +81,12 @@ const MOST_CHILDREN: usize = 1000;
         NodeQuery,
     ),
     responses(
-        (status = 200, description = "The node", content_type = "application/json"),
-        (status = 304, description = "Not modified"),
-        (status = 404, description = "No such mount or node"),
-        (status = 422, description = "The declaration of a dependent array cannot be used"),
-        (status = 500, description = "The stored metadata breaks the specification"),
-        (status = 501, description = "The metadata uses an extension that is not supported"),
+        (status = 200, description = "The node document", content_type = "application/json"),
+        (status = 304, description = "The document still has an entity tag of `If-None-Match`"),
+        (status = 404, description = "The mount or the node does not exist"),
+        (status = 422, description = "The declaration of a dependent array is invalid"),
+        (status = 500, description = "The stored metadata violates the Zarr specification"),
+        (status = 501, description = "The metadata uses an unsupported extension"),
     )
 )]
 pub(crate) async fn get_node(
@@ -123,21 +124,21 @@ pub(crate) async fn get_node(
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
     let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
     let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
-    let told = Told { base, target, node, children, found, levels };
+    let document = Told { base, target, node, children, found, levels };
     let (before, behind, version) =
-        state.cpu().run_document(told.bytes(), move || told.around(&of_metadata)).await?;
+        state.cpu().run_document(document.bytes(), move || document.around(&of_metadata)).await?;
     Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
 }
 
-/// The node at the root of a mount.
+/// Read the normalised metadata of the node at the root of a mount
 #[utoipa::path(
     method(get, head),
     path = ROOT_NODE.template,
     tag = "nodes",
     params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
     responses(
-        (status = 200, description = "The node", content_type = "application/json"),
-        (status = 404, description = "No such mount, or no node at its root"),
+        (status = 200, description = "The node document", content_type = "application/json"),
+        (status = 404, description = "The mount does not exist, or its root is not a node"),
     )
 )]
 pub(crate) async fn get_root_node(
@@ -151,7 +152,7 @@ pub(crate) async fn get_root_node(
     get_node(state, target, callers, query, base, headers).await
 }
 
-/// The document of a node, made once for each version of what is stored.
+/// The metadata document of a node as text, rendered once for each version of the stored documents.
 async fn metadata(
     state: &AppState,
     target: &NodeTarget,
@@ -163,7 +164,7 @@ async fn metadata(
     if let Some(dependent) = &node.dependent {
         dependents::metadata(dependent, view)?;
     }
-    // How chunks' keys are written, it may be the chunks of a v2 array that tell.
+    // The chunk key encoding is part of the form: for a v2 array it may be inferred from the stored chunks.
     let keys = match &node.node {
         Node::Array(array) => Some(&array.chunk_key_encoding),
         Node::Group(_) => None,
@@ -198,7 +199,7 @@ fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
     }
 }
 
-/// What is told of a node beside its document.
+/// The parts of a node document besides the metadata.
 struct Told {
     base: BasePath,
     target: NodeTarget,
@@ -209,7 +210,7 @@ struct Told {
 }
 
 impl Told {
-    /// Bytes of all this, roughly.
+    /// Approximate size of these parts in bytes.
     fn bytes(&self) -> u64 {
         /// A name, a kind and a link.
         const ENTRY_BYTES: usize = 200;
@@ -225,7 +226,8 @@ impl Told {
         chunks.saturating_add((children.saturating_add(dependents).saturating_mul(ENTRY_BYTES)) as u64)
     }
 
-    /// What stands before the metadata and behind it, and the version of all, where the metadata is of this one.
+    /// The text of the node document before and after the metadata, and the version of the whole document, given the
+    /// version of the metadata.
     fn around(self, metadata: &Version) -> (String, String, Version) {
         let path = &self.target.path;
         let at = Links { base: self.base.as_str(), mount: &self.target.mount };
@@ -258,7 +260,7 @@ impl Told {
     }
 }
 
-/// All but the metadata, which has its place.
+/// The node document, with a placeholder for the metadata.
 fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
@@ -269,7 +271,7 @@ fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children)
             put("node_type", json!("group"));
             put("zarr_format", json!(group.zarr_format.number()));
             put(METADATA, Value::Null);
-            // Where nobody knows, there is no list rather than an empty one.
+            // Unknown children are null, not an empty list.
             let children = below.children.as_ref();
             put("children", children.map_or(Value::Null, |children| children_of(at, path, children)));
             put("children_truncated", json!(below.truncated));
@@ -286,7 +288,7 @@ fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children)
             put(METADATA, Value::Null);
             match opened.array() {
                 Ok(array) => put("chunks", chunks_of(array)),
-                // The metadata can be read though the elements cannot: say why.
+                // The metadata is valid but the elements cannot be read: `unreadable` has the reason.
                 Err(error) => put("unreadable", json!(error.to_string())),
             };
         }
@@ -295,8 +297,8 @@ fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children)
     document
 }
 
-/// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded). A shape is
-/// null where chunks differ; then `chunk_edges` has the edges along each dimension, as a rectilinear grid gives them.
+/// The grid of stored chunks, and the shape of the smallest unit of decoding (an inner chunk, if the array is sharded). A
+/// shape is null where chunks differ. For a rectilinear grid `chunk_edges` has the edge lengths along each dimension.
 fn chunks_of(array: &Array) -> Value {
     let grid = array.grid();
     let mut chunks = json!({
@@ -321,7 +323,7 @@ fn children_of(at: Links<'_>, path: &NodePath, children: &[Child]) -> Value {
     children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::as_str)))).collect()
 }
 
-/// Makes links to what is in a mount.
+/// Builds links to the resources of a mount.
 #[derive(Clone, Copy)]
 struct Links<'a> {
     base: &'a str,
@@ -341,11 +343,11 @@ impl Links<'_> {
 fn links_of(link: Links<'_>, path: &NodePath, opened: &OpenNode) -> Value {
     let slash_of = |path: &NodePath| if path.as_str().is_empty() { "" } else { "/" };
     let (at, slash) = (url_path(link.mount, path), slash_of(path));
-    // What is declared is stored where the array stands that declares it.
+    // A dependent array is stored with the array that declares it.
     let stored = opened.dependent.as_ref().map_or(path, |dependent| &dependent.primary);
     let store = link.to("store", &format!("{}{}", url_path(link.mount, stored), slash_of(stored)));
     let mut links = json!({ "self": link.to("v1/nodes", &at), "store": store });
-    // What is withheld from a path of its own is in no view.
+    // A dependent array without a rebased document is in no view.
     let is_shown = opened.dependent.as_ref().is_none_or(|dependent| dependent.rebased.is_some());
     for view in VIEWS.into_iter().filter(|_| is_shown) {
         links[view] = json!(link.to(view, &format!("{at}{slash}")));

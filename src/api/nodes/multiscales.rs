@@ -1,7 +1,7 @@
 //! The levels of a group as nodes (the Zarr convention "multiscales", `layout`).
 //!
-//! What transforms and derives levels is the attributes' own to tell. Each level is a node below the group; that it may be
-//! one that an array declares, the convention does not say.
+//! The transforms and derivations of the levels stay in the attributes. Each level is a node below the group. It may be a
+//! dependent array, which the convention does not mention.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::key::NodePath;
 use crate::metadata::GroupMetadata;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode};
 
-/// Levels that are looked for.
+/// Maximum number of levels that are opened.
 const MOST_LEVELS: usize = 64;
 
 /// A level of a group.
 #[derive(Debug)]
 pub(crate) struct Level {
-    /// What the group calls it.
+    /// The name of the level in the attributes of the group.
     asset: String,
-    /// Where it is; `None` if there is nothing.
+    /// The path of its node; `None` if there is no node.
     node: Option<NodePath>,
-    /// Whether an array declares it; `None` if it cannot be opened.
+    /// Whether it is a dependent array; `None` if it cannot be opened.
     is_virtual: Option<bool>,
 }
 
-/// The levels that a group says it has; `None` if it says nothing of any.
+/// The levels in the attributes of a group; `None` if the group has no `multiscales` layout.
 pub(crate) async fn multiscale_levels(
     opener: &NodeOpener,
     cpu: &ComputePool,
@@ -49,7 +49,7 @@ pub(crate) async fn multiscale_levels(
                     level.is_virtual = Some(opened.dependent.is_some());
                     level.node = Some(path);
                 }
-                // What is wrong with a level is for the level to say.
+                // The level exists; a request for its node reports the error.
                 Err(error) if is_unusable(&error) => level.node = Some(path),
                 Err(error) if error.class() == ErrorClass::NotFound => {}
                 Err(error) => return Err(error.into()),
@@ -60,7 +60,7 @@ pub(crate) async fn multiscale_levels(
     Ok(Some(levels))
 }
 
-/// What a group calls its levels.
+/// The names of the levels in the attributes of a group.
 fn assets(metadata: &GroupMetadata) -> Option<Vec<String>> {
     let multiscales = metadata.attributes.get("multiscales")?;
     let layout = multiscales.get("layout")?.as_array()?;
@@ -68,7 +68,7 @@ fn assets(metadata: &GroupMetadata) -> Option<Vec<String>> {
     Some(assets.take(MOST_LEVELS).map(str::to_owned).collect())
 }
 
-/// Says in a group's document where its levels are. `href` makes links.
+/// Adds the levels to the node document of a group. `href` returns the link to a node.
 pub(crate) fn describe(
     document: &mut Map<String, Value>,
     levels: &[Level],
@@ -89,10 +89,10 @@ pub(crate) fn describe(
     let levels = levels.collect();
     document.insert("multiscales".to_owned(), Value::Array(levels));
     if !remarks.is_empty() {
-        let told = document.entry("diagnostics").or_insert_with(|| json!([]));
-        if let (Value::Array(told), Value::Array(remarks)) = (told, crate::api::dependents::remarks(&remarks))
+        let list = document.entry("diagnostics").or_insert_with(|| json!([]));
+        if let (Value::Array(list), Value::Array(remarks)) = (list, crate::api::dependents::remarks(&remarks))
         {
-            told.extend(remarks);
+            list.extend(remarks);
         }
     }
 }

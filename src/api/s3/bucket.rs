@@ -1,7 +1,7 @@
 //! Operations on buckets: `ListBuckets`, `HeadBucket`, `ListObjects`, `GetBucketLocation`, `GetBucketVersioning`.
 //!
-//! Every mount is a bucket of no owner, in the region that SDKs assume, and has no versions. Only listing touches a
-//! store.
+//! Every mount is a bucket without a real owner, in the region that SDKs assume, and without object versions. Only listing
+//! reads from a store.
 
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
@@ -17,10 +17,10 @@ use crate::http::s3_query::Query;
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 
-/// The mounts as buckets of S3.
+/// The mounts as S3 buckets.
 pub(crate) const BUCKETS: RouteSpec = RouteSpec::new("/s3/", Resource::Mounts).with_slash("/s3").speaks_s3();
 
-/// A mount as a bucket of S3.
+/// A mount as an S3 bucket.
 pub(crate) const BUCKET: RouteSpec =
     RouteSpec::new("/s3/{mount}", Resource::Bucket).with_slash("/s3/{mount}/").speaks_s3();
 
@@ -28,16 +28,16 @@ const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-re
 /// The region that an empty `LocationConstraint` means.
 const REGION: HeaderValue = HeaderValue::from_static("us-east-1");
 
-/// List the mounts as S3 does
+/// List the mounts through the S3 API
 ///
-/// `ListBuckets`.
+/// `ListBuckets`: the mounts that the caller may see.
 #[utoipa::path(
     method(get, head),
     path = BUCKETS.template,
     tag = "s3",
     responses(
         (status = 200, description = "`ListAllMyBucketsResult`: the mounts", content_type = "application/xml"),
-        (status = 501, description = "`NotImplemented`: another operation", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
     )
 )]
 pub(crate) async fn list_buckets(
@@ -57,10 +57,10 @@ pub(crate) async fn list_buckets(
     Ok(answer.into_response())
 }
 
-/// List a mount as S3 does
+/// List the keys of a mount through the S3 API
 ///
-/// `ListObjectsV2` with `list-type=2`, else `ListObjects`; `?location` and `?versioning` are answered too. HEAD is
-/// `HeadBucket`: it says that there is such a mount, and lists nothing.
+/// `ListObjectsV2` with `list-type=2`, otherwise `ListObjects`. `?location` is `GetBucketLocation`, and `?versioning` is
+/// `GetBucketVersioning`. HEAD is `HeadBucket`: it checks that the mount exists, and lists nothing.
 #[utoipa::path(
     method(get, head),
     path = BUCKET.template,
@@ -68,27 +68,27 @@ pub(crate) async fn list_buckets(
     params(
         ("mount" = String, Path, description = "Name of a mount: the bucket"),
         ("list-type" = Option<String>, Query, description = "`2`: list as `ListObjectsV2`"),
-        ("prefix" = Option<String>, Query, description = "What the keys begin with: any text"),
-        ("delimiter" = Option<String>, Query, description = "`/`: tell what lies deeper by its common prefix alone"),
-        ("max-keys" = Option<u32>, Query, description = "Most keys and common prefixes on the page; at most 1000"),
+        ("prefix" = Option<String>, Query, description = "Text with which the keys begin; it need not end in `/`"),
+        ("delimiter" = Option<String>, Query, description = "`/`: group the keys below each further `/` into one common prefix"),
+        ("max-keys" = Option<u32>, Query, description = "Maximum number of keys and common prefixes on the page; at most 1000"),
         ("continuation-token" = Option<String>, Query,
-            description = "`NextContinuationToken` of the page before (`list-type=2`)"),
-        ("start-after" = Option<String>, Query, description = "List what comes after this text (`list-type=2`)"),
-        ("marker" = Option<String>, Query, description = "List what comes after this text (without `list-type`)"),
+            description = "`NextContinuationToken` of the previous page (`list-type=2`)"),
+        ("start-after" = Option<String>, Query, description = "List only keys that sort after this text (`list-type=2`)"),
+        ("marker" = Option<String>, Query, description = "List only keys that sort after this text (without `list-type`)"),
         ("encoding-type" = Option<String>, Query, description = "`url`: percent-encode keys and prefixes"),
         ("location" = Option<String>, Query, description = "`GetBucketLocation`"),
-        ("versioning" = Option<String>, Query, description = "`GetBucketVersioning`: there is none"),
+        ("versioning" = Option<String>, Query, description = "`GetBucketVersioning`: mounts have no versioning"),
     ),
     responses(
         (status = 200, description = "`ListBucketResult`, `LocationConstraint` or `VersioningConfiguration`",
             content_type = "application/xml"),
-        (status = 400, description = "`InvalidArgument`: a parameter's value", content_type = "application/xml"),
-        (status = 404, description = "`NoSuchBucket`: there is no such mount", content_type = "application/xml"),
+        (status = 400, description = "`InvalidArgument`: the value of a parameter is invalid", content_type = "application/xml"),
+        (status = 404, description = "`NoSuchBucket`: no mount has this name", content_type = "application/xml"),
         (status = 405, description = "`MethodNotAllowed`: the backend cannot list", content_type = "application/xml"),
-        (status = 501, description = "`NotImplemented`: another operation, or another `delimiter` than `/`",
+        (status = 501, description = "`NotImplemented`: the operation is not supported, or `delimiter` is not `/`",
             content_type = "application/xml"),
         (status = 502, description = "`InternalError`: the backend failed", content_type = "application/xml"),
-        (status = 503, description = "`SlowDown`", content_type = "application/xml"),
+        (status = 503, description = "`SlowDown`: the server is overloaded", content_type = "application/xml"),
     )
 )]
 pub(crate) async fn get_bucket(target: StoreTarget, method: Method, uri: Uri) -> Result<Response, Problem> {

@@ -1,8 +1,8 @@
-//! The failures of the S3 dialect: which S3 error a problem is, and the layer that has it written as XML.
+//! The errors of the S3 dialect: the S3 error code of each problem, and its XML document.
 //!
-//! Handlers here fail with the same problems as all others. The layer stands outside everything that can refuse a
-//! request, so that limits, deadlines, panics and a busy server are told in this dialect too. A failure of a backend
-//! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
+//! Handlers of the dialect return the same problems as all others. The format is selected outside all layers that can
+//! reject a request, so that limits, timeouts, panics and overload are also reported in this dialect. A failure of a
+//! backend is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
 
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -15,20 +15,20 @@ use crate::http::{path, problem};
 
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
-/// How the answers of the S3 routes, and of what stands before them, are told.
+/// The error format for responses of the S3 routes and of the layers before them.
 #[derive(Debug)]
 pub(crate) struct ErrorFormat {
-    /// What was asked for: a raw path.
+    /// The requested resource: a raw path.
     resource: String,
 }
 
 impl ErrorFormat {
-    /// The dialect of a request, if it is for an S3 route.
+    /// The S3 error format, if a request is for an S3 route.
     pub(crate) fn of(route: Option<&RouteSpec>, uri: &Uri) -> Option<Self> {
         is_s3(route, uri).then(|| Self { resource: uri.path().to_owned() })
     }
 
-    /// Has an answer speak S3.
+    /// Selects the S3 error format for a response.
     pub(crate) fn render(self, request_id: &HeaderValue, answer: &mut Response) {
         answer.headers_mut().insert(X_AMZ_REQUEST_ID, request_id.clone());
         let Self { resource } = self;
@@ -36,7 +36,7 @@ impl ErrorFormat {
     }
 }
 
-/// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.
+/// Whether a request is for an S3 route. A path below `/s3` without a route also comes from an S3 client.
 fn is_s3(route: Option<&RouteSpec>, uri: &Uri) -> bool {
     match route {
         Some(route) => route.speaks_s3,
@@ -44,18 +44,18 @@ fn is_s3(route: Option<&RouteSpec>, uri: &Uri) -> bool {
     }
 }
 
-/// Any method but GET and HEAD, and OPTIONS, which touches no store.
+/// Responds to OPTIONS without a store request, and to all other unsupported methods with an error.
 pub(crate) async fn other_method(method: Method) -> Response {
     match method {
         Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
         Method::PUT | Method::POST | Method::DELETE => Problem::from_class(ErrorClass::Unsupported)
-            .detail("nothing is written through S3 here; `/store/{mount}/{key}` takes PUT and DELETE")
+            .detail("the S3 API of this server is read-only; `/store/{mount}/{key}` takes PUT and DELETE")
             .into_response(),
         _ => Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
     }
 }
 
-/// The document of an error.
+/// The XML document of an error.
 fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
     let error = Xml::plain("Error", |xml| {
         xml.text("Code", code(problem));
@@ -66,7 +66,7 @@ fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
     error.into_text()
 }
 
-/// What S3 calls a problem (S3 API reference, "Error responses").
+/// The S3 error code of a problem (S3 API reference, "Error responses").
 fn code(problem: &Problem) -> &'static str {
     match problem.status() {
         StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",

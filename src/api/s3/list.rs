@@ -1,8 +1,8 @@
-//! `ListObjects` and `ListObjectsV2`: what their parameters mean, and their answer (S3 API reference).
+//! `ListObjects` and `ListObjectsV2`: their parameters and their response document (S3 API reference).
 //!
-//! A continuation token is the key or common prefix that its page ended with, disguised so that nobody makes his own.
-//! Where a page begins is always told by text, also where that text is a common prefix: what lies below it is then
-//! passed over, in `marker` and `start-after` as in a token.
+//! A continuation token is the last key or common prefix of a page, encoded so that clients treat it as opaque. The start
+//! of a page is always a text. If that text is a common prefix, the keys below it are skipped, for `marker` and
+//! `start-after` as for a token.
 
 use std::time::SystemTime;
 
@@ -19,12 +19,12 @@ use crate::key::{StoreKey, StorePrefix};
 use crate::services::mount::Mount;
 use crate::store::{DirEntry, ListEntry, StoreError};
 
-/// Most keys and common prefixes on a page, however many are asked for.
+/// Maximum number of keys and common prefixes on a page, whatever the request.
 const PAGE_KEYS: usize = 1000;
-/// What stands before the text in a token.
+/// Prefix of the text in a token.
 const TOKEN: &str = "1:";
 
-/// Which of the two operations.
+/// One of the two operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
     /// `ListObjects`, with its `marker`.
@@ -33,12 +33,12 @@ enum Version {
     V2 { token: Option<String>, start_after: Option<String> },
 }
 
-/// What is asked for.
+/// The parameters of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListObjects {
     version: Version,
     asked: Asked,
-    /// Whether keys and prefixes are percent-encoded in the answer.
+    /// Whether keys and prefixes are percent-encoded in the response.
     encoded: bool,
 }
 
@@ -76,7 +76,7 @@ impl ListObjects {
         Ok(Self { version, asked: Asked { prefix, grouped, after, limit }, encoded })
     }
 
-    /// A key, prefix or parameter as the answer writes it.
+    /// A key, prefix or parameter in the encoding of the response.
     fn written(&self, text: &str) -> String {
         if !self.encoded {
             return text.to_owned();
@@ -117,7 +117,7 @@ impl ListObjects {
                 xml.text("EncodingType", "url");
             }
             xml.text("IsTruncated", if page.more { "true" } else { "false" });
-            // One kind after the other, as S3 has it: some readers take no list with something between.
+            // All keys before all prefixes, as in S3: some clients do not accept a mixed list.
             for entry in &page.entries {
                 if let DirEntry::Key(entry) = entry {
                     self.contents(xml, entry);
@@ -132,7 +132,7 @@ impl ListObjects {
     }
 
     fn contents(&self, xml: &mut Xml, entry: &ListEntry) {
-        // Clients insist on a time; where the backend tells none, it is the oldest there is.
+        // Clients require a time. Where the backend reports none, it is the epoch.
         let modified = entry.info.modified.and_then(rfc3339).or_else(|| rfc3339(SystemTime::UNIX_EPOCH));
         xml.element("Contents", |xml| {
             xml.text("Key", &self.written(entry.key.as_str()));
@@ -150,12 +150,12 @@ pub(crate) async fn list(mount: &Mount, request: ListObjects) -> Result<Xml, Sto
     Ok(request.answer(&mount.name, &page))
 }
 
-/// The length of a page: digits, and no more than there may be.
+/// The size of a page: a number, capped at [`PAGE_KEYS`].
 fn page_keys(digits: &str) -> Result<usize, QueryError> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(QueryError::Value { name: "max-keys", takes: "a number from 0 to 1000" });
     }
-    // What is too long for a number is too much as well.
+    // Digits that overflow the integer are above the cap too.
     Ok(digits.parse().unwrap_or(PAGE_KEYS).min(PAGE_KEYS))
 }
 
@@ -163,7 +163,7 @@ fn token_of(text: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(format!("{TOKEN}{text}"))
 }
 
-/// What a token of ours stands for.
+/// The text of a token that this server issued.
 fn text_of(token: &str) -> Result<String, QueryError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
     match std::str::from_utf8(&bytes).ok().and_then(|text| text.strip_prefix(TOKEN)) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_as_long_as_asked_for_and_at_most_1000() {
+    fn a_page_has_the_requested_size_up_to_1000() {
         let limit = |text: &str| parse(text).map(|request| request.asked.limit);
         for (text, keys) in [("", 1000), ("max-keys=", 1000), ("max-keys=0", 0), ("max-keys=007", 7)] {
             assert_eq!(limit(text), Ok(keys), "{text}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_stands_for_what_its_page_ended_with_and_nothing_else_is_one() {
+    fn a_token_encodes_the_end_of_its_page_and_other_texts_are_rejected() {
         for text in ["a", "a/", "a/b c+&é\u{ffff}"] {
             assert_eq!(text_of(&token_of(text)).as_deref(), Ok(text));
         }
@@ -215,11 +215,11 @@ mod tests {
         }
         assert_eq!(parse("list-type=2&continuation-token="), Err(not_a_token()));
         let both = parse(&format!("list-type=2&start-after=z&continuation-token={}", token_of("a"))).unwrap();
-        assert_eq!(both.asked.after, "a", "the token counts, not where the first page began");
+        assert_eq!(both.asked.after, "a", "the token takes precedence over `start-after`");
     }
 
     #[test]
-    fn parameters_that_are_not_understood_are_refused() {
+    fn invalid_parameters_are_rejected() {
         assert_eq!(parse("delimiter=-"), Err(QueryError::Delimiter));
         assert_eq!(parse("delimiter=//"), Err(QueryError::Delimiter));
         for text in ["list-type=1", "list-type=3", "encoding-type=xml"] {

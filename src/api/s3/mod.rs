@@ -1,10 +1,10 @@
-//! The S3 dialect: the reading part of Amazon's S3 REST API over the same mounts, path-style and anonymous.
+//! The S3 dialect: the read operations of Amazon's S3 REST API over the same mounts, path-style and anonymous.
 //!
 //! A mount is a bucket: `GET /s3/`, `GET|HEAD /s3/{mount}` and `GET|HEAD /s3/{mount}/{key}` are `ListBuckets`,
 //! `HeadBucket`, `ListObjects` of both versions, `GetBucketLocation`, `GetBucketVersioning`, `GetObject` and
-//! `HeadObject`. Values are read exactly as `/store` reads them; `list` pages through keys, `query` and `xml` are what
-//! the dialect is written in, `error` has its failures. Signatures and `x-amz-*` headers are accepted and not looked
-//! at: they decide nothing here. Nothing is written through this dialect.
+//! `HeadObject`. Values are read exactly as by `/store`. `list` pages through keys, `s3_query` and `xml` parse and write
+//! the formats of the dialect, and `error` has its failures. Signatures and `x-amz-*` headers are accepted and ignored.
+//! The dialect has no write operations.
 
 pub(crate) mod bucket;
 pub(crate) mod object;
@@ -23,7 +23,7 @@ use crate::services::route::Route;
 use crate::services::state::AppState;
 use error::other_method;
 
-/// The routes of S3. A mount is a bucket, and a slash at its end means nothing.
+/// The routes of S3. A mount is a bucket, and a trailing slash after its name has no meaning.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(&bucket::BUCKETS, with_s3_errors(routes!(bucket::list_buckets))),
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Has a route answer its other methods as S3 does.
+/// Adds a fallback to a route for all other methods, with S3 errors.
 fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
     (schemas, paths, methods.fallback(other_method))
 }

@@ -1,7 +1,7 @@
-//! `GetObject` and `HeadObject`: a value, read as `/store` reads it.
+//! `GetObject` and `HeadObject`: reads of a value, as by `/store`.
 //!
-//! Ranges, conditions and headers are the same there and here. What differs: a key that does not exist is an error
-//! even if it is a prefix, as S3 has no redirects to listings.
+//! Ranges, conditions and headers are those of `/store`. The only difference: a key that does not exist is an error even if
+//! it is a prefix, as S3 has no redirects to listings.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -16,14 +16,14 @@ use crate::http::s3_query::{Query, QueryError};
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 
-/// A value as an object of S3.
+/// A value as an S3 object.
 pub(crate) const OBJECT: RouteSpec =
     RouteSpec::new("/s3/{mount}/{*key}", Resource::Stored).speaks_s3().media_types(MediaTypes::Values);
 
-/// Read a value as S3 does
+/// Read a value through the S3 API
 ///
-/// `GetObject` and `HeadObject`, path-style. Signatures and `x-amz-*` headers are accepted and ignored. Errors are
-/// S3's XML.
+/// `GetObject` and `HeadObject`, path-style. Signatures and `x-amz-*` headers are accepted and ignored. Errors are S3 error
+/// documents in XML.
 #[utoipa::path(
     method(get, head),
     path = OBJECT.template,
@@ -32,21 +32,21 @@ pub(crate) const OBJECT: RouteSpec =
         ("mount" = String, Path, description = "Name of a mount: the bucket"),
         ("key" = String, Path, description = "A store key"),
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 304, description = "The value is the one that `If-None-Match` names"),
-        (status = 400, description = "`InvalidArgument`: the path names no key", content_type = "application/xml"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "`InvalidArgument`: the path is not a valid store key", content_type = "application/xml"),
         (status = 404, description = "`NoSuchBucket` or `NoSuchKey`", content_type = "application/xml"),
         (status = 412, description = "`PreconditionFailed`", content_type = "application/xml"),
         (status = 416, description = "`InvalidRange`", content_type = "application/xml"),
-        (status = 501, description = "`NotImplemented`: another operation", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
         (status = 502, description = "`InternalError`: the backend failed", content_type = "application/xml"),
-        (status = 503, description = "`SlowDown`", content_type = "application/xml"),
-        (status = 504, description = "`InternalError`: the backend did not answer in time", content_type = "application/xml"),
+        (status = 503, description = "`SlowDown`: the server is overloaded", content_type = "application/xml"),
+        (status = 504, description = "`InternalError`: the backend timed out", content_type = "application/xml"),
     )
 )]
 pub(crate) async fn get_object(

@@ -1,8 +1,8 @@
-//! One page of a listing: keys and common prefixes as one sequence, in the order of their bytes (S3 API reference,
+//! One page of an S3 listing: keys and common prefixes as one sequence, sorted by their bytes (S3 API reference,
 //! `ListObjectsV2`).
 //!
-//! A prefix is any text here, not only one that ends in `/`. What is asked of the store is no more than needed: the
-//! prefix's own directory, from where the page begins to where it ends. Nothing here knows of XML or tokens.
+//! A prefix can be any text, not only one that ends in `/`. The store lists only the directory of the prefix, from the start
+//! of the page to its end. XML and tokens are in `list` and `xml`.
 
 use std::future::ready;
 
@@ -13,16 +13,16 @@ use crate::api::store::listing_text::ListingText;
 use crate::key::StorePrefix;
 use crate::store::{Store, StoreError};
 
-/// What is asked for.
+/// The selection and the start of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// What every key begins with.
+    /// The text with which every key begins.
     pub(crate) prefix: String,
-    /// Whether keys that go on after the next `/` are told by their common prefix alone.
+    /// Whether keys with a further `/` after the prefix are grouped into a common prefix.
     pub(crate) grouped: bool,
-    /// What every key and common prefix comes after.
+    /// The text after which every key and common prefix sorts.
     pub(crate) after: String,
-    /// Most keys and common prefixes.
+    /// Maximum number of keys and common prefixes.
     pub(crate) limit: usize,
 }
 
@@ -30,11 +30,11 @@ impl Asked {
     /// Reads the page.
     ///
     /// # Errors
-    /// Any failure of the store: a listing that cannot be finished is never a shorter one.
+    /// Any failure of the store: an incomplete page is never returned as complete.
     pub(crate) async fn page(&self, store: &dyn Store) -> Result<ListingText, StoreError> {
         let directory =
             self.prefix.rfind('/').and_then(|slash| self.prefix.get(..=slash)).unwrap_or_default();
-        // Of what can be no prefix there are no keys.
+        // A text that is not a valid prefix matches no key.
         let Ok(directory) = StorePrefix::parse(directory) else { return Ok(ListingText::default()) };
         if self.limit == 0 {
             return Ok(ListingText::default());
@@ -48,7 +48,7 @@ impl Asked {
     }
 }
 
-/// A text right before all that begin with `prefix`, so that hardly any other stands between the two.
+/// A text that sorts just before all texts that begin with `prefix`, so that few other keys lie between them.
 fn before(prefix: &str) -> String {
     let mut text = prefix.to_owned();
     if text.ends_with('/') {
@@ -68,7 +68,7 @@ mod tests {
     use crate::services::test_store::TestStore;
 
     #[test]
-    fn hardly_anything_stands_between_a_prefix_and_the_text_before_it() {
+    fn a_listing_starts_just_before_its_prefix() {
         for (prefix, text) in [
             ("", ""),
             ("a/", "a/"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_asked_of_the_store_than_the_page_needs() {
+    async fn a_page_takes_one_listing_request_at_most() {
         let store = TestStore::with(&[("a/b", b"1"), ("a/bc", b"2"), ("a/c", b"3")]);
         let all = Asked { limit: 10, ..Asked::default() };
         let with = |prefix: &str| Asked { prefix: prefix.to_owned(), ..all.clone() };

@@ -1,17 +1,16 @@
-//! XML as S3 writes it (XML 1.0): elements and text, and always well-formed.
+//! The XML documents of S3 responses (XML 1.0): elements and text, always well-formed.
 //!
-//! Most keys can stand in XML. The few characters that cannot, even as references (U+FFFE, U+FFFF, control
-//! characters in what the client sent), are percent-encoded. A client that may meet them asks for
-//! `encoding-type=url`.
+//! XML can represent most keys. The few characters that it cannot represent even as references (U+FFFE, U+FFFF, control
+//! characters in the request) are percent-encoded. A client that expects them sends `encoding-type=url`.
 
 use std::fmt::Write;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-/// The type of every document.
+/// The media type of every document.
 pub(crate) const XML: HeaderValue = HeaderValue::from_static("application/xml");
-/// The namespace of every answer that is no error.
+/// The namespace of every response document except errors.
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// A document under construction.
@@ -29,7 +28,7 @@ impl Xml {
         xml
     }
 
-    /// A document whose root is in no namespace, as those of errors are.
+    /// A document whose root has no namespace, as for errors.
     pub(crate) fn plain(root: &'static str, fill: impl FnOnce(&mut Self)) -> Self {
         let mut xml = Self::declared();
         xml.element(root, fill);
@@ -40,14 +39,14 @@ impl Xml {
         Self("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned())
     }
 
-    /// An element with others in it.
+    /// Appends an element with child elements.
     pub(crate) fn element(&mut self, name: &'static str, fill: impl FnOnce(&mut Self)) {
         let _ = write!(self.0, "<{name}>");
         fill(self);
         let _ = write!(self.0, "</{name}>");
     }
 
-    /// An element with text in it.
+    /// Appends an element with text.
     pub(crate) fn text(&mut self, name: &'static str, text: &str) {
         self.element(name, |xml| xml.escape(text));
     }
@@ -59,7 +58,7 @@ impl Xml {
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
-                // A reader would make spaces or line feeds of these.
+                // A parser would normalise these to spaces or line feeds.
                 '\t' | '\n' | '\r' => {
                     let _ = write!(self.0, "&#{};", u32::from(character));
                 }
@@ -73,7 +72,7 @@ impl Xml {
         }
     }
 
-    /// The document's text.
+    /// The text of the document.
     pub(crate) fn into_text(self) -> String {
         self.0
     }
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped_and_what_xml_cannot_hold_is_percent_encoded() {
+    fn text_is_escaped_and_invalid_characters_are_percent_encoded() {
         let xml =
             Xml::plain("A", |xml| xml.text("B", "a&<>\"' \t\r\n\0\u{1f}\u{fffe}\u{ffff}é\u{10ffff}]]>"));
         assert_eq!(

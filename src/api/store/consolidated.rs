@@ -1,10 +1,11 @@
-//! Consolidated metadata in place of a stored document: `.zmetadata` of a v2 group, `zarr.json` of a v3 group.
+//! Generated consolidated metadata in place of a stored document: `.zmetadata` of a v2 group, `zarr.json` of a v3 group.
 //!
-//! With `?consolidated` it is made anew, since what is stored may be stale. A mount can have it made for every group
-//! that has none. Otherwise documents are what is stored, byte for byte.
+//! With `?consolidated` it is generated even if consolidated metadata is stored, since that may be stale. A mount can be
+//! configured to generate it for every group that has none. Otherwise documents are the stored bytes.
 //!
-//! It names all nodes below the group, so it is for those who may list them and read their documents. Who may not and asks
-//! for it is refused; where the mount has it made unasked, such a caller gets what is stored.
+//! Consolidated metadata names all nodes below the group, so a caller needs the rights to list them and to read their
+//! documents. A request for it without these rights is rejected. Where the configuration of the mount asks for it, a
+//! caller without these rights gets the stored document.
 
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
 use crate::store::MemoryBudget;
 
-/// The answer for a key of a mount with these nodes, or of a view of it, whose value is to be made; `None` if the stored
-/// value is the answer.
+/// The response for a key whose value is generated, in a mount with this hierarchy or in a view of it; `None` if the
+/// stored value is to be sent.
 pub(crate) async fn answer<'a>(
     state: &AppState,
     (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
@@ -49,7 +50,7 @@ async fn made(
     let below_arrays = is_view && query(&head.uri)?.with_declared.as_deref().is_some_and(is_on);
     let asked = wanted == WantedBy::Request;
     let rights = Caller::of(&head.extensions).rights();
-    // Who asked for it and may not was refused before.
+    // An explicit request without the rights was rejected before.
     if !asked && !consolidated_permissions(key, is_view).iter().all(|need| rights.allows(&mount.name, need)) {
         return Ok(None);
     }
@@ -57,12 +58,12 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let room = PermitBudget::of(state.admission(), &head.extensions);
+    let budget = PermitBudget::of(state.admission(), &head.extensions);
     let Consolidated { text, version } =
-        match make(hierarchy, document, &path, (asked, below_arrays), room).await {
+        match make(hierarchy, document, &path, (asked, below_arrays), budget).await {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(None),
-            // Who asked for a stored document gets that one, and can open the nodes one by one.
+            // Without `?consolidated` the stored document is sent, and the client can open the nodes one by one.
             Err(error) if !asked && is_about_the_nodes(&error) => {
                 tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
                 return Ok(None);
@@ -76,16 +77,16 @@ async fn make(
     hierarchy: &Hierarchy,
     document: Document,
     path: &NodePath,
-    (anew, below_arrays): (bool, bool),
-    room: Arc<dyn MemoryBudget>,
+    (replaces_stored, below_arrays): (bool, bool),
+    budget: Arc<dyn MemoryBudget>,
 ) -> Result<Option<Consolidated>, HierarchyError> {
     match document {
-        Document::Zmetadata => hierarchy.build_zmetadata(path, room).await,
-        Document::ZarrJson => hierarchy.build_inline(path, anew, below_arrays, room).await,
+        Document::Zmetadata => hierarchy.build_zmetadata(path, budget).await,
+        Document::ZarrJson => hierarchy.build_inline(path, replaces_stored, below_arrays, budget).await,
     }
 }
 
-/// Whether asking again would fail again, because of what the hierarchy is.
+/// Whether a retry would fail in the same way, because the cause is the hierarchy itself.
 fn is_about_the_nodes(error: &HierarchyError) -> bool {
     matches!(error.class(), ErrorClass::TooLarge | ErrorClass::Unsupported | ErrorClass::InvalidMetadata)
 }

@@ -1,9 +1,9 @@
-//! Reading one value under conditions and a range, with as few requests to the backend as can be.
+//! Conditional and partial reads of one value, with as few backend requests as possible.
 //!
 //! Without conditions a read is one `get`. `If-Match` with one tag, which clients send with each further read of a
-//! shard, is one `get` as well: the store checks it. Any other condition looks first: `head` is the cheapest thing a
-//! store can do, local or remote, it answers the common revalidation (304) without opening a body that would have
-//! to be thrown away, and the `get` that may follow is pinned to the version the conditions were tried against.
+//! shard, is also one `get`: the store checks the tag. Any other condition starts with a `head`. It is the cheapest
+//! operation of a store, local or remote, and it answers the common revalidation (304) without opening a body only to
+//! discard it. A `get` that follows is pinned to the version for which the conditions were evaluated.
 
 use axum::http::HeaderMap;
 
@@ -12,10 +12,10 @@ use crate::http::range;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, Store, StoreError, Value, ValueInfo};
 
-/// How often a value that changes between the look and the read is tried again.
+/// Maximum number of attempts for a value that changes between `head` and `get`.
 const TRIES: usize = 3;
 
-/// What a read comes to.
+/// The outcome of a conditional GET.
 #[derive(Debug)]
 pub(crate) enum GetOutcome {
     /// The backend says that the key does not exist.
@@ -32,7 +32,7 @@ pub(crate) enum GetOutcome {
     Part(Value),
 }
 
-/// What a look comes to.
+/// The outcome of a conditional HEAD.
 #[derive(Debug)]
 pub(crate) enum HeadOutcome {
     /// The backend says that the key does not exist.
@@ -45,7 +45,7 @@ pub(crate) enum HeadOutcome {
     Found(ValueInfo),
 }
 
-/// Looks at a value, as HEAD does.
+/// Evaluates the conditions of a HEAD request against the current value.
 ///
 /// # Errors
 /// Any failure of the store.
@@ -54,7 +54,7 @@ pub(crate) async fn head(
     key: &StoreKey,
     conditions: &Conditions,
 ) -> Result<HeadOutcome, StoreError> {
-    // What need not be made for its version is not.
+    // Some stores know the version of a generated value without generating it.
     if !conditions.is_empty()
         && let Some(version) = store.version(key)
         && let Some(info) = version.await?
@@ -94,7 +94,7 @@ pub(crate) async fn get(
     if let Some(version) = conditions.sole_match().filter(|_| !if_range) {
         match store.get(key, asked, Some(&version)).await {
             Err(StoreError::VersionChanged) => return Ok(GetOutcome::Failed),
-            // The condition comes before the range, and the store may have looked at the range first.
+            // The condition takes precedence over the range, and the store may have checked the range first.
             Err(StoreError::RangeNotSatisfiable { .. }) => {}
             got => return got?.map_or(Ok(GetOutcome::Absent), |value| checked(value, asked)),
         }
@@ -110,7 +110,7 @@ pub(crate) async fn get(
         if range.resolve(info.size).is_none() {
             return Ok(GetOutcome::Unsatisfiable(info.size));
         }
-        // A weak version names no bytes, so a read cannot be held to it.
+        // A weak version does not identify the bytes, so a read cannot be pinned to it.
         let pinned = Some(&info.version).filter(|version| version.is_strong());
         match store.get(key, range, pinned).await {
             Err(StoreError::VersionChanged | StoreError::RangeNotSatisfiable { .. }) | Ok(None) => {}
@@ -120,7 +120,7 @@ pub(crate) async fn get(
     Err(StoreError::VersionChanged)
 }
 
-/// Refuses a value whose bytes are not the ones that were asked for.
+/// Rejects a value whose range differs from the requested one.
 fn checked(value: Value, asked: ByteRange) -> Result<GetOutcome, StoreError> {
     if asked.resolve(value.info.size).as_ref() != Some(&value.range) {
         return Err(StoreError::WrongLength);

@@ -1,11 +1,11 @@
 //! GET, HEAD and OPTIONS of the store routes: `get` and `get_partial_values` of Zarr core 3.1, byte for byte.
 //!
-//! 404 is answered only where the backend said that the key does not exist: to a Zarr client it means fill values.
-//! Values are never content-encoded. Listings are in `list`, writes in `write`, the methods of WebDAV in `dav`.
+//! A 404 means that the backend reported the key as absent: a Zarr client reads it as fill values. Values are never
+//! content-encoded. Listings are in `list`, writes in `write`, the methods of WebDAV in `webdav`.
 //!
-//! A prefix without its slash is redirected to it (301), as GDAL and Neuroglancer need it. That costs one more listing
-//! of the backend for each missing key, so it is not done for what clients ask for by the thousand: metadata documents,
-//! which they probe for with every node, and requests with `Range`, which are about values.
+//! A prefix without its trailing slash is redirected (301), as GDAL and Neuroglancer need it. The redirect costs one more
+//! listing of the backend for each missing key. It is therefore skipped for the most frequent requests: metadata documents,
+//! for which clients probe with every node, and requests with `Range`, which are about values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,39 +40,41 @@ use crate::store::{ValueBody, ValueInfo};
 
 /// Read a value, or list a prefix
 ///
-/// A key is answered with the stored bytes. One range in `Range` is honoured; several are ignored. With a slash at
-/// its end the path is a prefix and the answer a listing; a prefix without its slash is redirected to it.
-/// With `?consolidated`, the `.zmetadata` or `zarr.json` of a group is answered with consolidated metadata made of the
-/// documents below it.
+/// Returns the stored bytes of a key. A single range in `Range` is honoured; several ranges are ignored and the whole value
+/// is returned. A path with a trailing slash is a prefix, and the response is a listing; a prefix without its slash is
+/// redirected. A missing key is a 404 only if the backend reports its absence.
+///
+/// With `?consolidated`, the `.zmetadata` or `zarr.json` of a group is generated as consolidated metadata from the
+/// documents of the nodes below it.
 #[utoipa::path(
     method(get, head),
     path = KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        ("key" = String, Path, description = "A store key, or a prefix with a trailing slash"),
         list::ListQuery,
         ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
-        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
-        (status = 307, description = "The backend has it, by the URL in `Location`, for a while"),
-        (status = 304, description = "The value is the one that `If-None-Match` names"),
-        (status = 400, description = "The path names no key"),
-        (status = 404, description = "The backend says that the key does not exist"),
-        (status = 412, description = "`If-Match` does not hold"),
-        (status = 413, description = "`?consolidated` of more nodes or bytes than the configuration allows"),
-        (status = 416, description = "The range lies outside the value"),
+        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
+        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        (status = 307, description = "Redirect to a signed URL of the backend in `Location`, valid for a limited time"),
+        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "The path is not a valid store key"),
+        (status = 404, description = "The backend reports that the key does not exist"),
+        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
+        (status = 413, description = "`?consolidated` exceeds the configured limit of nodes or bytes"),
+        (status = 416, description = "The range starts after the end of the value"),
         (status = 501, description = "`?consolidated` where the backend cannot list"),
         (status = 502, description = "The backend failed"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
-        (status = 504, description = "The backend did not answer in time"),
+        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
+        (status = 504, description = "The backend timed out"),
     )
 )]
 pub(crate) async fn get_key(
@@ -83,9 +85,10 @@ pub(crate) async fn get_key(
     read_or_list(&state, &target, &request.into_parts().0).await
 }
 
-/// The answer to GET or HEAD of a key or a prefix.
+/// The response to GET or HEAD of a key or a prefix.
 ///
-/// Whatever is rarer than a read of a value is boxed: a future is moved at each layer, as large as its largest branch.
+/// The branches that are rarer than a read of a value are boxed: a future is as large as its largest branch, and each layer
+/// moves it.
 pub(crate) async fn read_or_list(
     state: &AppState,
     target: &StoreTarget,
@@ -123,8 +126,7 @@ pub(crate) async fn read_or_list(
     }
 }
 
-/// Sends whoever reads a value to the backend. Whether there is a value, which part of it, and under which conditions, that
-/// is then asked there.
+/// Redirects the client to a signed URL of the backend. The backend then evaluates existence, range and conditions.
 async fn to_backend(
     mount: &Mount,
     key: &StoreKey,
@@ -146,13 +148,13 @@ async fn to_backend(
     path = MOUNT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
 )]
 pub(crate) async fn get_mount(target: StoreTarget, uri: Uri) -> Response {
     with_slash(&target.mount.name, &uri)
 }
 
-/// Any other method, and OPTIONS, which touches no store.
+/// Responds to all other methods: OPTIONS without a store request, the methods of WebDAV, and errors for the rest.
 pub(crate) async fn other_method(
     State(state): State<AppState>,
     target: Result<StoreTarget, Problem>,
@@ -182,7 +184,7 @@ pub(crate) async fn other_method(
     }
 }
 
-/// The answer to GET of a value; `None` if the backend says that the key does not exist.
+/// The response to GET of a value; `None` if the backend reports that the key does not exist.
 pub(crate) async fn get_value(
     mount: &Mount,
     key: &StoreKey,
@@ -211,7 +213,7 @@ pub(crate) async fn get_value(
     Ok(Some(answer))
 }
 
-/// The answer to HEAD of a value; `None` if the backend says that the key does not exist.
+/// The response to HEAD of a value; `None` if the backend reports that the key does not exist.
 pub(crate) async fn head_value(
     mount: &Mount,
     key: &StoreKey,
@@ -229,12 +231,12 @@ pub(crate) async fn head_value(
     }
 }
 
-/// How many headers an answer has, about.
+/// Approximate number of headers of a response.
 const HEADERS: usize = 16;
 
-/// The headers that a value has under every status.
+/// The headers of a value that do not depend on the status.
 fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
-    // Room for those that are put there on the way out as well.
+    // The capacity includes the headers that outer layers add.
     let mut headers = HeaderMap::with_capacity(HEADERS);
     put_validators(&mut headers, info);
     headers.insert(header::CACHE_CONTROL, mount.cache_control.of_value(key));
@@ -247,10 +249,10 @@ fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
     (StatusCode::NOT_MODIFIED, value_headers(mount, key, info)).into_response()
 }
 
-/// The answer for a key that does not exist: a redirect if it is a prefix, else 404.
+/// The response for a key that does not exist: a redirect if it is a prefix, else 404.
 ///
-/// A failure to list is no failure here: that the key does not exist, the backend has said, and buckets that may
-/// be read but not listed are common.
+/// A failure to list still gives 404: the backend has reported that the key does not exist, and buckets with read but
+/// without list permission are common.
 async fn absent(
     state: &AppState,
     target: &StoreTarget,
@@ -264,25 +266,25 @@ async fn absent(
             Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}
             Err(error) => {
-                tracing::debug!(mount = mount.name, %error, "cannot tell whether a key is a prefix");
+                tracing::debug!(mount = mount.name, %error, "listing failed; a missing key that may be a prefix is answered with 404");
             }
         }
     }
     Err(Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key"))
 }
 
-/// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
+/// A redirect to the same URL with a trailing slash. It is relative, so that it is correct behind any proxy.
 pub(crate) fn with_slash(last_segment: &str, uri: &Uri) -> Response {
     redirect(&format!("./{}/", encode(last_segment)), uri)
 }
 
-/// A redirect to a relative path, with the query of the URL.
+/// A redirect to a relative path that keeps the query of the URL.
 pub(crate) fn redirect(path: &str, uri: &Uri) -> Response {
     let with_query = uri.query().map(|query| format!("{path}?{query}"));
     let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());
     let location = location.or_else(|| HeaderValue::from_str(path).ok());
     let location = location.unwrap_or(HeaderValue::from_static("./"));
-    // Without this a browser may remember the redirect for ever, and the key may come to exist.
+    // Without this a browser may cache the redirect without limit, but the key may be created later.
     let cache = HeaderValue::from_static("no-cache");
     (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, location), (header::CACHE_CONTROL, cache)])
         .into_response()

@@ -1,7 +1,8 @@
 //! Listings of the store routes: `list_dir`, `list_prefix` and `list` of Zarr core 3.1, as HTML or JSON.
 //!
-//! An unknown prefix is empty in JSON, as the store interface has it, and 404 in HTML, as its readers have it; the
-//! root always exists. A listing that cannot be finished is never a shorter one: it fails, or the connection is cut.
+//! An unknown prefix is an empty JSON listing, as the store interface defines it, and a 404 in HTML, as clients of HTML
+//! listings expect. The root always exists. An incomplete listing is never sent as complete: the request fails, or the
+//! connection is aborted.
 
 use axum::Json;
 use axum::body::Body;
@@ -34,19 +35,20 @@ static OFFERS: &[Offer] = &[
     Offer { name: "json", media_type: "application/json" },
 ];
 
-/// What a listing can be asked for.
+/// Parameters of a listing. They are ignored for a key.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Of a prefix: list every key below it. No value is needed; `false` and `0` mean no.
+    /// Of a prefix: whether to list all keys below it instead of one level. The parameter needs no value; `false` and `0`
+    /// switch it off.
     recursive: Option<String>,
-    /// Of a prefix: `html` or `json`; wins over `Accept`.
+    /// Of a prefix: `html` or `json`. Takes precedence over `Accept`.
     format: Option<String>,
-    /// Short for `format`.
+    /// Alias of `format`.
     f: Option<String>,
-    /// Of a JSON listing: most keys and prefixes on the page.
+    /// Of a JSON listing: maximum number of keys and prefixes on the page. The server sets an upper limit.
     limit: Option<usize>,
-    /// Of a JSON listing: the page after this key or prefix; `next` of the page before.
+    /// Of a JSON listing: start after this key or prefix. Send the `next` of the previous page.
     after: Option<String>,
 }
 
@@ -62,7 +64,7 @@ impl ListQuery {
         self.recursive.as_deref().is_some_and(|text| text != "false" && text != "0")
     }
 
-    /// The page's length: what is asked for, if it is from 1 to the most there may be.
+    /// The page size: the requested one, if it is between 1 and `most`.
     fn page_keys(&self, most: usize) -> Result<usize, Problem> {
         match self.limit.unwrap_or(most) {
             limit if (1..=most).contains(&limit) => Ok(limit),
@@ -75,7 +77,8 @@ impl ListQuery {
 
 /// List the root of a mount
 ///
-/// `list_dir`, or with `?recursive` all keys. HTML by default, JSON if asked for.
+/// The keys and prefixes directly below the root (`list_dir`), or with `?recursive` all keys. HTML by default, JSON with
+/// `?format=json` or `Accept: application/json`.
 #[utoipa::path(
     method(get, head),
     path = super::specs::ROOT.template,
@@ -86,8 +89,8 @@ impl ListQuery {
             (ListingPage = "application/json"),
             (String = "text/html"),
         )),
-        (status = 400, description = "Bad `format`, `limit` or `after`"),
-        (status = 404, description = "There is no such mount"),
+        (status = 400, description = "`format`, `limit` or `after` is invalid"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The backend cannot list"),
         (status = 406, description = "`Accept` allows neither HTML nor JSON"),
         (status = 502, description = "The backend failed"),
@@ -104,12 +107,12 @@ pub(crate) async fn list_root(
     answer(&state, &target, prefix, &request.into_parts().0).await
 }
 
-/// Whether a prefix exists, which it does if a key is below it. One key is asked for.
+/// Whether a prefix exists, which means that a key is below it. The listing is cancelled after the first key.
 pub(crate) async fn exists(mount: &Mount, prefix: &StorePrefix) -> Result<bool, StoreError> {
     Ok(mount.store.list_prefix(prefix, None).try_next().await?.is_some())
 }
 
-/// Lists a prefix.
+/// The response with the listing of a prefix.
 pub(crate) async fn answer(
     state: &AppState,
     target: &StoreTarget,
@@ -132,7 +135,7 @@ pub(crate) async fn answer(
     })
 }
 
-/// Why there is no listing.
+/// A failure to list.
 enum ListError {
     Store(StoreError),
     Problem(Problem),

@@ -1,9 +1,9 @@
-//! What a listing looks like: the HTML index page and the JSON page.
+//! The formats of a listing: the HTML index page and the JSON page.
 //!
-//! The HTML is what fsspec, GDAL, Neuroglancer and rclone can read: a title with the requested path, one relative
-//! link a line, everything outside `A-Za-z0-9-._~` percent-encoded, prefixes ending in `/`, and always complete. Links
-//! carry the signature of a signed URL on, for browsers. The JSON names keys in full and comes in pages. Nothing here
-//! reads a store.
+//! fsspec, GDAL, Neuroglancer and rclone parse the HTML: a title with the requested path, one relative link on each line,
+//! everything outside `A-Za-z0-9-._~` percent-encoded, and prefixes with a trailing `/`. It is always complete. For
+//! browsers, each link repeats the signature of a signed URL. The JSON has full keys and is paged. Nothing here reads a
+//! store.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,17 +23,17 @@ pub(crate) struct ListingPage {
     prefix: String,
     /// Keys, in the order of their bytes.
     keys: Vec<ListedKey>,
-    /// Prefixes directly under the prefix, in the order of their bytes; none in a recursive listing.
+    /// Prefixes one level below the prefix, in the order of their bytes; empty in a recursive listing.
     #[schema(example = json!(["images/raw/"]))]
     prefixes: Vec<String>,
-    /// What to send as `after` for the next page; null on the last.
+    /// Value of `after` for the next page; null on the last page.
     next: Option<String>,
 }
 
 /// A key in a JSON listing.
 #[derive(Debug, Serialize, ToSchema)]
 struct ListedKey {
-    /// The whole key.
+    /// The full key.
     #[schema(example = "images/zarr.json")]
     key: String,
     /// Length of the value in bytes.
@@ -41,7 +41,7 @@ struct ListedKey {
     /// Entity tag of the value, quotes included.
     #[schema(example = "\"3f2a\"")]
     etag: String,
-    /// When the value was written (RFC 3339, UTC), if the backend says.
+    /// Time of the last write (RFC 3339, UTC), if the backend reports it.
     #[schema(example = "2026-01-31T12:00:00.000Z")]
     modified: Option<String>,
 }
@@ -76,17 +76,16 @@ impl ListingPage {
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
     prefix: StorePrefix,
-    /// Whether there is anything above to lead to.
+    /// Whether the page links to its parent.
     lead_up: bool,
-    /// What follows the path of each: nothing, or the signature that lets whoever has it see this page, as HTML.
+    /// The query of each link, HTML-escaped: empty, or the signature of the signed URL of this page.
     query: String,
 }
 
 impl Links {
-    /// Those of a prefix's page, for whoever came to it by this URL.
+    /// The links on the page of a prefix, for a request with or without a signed URL.
     ///
-    /// Above the root is nothing that the page could lead to, and above what a signature is good for nothing that could be
-    /// seen with it.
+    /// The page of the root has no parent link, and neither has the topmost page that the signature is valid for.
     pub(crate) fn new(prefix: &StorePrefix, signed: Option<&SignedUrl>) -> Self {
         let is_below = |signed: &SignedUrl| prefix != signed.below();
         Self {
@@ -123,7 +122,7 @@ impl Links {
 /// The lines after the last link.
 pub(crate) const HTML_FOOT: &str = "</pre></body></html>\n";
 
-/// A text as HTML has it, also between quotes.
+/// Escapes a text for HTML content and for attribute values in quotes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -173,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_a_root_leads_nowhere_above_it() {
+    fn the_page_of_a_root_has_no_parent_link() {
         let links = Links::new(&StorePrefix::root(), None);
         assert!(!page(&links, "/store/m/", &["a"]).contains("../"));
     }
 
     #[test]
-    fn links_carry_the_signature_that_the_page_was_seen_by_and_stay_below_what_it_is_good_for() {
+    fn links_repeat_the_signature_of_the_page_and_stay_within_its_scope() {
         let signed = SignedUrl::new("expires=1&key=\"k&signature=ab&below=a%2F", prefix("a/"));
         let query = "?expires=1&amp;key=&quot;k&amp;signature=ab&amp;below=a%2F";
         for (at, leads_up) in [("a/", false), ("a/b/", true)] {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_in_json_has_keys_and_prefixes_and_says_where_the_next_begins() {
+    fn a_json_page_has_keys_and_prefixes_and_the_start_of_the_next_page() {
         let info = ValueInfo { size: 3, version: Version::strong("v"), modified: None };
         let key = DirEntry::Key(ListEntry { key: StoreKey::parse("a").unwrap(), info });
         for (more, next) in [(true, Some("a/")), (false, None)] {

@@ -1,8 +1,7 @@
-//! What is listed of a store, as the routes take it: one sequence of keys and prefixes, of which an answer is a page or
-//! the text of all.
+//! Store listings for all routes: one sequence of keys and prefixes, sent as a page or as a streamed text.
 //!
-//! Whatever the route, what it holds is a page or a part of the text, and no more of the backend's listing than that was
-//! made of. A listing that cannot be finished is never a shorter one: it fails, or the connection is cut.
+//! Memory holds one page or one part of the text, and only the corresponding part of the backend's listing. An incomplete
+//! listing is never sent as complete: the request fails, or the connection is aborted.
 
 use std::future::ready;
 
@@ -14,15 +13,15 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, Store, StoreError};
 
-/// Text of keys and prefixes after which a page ends, however many may be on it: the longest have 1024 bytes.
+/// Bytes of keys and prefixes after which a page ends, whatever its limit: the longest key has 1024 bytes.
 const PAGE_BYTES: usize = 256 << 10;
-/// Text that is waited for before the answer begins: shorter ones are sent whole, with their length.
+/// Bytes of text that are collected before the response begins. A shorter text is sent whole, with a `Content-Length`.
 const FIRST_BYTES: usize = 16 << 10;
-/// Text that is sent together after that, as far as it is there.
+/// Maximum number of bytes per part after that; a part ends earlier if no further entry is ready.
 const PART_BYTES: usize = 64 << 10;
 
-/// The keys and prefixes directly under a prefix, or with `recursive` all keys below it, that come after a text. In the
-/// order of their bytes.
+/// The keys and prefixes one level below a prefix, or with `recursive` all keys below it, that sort after the text
+/// `after`. Sorted by their bytes.
 pub(crate) fn entries(store: &dyn Store, prefix: &StorePrefix, recursive: bool, after: &str) -> DirEntries {
     if !recursive {
         return store.list_dir_after(prefix, after);
@@ -36,14 +35,14 @@ pub(crate) fn entries(store: &dyn Store, prefix: &StorePrefix, recursive: bool, 
 /// A page of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct ListingText {
-    /// In the order of their bytes.
+    /// The entries, sorted by their bytes.
     pub(crate) entries: Vec<DirEntry>,
-    /// Whether others follow.
+    /// Whether further entries follow.
     pub(crate) more: bool,
 }
 
 impl ListingText {
-    /// The next `limit` entries, or fewer if they are long.
+    /// A page of the next `limit` entries, or fewer if their names are long.
     ///
     /// # Errors
     /// Any failure of the store.
@@ -60,17 +59,17 @@ impl ListingText {
         Ok(page)
     }
 
-    /// What the next page comes after; `None` if this is the last.
+    /// The text after which the next page starts; `None` if this is the last page.
     pub(crate) fn next(&self) -> Option<&str> {
         self.entries.last().filter(|_| self.more).map(DirEntry::text)
     }
 }
 
-/// The text of a whole listing: `head`, what `write` makes of each entry, and `foot`. It is made as it is sent. `None` if
-/// nothing is listed.
+/// The text of a whole listing as a streamed body: `head`, the text that `write` appends for each entry, and `foot`. `None`
+/// if the listing is empty.
 ///
 /// # Errors
-/// Any failure of the store before the answer begins; a later one ends the body in an error.
+/// Any failure of the store before the response begins. A later failure ends the body with an error.
 pub(crate) async fn text(
     entries: DirEntries,
     head: String,
@@ -119,7 +118,7 @@ mod tests {
     ];
 
     #[tokio::test]
-    async fn pages_of_keys_and_prefixes_follow_each_other_without_gap_or_repeat() {
+    async fn consecutive_pages_have_no_gap_and_no_repetition() {
         let (store, root) = (TestStore::with(KEYS), StorePrefix::root());
         for (recursive, expected) in [
             (false, &["a", "a/", "b", "c/", "d.json", "d/"][..]),
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_of_long_keys_ends_early_and_says_so() {
+    async fn a_page_of_long_keys_ends_early_and_has_a_next_page() {
         let store = TestStore::new();
         for number in 0..1000 {
             store.insert(&format!("{number:04}{}", "n".repeat(1000)), Bytes::new());
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_text_comes_in_parts_and_a_short_one_with_its_length() {
+    async fn a_long_text_is_streamed_and_a_short_one_has_a_length() {
         let line = |text: &mut String, entry: DirEntry| {
             text.push_str(entry.text());
             text.push('\n');
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_that_cannot_be_finished_is_no_shorter_one() {
+    async fn an_incomplete_text_ends_with_an_error() {
         let line = |text: &mut String, entry: DirEntry| text.push_str(entry.text());
         for (cut, begins) in [(0, false), (10, false), (9_000, true)] {
             let store = TestStore::new();

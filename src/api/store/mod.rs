@@ -1,7 +1,7 @@
 //! `/store/{mount}/{key}`: the abstract store interface of Zarr core 3.1, byte for byte.
 //!
-//! `key` reads, `write` and `patch` write, `list` lists, `partial` has the verbs over parts of many values. `routes` puts them
-//! together. The methods of WebDAV are in `crate::api::webdav`.
+//! `key` reads, `write` and `patch` write, `list` lists, and `partial` has the operations on parts of many values. `routes`
+//! has the list of routes. The methods of WebDAV are in `crate::api::webdav`.
 
 pub(crate) mod consolidated;
 mod get;

@@ -1,9 +1,9 @@
 //! `/v1/partial/{mount}` and `/v1/erase/{mount}`: `get_partial_values`, `set_partial_values` and `erase_values` of Zarr
 //! core 3.1 over many keys.
 //!
-//! What is read is put together whole before the head is sent: each part costs one request to the backend, which says its
-//! length, so that the answer has a `Content-Length`, every failure has a status, and nothing breaks off. A request for
-//! the lengths alone would double the cost. Each key is written whole or not at all; all keys together are not.
+//! A read assembles all parts in memory before it sends the head. The response therefore has a `Content-Length`, and every
+//! failure has a status. Each part costs one backend request; asking for the lengths beforehand would double the cost. Each
+//! key is written atomically, but not all keys together.
 
 use std::collections::HashMap;
 
@@ -45,13 +45,13 @@ use crate::store::{
 pub(crate) const PARTIAL: RouteSpec =
     RouteSpec::new("/v1/partial/{mount}", Resource::Keys).admitted_by(AdmittedBy::Handler).post_reads();
 
-/// Many keys to erase.
+/// Erasure of many keys.
 pub(crate) const ERASE: RouteSpec =
     RouteSpec::new("/v1/erase/{mount}", Resource::Keys).admitted_by(AdmittedBy::Handler);
 
-/// Keys that are written at a time.
+/// Keys that are written concurrently.
 const CONCURRENCY: usize = 16;
-/// Stands for the length of a value that does not exist: the sharding index's own word for an empty chunk.
+/// The length that represents a missing value, as the shard index uses it for an empty inner chunk.
 const MISSING: u64 = u64::MAX;
 
 /// Parts to read, or parts to write.
@@ -59,26 +59,27 @@ const MISSING: u64 = u64::MAX;
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"get": [{"key": "a/c/0", "offset": 0, "length": 10}, {"key": "a/c/0", "suffix": 16}, {"key": "a/zarr.json"}]}))]
 pub(crate) struct PartialRequest {
-    /// What is read. Not together with `set`.
+    /// Parts to read. Exactly one of `get` and `set` is required.
     #[schema(value_type = Option<Vec<GetPart>>, max_items = 1000)]
     get: Option<Limited<GetPart>>,
-    /// What is written. Parts of one key are applied together, in this order. Not together with `get`.
+    /// Parts to write. The parts of one key are applied together, in this order.
     #[schema(value_type = Option<Vec<SetPart>>, max_items = 1000)]
     set: Option<Limited<SetPart>>,
 }
 
-/// A part to read: from `offset`, `length` bytes or to the end; the last `suffix` bytes; or with none of these, the value.
+/// A part to read: with `offset`, the `length` bytes from there, or all bytes to the end; with `suffix`, the last bytes;
+/// with neither, the whole value.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GetPart {
-    /// The value's key.
+    /// Key of the value.
     #[schema(example = "a/c/0")]
     key: String,
-    /// Where the part begins.
+    /// Position of the first byte.
     offset: Option<u64>,
-    /// Bytes of it, at least 1; fewer if the value ends before.
+    /// Number of bytes, at least 1. Fewer are returned if the value ends before.
     length: Option<u64>,
-    /// The last bytes, at least 1; the whole value if that is shorter. Not together with `offset`.
+    /// Number of bytes from the end, at least 1; a shorter value is returned whole. Excludes `offset` and `length`.
     suffix: Option<u64>,
 }
 
@@ -86,20 +87,20 @@ pub(crate) struct GetPart {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetPart {
-    /// The value's key. A value that does not exist counts as empty.
+    /// Key of the value. A value that does not exist counts as empty.
     #[schema(example = "a/c/0")]
     key: String,
-    /// Where the part begins. What lies between the value's end and this becomes zero.
+    /// Position of the first byte. Bytes between the end of the value and this position become zero.
     offset: u64,
     /// The bytes, in base64 with padding.
     #[schema(example = "AAECAw==")]
     base64: String,
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WrittenKeys {
-    /// The keys, in the order they were first named.
+    /// The written keys, in the order of their first part in the request.
     written: Vec<WrittenKey>,
 }
 
@@ -109,41 +110,41 @@ pub(crate) struct WrittenKey {
     /// The key.
     #[schema(example = "a/c/0")]
     key: String,
-    /// The entity tag of its value now, if the backend says.
+    /// Entity tag of the new value, if the backend reports it.
     #[schema(example = "\"3f2a\"")]
     etag: Option<String>,
 }
 
-/// Values to erase.
+/// Keys whose values are erased.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"keys": ["a/c/0", "a/c/1"]}))]
 pub(crate) struct EraseRequest {
-    /// Their keys.
+    /// The keys.
     #[schema(value_type = Vec<String>, max_items = 1000)]
     keys: Limited<String>,
 }
 
-/// What was erased.
+/// The result of an erasure.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Erased {
-    /// How many of the keys had a value.
+    /// Number of keys that had a value.
     erased: u64,
 }
 
-/// Why a part cannot be meant.
+/// Why a part is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum PartError {
-    /// The key is none.
+    /// The key is not a valid store key.
     #[error("part {0}: {1}")]
     Key(usize, KeyError),
-    /// Neither `offset`, `length` nor `suffix` make a range.
+    /// The combination of `offset`, `length` and `suffix` is not a range.
     #[error("part {0}: a range is `offset`, `offset` and `length`, `suffix`, or nothing for the whole value")]
     Range(usize),
-    /// No byte is asked for.
+    /// The part is empty.
     #[error("part {0}: a part has at least one byte")]
     Empty(usize),
-    /// The bytes cannot be read.
+    /// The bytes are not valid base64.
     #[error("part {0}: `base64` is not base64 with padding (RFC 4648, section 4)")]
     Base64(usize),
 }
@@ -158,12 +159,12 @@ impl Classify for PartError {
 
 /// Read or write parts of many values
 ///
-/// With `get`, the answer has a frame for each part, in the order asked: its length in bytes, an unsigned 64-bit
-/// little-endian number, and the bytes. The length 2^64−1, and no bytes, stand for a key that does not exist. Parts of one
-/// key are of one version of it.
+/// With `get`, the response is a sequence of frames, one for each part, in the order of the request. A frame is the length
+/// of the part in bytes as an unsigned 64-bit little-endian integer, followed by these bytes. The length 2^64−1 without
+/// bytes means that the key does not exist. All parts of one key are read from the same version of its value.
 ///
-/// With `set`, the parts of one key are written all or not at all; of several keys some may be written and others not,
-/// and the problem document says in `written` which were.
+/// With `set`, the parts of one key are written atomically. Several keys are not: after a failure, `written` in the problem
+/// document lists the keys that were written.
 #[utoipa::path(
     post,
     path = PARTIAL.template,
@@ -171,18 +172,18 @@ impl Classify for PartError {
     params(("mount" = String, Path, description = "Name of a mount")),
     request_body(content = PartialRequest, description = "At most 1000 parts"),
     responses(
-        (status = 200, description = "The parts that `get` asks for, or what `set` has written", content(
+        (status = 200, description = "The requested parts of `get`, or the written keys of `set`", content(
             (String = "application/octet-stream"),
             (WrittenKeys = "application/json"),
         )),
-        (status = 400, description = "The body is not understood; nothing was written"),
-        (status = 404, description = "There is no such mount"),
-        (status = 403, description = "A page of another origin may not write here"),
-        (status = 405, description = "`set` on a read-only mount, or its backend does not name versions"),
-        (status = 413, description = "The parts, or a value that would be written, are too large"),
-        (status = 416, description = "A part lies outside its value; `part` says which"),
-        (status = 502, description = "The backend failed; `written` says what was written"),
-        (status = 503, description = "Too busy, or other writers came between each time; `written` says what was written"),
+        (status = 400, description = "The body is invalid; nothing was written"),
+        (status = 404, description = "No mount has this name"),
+        (status = 403, description = "The caller lacks a right to one of the keys, or a page of another origin may not write"),
+        (status = 405, description = "`set` on a read-only mount, or on a backend without object versions"),
+        (status = 413, description = "The parts, or a resulting value, exceed a limit"),
+        (status = 416, description = "A part starts after the end of its value; `part` is its index"),
+        (status = 502, description = "The backend failed; `written` lists the keys that were written"),
+        (status = 503, description = "The server is overloaded, or concurrent writers prevented each attempt; `written` lists the keys that were written"),
     )
 )]
 pub(crate) async fn post_partial(
@@ -217,7 +218,8 @@ pub(crate) async fn post_partial(
 
 /// Erase many values
 ///
-/// Keys without a value are passed over. On a failure in the middle the problem document has `erased` too.
+/// Keys without a value are ignored. After a failure, `erased` in the problem document is the number of values that were
+/// erased.
 #[utoipa::path(
     post,
     path = ERASE.template,
@@ -226,11 +228,11 @@ pub(crate) async fn post_partial(
     request_body(content = EraseRequest, description = "At most 1000 keys"),
     responses(
         (status = 200, description = "None of the keys has a value now", body = Erased),
-        (status = 400, description = "The body is not understood; nothing was erased"),
-        (status = 403, description = "A page of another origin may not write here"),
-        (status = 404, description = "There is no such mount"),
+        (status = 400, description = "The body is invalid; nothing was erased"),
+        (status = 403, description = "The caller lacks a right to one of the keys, or a page of another origin may not write"),
+        (status = 404, description = "No mount has this name"),
         (status = 405, description = "The mount is read-only"),
-        (status = 502, description = "The backend failed; `erased` says how many were erased before"),
+        (status = 502, description = "The backend failed; `erased` is the number of values that were erased before"),
     )
 )]
 pub(crate) async fn post_erase(
@@ -255,7 +257,8 @@ pub(crate) async fn post_erase(
     }
 }
 
-/// Refuses the whole request if one of its keys is not for the caller. What is no key is said of the part, later.
+/// Rejects the whole request if the caller lacks the right to one of its keys. Invalid keys are reported later, with the
+/// index of their part.
 fn permit<'a>(
     caller: &Caller,
     mount: &Mount,
@@ -276,7 +279,7 @@ fn parse_key(part: usize, text: &str) -> Result<StoreKey, PartError> {
     StoreKey::parse(text).map_err(|error| PartError::Key(part, error))
 }
 
-/// A failure, with the part and the key that it is about.
+/// The problem for a store error, with the index and the key of the part that caused it.
 fn at_part(part: usize, key: Option<&StoreKey>, error: StoreError) -> Problem {
     let (class, text) = (error.class(), error.to_string());
     let size = match &error {
@@ -308,7 +311,7 @@ impl GetPart {
     }
 }
 
-/// Most bytes that a range can have, whatever the value's length.
+/// Maximum number of bytes of a range, whatever the length of the value.
 fn most_bytes(range: ByteRange) -> u64 {
     match range {
         ByteRange::Bounded(start, end) => end.saturating_sub(start),
@@ -347,7 +350,7 @@ async fn read(
     Ok(permit.hold((head, body).into_response()))
 }
 
-/// A part as it is sent: its length, and its bytes.
+/// The frame of a part: its length and its bytes.
 fn frame(value: Option<Bytes>) -> [Bytes; 2] {
     let length = value.as_ref().map_or(MISSING, |bytes| bytes.len() as u64);
     [Bytes::copy_from_slice(&length.to_le_bytes()), value.unwrap_or_default()]
@@ -365,7 +368,7 @@ async fn write(
     let writes = state.cpu().run(move || by_key(parts, limit_bytes)).await??;
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
-        // All of these are waited for, so that what is told is what was written.
+        // Waits for all of them, so that `written` is complete even after a failure.
         let results = some.iter().map(|(_, write)| async move {
             let held = Held::new(state.admission().alongside(entrant));
             set_partial_values(&**store, write, |current| {
@@ -397,7 +400,7 @@ fn to_json(written: &[WrittenKey]) -> Value {
     written.iter().map(|key| json!({ "key": key.key, "etag": key.etag })).collect()
 }
 
-/// The writes of each key, in the order in which keys are first named, each with the place of its first part.
+/// Groups the parts by key, in the order of the first part of each key. Each write has the index of its first part.
 fn by_key(parts: Vec<SetPart>, limit_bytes: u64) -> Result<Vec<(usize, PartialWrite)>, PartError> {
     let mut writes: Vec<(usize, PartialWrite)> = Vec::new();
     let mut places = HashMap::<StoreKey, usize>::new();

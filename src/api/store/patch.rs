@@ -1,9 +1,9 @@
 //! PATCH of the store routes: `set_partial_values` of Zarr core 3.1 for one value and one part.
 //!
-//! `Content-Range` says where the body goes (RFC 9110, sections 14.4 and 14.5). The value is replaced whole, by what it
-//! becomes: readers see it before or after. The part is held in memory, and charged by its length; the value is if the store
-//! takes it only whole.
-//! Rules for uploads are those of PUT (`write`). Many parts at once are in `partial`.
+//! `Content-Range` gives the position of the body in the value (RFC 9110, sections 14.4 and 14.5). The write replaces the
+//! value atomically: readers see the value before or after it. The part is held in memory and charged by its length. The
+//! resulting value is charged too where the store takes a value only whole. Rules for uploads are those of PUT (`write`).
+//! Writes of many parts are in `partial`.
 
 use std::sync::Arc;
 
@@ -27,16 +27,16 @@ use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 use crate::store::{PartialWrite, StoreError, ValueInfo, ValuePart, WriteCondition, set_partial_values};
 
-/// Says which bodies PATCH takes (RFC 5789, section 3.1).
+/// The header with the media types that PATCH accepts (RFC 5789, section 3.1).
 pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-/// Bytes.
+/// The only media type that PATCH accepts.
 pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// Write a part of a value
 ///
-/// `Content-Range: bytes 10-19/*` says where: the body has as many bytes. A length in place of `*` is checked: it is that
-/// of the value after the write. A value that does not exist counts as empty, and bytes between its end and the part
-/// become zero. All of the part is written or nothing.
+/// `Content-Range: bytes 10-19/*` gives the position of the body in the value; the body must have that number of bytes. A
+/// number in place of `*` is the length that the value must have after the write. A value that does not exist counts as
+/// empty, and bytes between its end and the part become zero. The write is atomic.
 #[utoipa::path(
     patch,
     path = super::specs::KEY.template,
@@ -46,23 +46,23 @@ pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
         ("key" = String, Path, description = "A store key"),
         ("Content-Range" = String, Header, description = "`bytes 10-19/*`, or `bytes 10-19/100`"),
         ("Content-Digest" = Option<String>, Header, description = "`sha-256` or `sha-512` of the body"),
-        ("If-Match" = Option<String>, Header, description = "Write only into this version"),
+        ("If-Match" = Option<String>, Header, description = "Write only if the current value has this entity tag"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
     ),
     request_body(content_type = "application/octet-stream", description = "The bytes of the part"),
     responses(
         (status = 201, description = "Written; there was no value before"),
         (status = 204, description = "Written"),
-        (status = 400, description = "The path names no key, `Content-Range` is missing or not understood, or the body \
-                                      is not as long as it says; nothing was written"),
-        (status = 405, description = "The mount is read-only, or its backend does not name versions"),
-        (status = 408, description = "The body came too slowly; nothing was written"),
-        (status = 409, description = "The value would be of another length than `Content-Range` says; nothing was written"),
-        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 400, description = "The path is not a valid store key, `Content-Range` is missing or invalid, or the body \
+                                      has another length than it states; nothing was written"),
+        (status = 405, description = "The mount is read-only, or its backend has no object versions"),
+        (status = 408, description = "The body was not received in time; nothing was written"),
+        (status = 409, description = "The resulting value would have another length than `Content-Range` states; nothing was written"),
+        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value would be too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
-        (status = 503, description = "Other writers came between each time, and nothing was written; or too busy"),
-        (status = 507, description = "The backend has no room left; nothing was written"),
+        (status = 503, description = "Concurrent writers prevented each attempt and nothing was written, or the server is overloaded"),
+        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn patch_key(
@@ -86,14 +86,14 @@ pub(crate) async fn patch_key(
     held.charge(length)?;
     let bytes = part(&state, declared, length, checking, body).await?;
 
-    // As with PUT: once all bytes are here, the client's leaving does not stop the write.
+    // As with PUT: once all bytes have arrived, a disconnect of the client does not stop the write.
     let parts = vec![ValuePart { offset: range.start, bytes }];
     let write = PartialWrite { key: key.clone(), parts, result_bytes, limit_bytes };
     let (store, conditions) = (Arc::clone(&mount.store), Conditions::from_headers(&head.headers));
     let commit = tokio::spawn(async move {
         let may_write = |current: Option<&ValueInfo>| match conditions.for_write(current) {
             Some(_) => {
-                // What is stored anew is all of the value, under a condition.
+                // The store gets the whole resulting value, under a condition.
                 let result = range.end.max(current.map_or(0, |info| info.size));
                 held.charge_set(&*store, &WriteCondition::IfAbsent, length, result)
             }
@@ -104,7 +104,7 @@ pub(crate) async fn patch_key(
     committed(&state, commit).await?.map(stored).map_err(not_written)
 }
 
-/// The body, which must have this length.
+/// Reads the body, which must have this length.
 async fn part(
     state: &AppState,
     declared: Option<u64>,
@@ -127,7 +127,7 @@ fn not_written(error: StoreError) -> Problem {
         StoreError::LengthMismatch { asked, result } => {
             Problem::from(error).extension("asked", asked).extension("result", result)
         }
-        // PUT and DELETE are offered still.
+        // The mount still accepts PUT and DELETE.
         error @ StoreError::NotSupported(_) => {
             Problem::from(error).allow("GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE")
         }
@@ -143,14 +143,14 @@ fn too_large(limit: u64) -> Problem {
 fn no_place() -> Problem {
     Problem::from_class(ErrorClass::InvalidRequest)
         .detail(
-            "say once, in `Content-Range`, which bytes of the value the body is: `bytes 10-19/*`, or with the value's \
-             length after the write, `bytes 10-19/100`",
+            "send one `Content-Range` with the position of the body in the value: `bytes 10-19/*`, or with the length \
+             of the value after the write, `bytes 10-19/100`",
         )
         .header(ACCEPT_PATCH, PATCH_TYPE)
 }
 
 fn not_as_long(length: u64) -> Problem {
     Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
-        "`Content-Range` speaks of {length} bytes, and the body has another length; nothing was written"
+        "`Content-Range` states {length} bytes, but the body has another length; nothing was written"
     ))
 }

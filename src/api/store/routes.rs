@@ -1,4 +1,4 @@
-//! The store routes with their handlers.
+//! The list of store routes with their handlers.
 
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
@@ -32,7 +32,7 @@ fn root_methods() -> UtoipaMethodRouter<AppState> {
     with_other_methods(routes!(list::list_root, write::delete_root))
 }
 
-/// Has a route answer its other methods by what the mount allows.
+/// Adds a fallback to a route for all other methods, which depend on what the mount allows.
 pub(crate) fn with_other_methods(
     (schemas, paths, methods): UtoipaMethodRouter<AppState>,
 ) -> UtoipaMethodRouter<AppState> {

@@ -1,4 +1,4 @@
-//! The specs of the store routes, which several handler files share.
+//! The specs of the store routes, shared by several handler files.
 
 use crate::http::route::{FastPath, MediaTypes, Resource, RouteSpec};
 

@@ -1,8 +1,8 @@
 //! PUT and DELETE of the store routes: `set`, `erase` and `erase_prefix` of Zarr core 3.1.
 //!
-//! Offered on writable mounts only. A status of 201 or 204 means that the value is stored, whole; 4xx that nothing
-//! was. Conditions are checked by the store as it writes, not before. No partial PUT: parts are written by PATCH
-//! (`patch`), which shares the rules for uploads.
+//! Only writable mounts offer them. A status of 201 or 204 means that the whole value is stored, a 4xx that nothing was
+//! written. The store checks conditions as part of the write, not before. PUT of a part is not supported: PATCH
+//! (`patch`) writes parts and shares the rules for uploads.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -30,7 +30,8 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
 
 /// Store a value
 ///
-/// Whole or not at all. `If-Match` and `If-None-Match: *` are honoured by every backend that can.
+/// Replaces the value atomically. `If-Match` and `If-None-Match: *` are honoured by every backend with conditional writes.
+/// A digest in the request is checked before the value is stored.
 #[utoipa::path(
     put,
     path = super::specs::KEY.template,
@@ -38,7 +39,7 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
         ("key" = String, Path, description = "A store key"),
-        ("If-Match" = Option<String>, Header, description = "Write only over this version"),
+        ("If-Match" = Option<String>, Header, description = "Write only if the current value has this entity tag"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
         ("Content-Digest" = Option<String>, Header, description = "`sha-256=:…:` or `sha-512=:…:` of the body (RFC 9530); `Repr-Digest` means the same here"),
         ("Content-MD5" = Option<String>, Header, description = "MD5 of the body in base64"),
@@ -48,16 +49,16 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
     request_body(content_type = "application/octet-stream", description = "The value"),
     responses(
         (status = 201, description = "Stored; there was no value before"),
-        (status = 204, description = "Stored over the value before, or over none where the backend does not tell"),
-        (status = 400, description = "The path names no key, or the body ended early or is not what its digest says; nothing was written"),
+        (status = 204, description = "Stored; a value was replaced, or the backend does not report whether there was one"),
+        (status = 400, description = "The path is not a valid store key, or the body ended early or does not match its digest; nothing was written"),
         (status = 405, description = "The mount is read-only"),
-        (status = 408, description = "The body came too slowly; nothing was written"),
-        (status = 409, description = "The key clashes with another; nothing was written"),
-        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 408, description = "The body was not received in time; nothing was written"),
+        (status = 409, description = "The key conflicts with another key, as `a` does with `a/b` in a file system; nothing was written"),
+        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
-        (status = 503, description = "The backend takes the value only whole, and there is no memory for it now, or too busy; nothing was written"),
-        (status = 507, description = "The backend has no room left; nothing was written"),
+        (status = 503, description = "The server is overloaded, or has too little memory to buffer the value; nothing was written unless the problem has `written: unknown`"),
+        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn put_key(
@@ -77,8 +78,8 @@ pub(crate) async fn put_key(
     let checking = Checking::from_headers(&parts.headers, state.cpu())?;
     let condition = condition(&state, mount, key, &parts.headers).await?;
 
-    // The commit is a task of its own: once all bytes are here, it ends well or badly, but not half-way because
-    // the client left. Until then the client's leaving ends the stream in an error.
+    // The commit runs in its own task: once all bytes have arrived, a disconnect of the client cannot cancel it half-way.
+    // Until then, a disconnect ends the stream with an error.
     let (upload, stream) = upload(state.options(), declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
     let held = Held::new(
@@ -93,7 +94,7 @@ pub(crate) async fn put_key(
     committed(&state, commit).await?.map(stored).map_err(Problem::from)
 }
 
-/// Waits for a commit, which goes on if that takes too long.
+/// Waits for a commit up to the request deadline. A slower commit continues in the background.
 pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Result<T, Problem> {
     match timeout(state.deadline(), commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
@@ -104,21 +105,22 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
 
 /// Erase a value, or a prefix
 ///
-/// With a slash at its end the path is a prefix, and every key below it is erased, if the mount offers that. Without one
-/// it is a key, also where only a prefix is called so: no slip of a client erases more than one value.
+/// A path with a trailing slash is a prefix: all keys below it are erased, if the mount allows it
+/// (`allow_prefix_delete`). A path without one is always a key, even if only a prefix of this name exists, so that a missing
+/// slash never erases more than one value.
 #[utoipa::path(
     delete,
     path = super::specs::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
-        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
-        ("If-Match" = Option<String>, Header, description = "Erase only this version"),
+        ("key" = String, Path, description = "A store key, or a prefix with a trailing slash"),
+        ("If-Match" = Option<String>, Header, description = "Erase only if the current value has this entity tag"),
     ),
     responses(
-        (status = 204, description = "There is no value of this key now"),
-        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
-        (status = 412, description = "The condition does not hold; nothing was erased"),
+        (status = 204, description = "The key, or every key below the prefix, has no value now"),
+        (status = 405, description = "The mount is read-only, or does not allow erasing a prefix"),
+        (status = 412, description = "The precondition failed; nothing was erased"),
     )
 )]
 pub(crate) async fn delete_key(
@@ -137,7 +139,7 @@ pub(crate) async fn delete_key(
     let condition = condition(&state, mount, key, &headers).await?;
     let must_exist = matches!(condition, WriteCondition::IfVersion(_));
     if condition == WriteCondition::IfAbsent {
-        // Nothing to erase, or a condition that fails.
+        // `If-None-Match: *` holds only if there is nothing to erase.
         let current = mount.store.head(key).await?;
         return current.map_or(Ok(StatusCode::NO_CONTENT.into_response()), |_| Err(failed()));
     }
@@ -150,10 +152,10 @@ pub(crate) async fn delete_key(
     delete,
     path = super::specs::ROOT.template,
     tag = "store",
-    params(("mount" = String, Path, description = "Name of a mount that offers erasing prefixes")),
+    params(("mount" = String, Path, description = "Name of a mount that allows erasing a prefix")),
     responses(
         (status = 204, description = "The mount is empty now"),
-        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
+        (status = 405, description = "The mount is read-only, or does not allow erasing a prefix"),
     )
 )]
 pub(crate) async fn delete_root(
@@ -164,7 +166,7 @@ pub(crate) async fn delete_root(
     delete_key(state, target, headers).await
 }
 
-/// The key that a write is about, if its mount takes writes.
+/// The key to write, if its mount is writable.
 pub(crate) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     match &target.place {
         KeyOrPrefix::Key(key) if target.mount.writable => Ok((&target.mount, key)),
@@ -175,7 +177,7 @@ pub(crate) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), 
     }
 }
 
-/// Why nothing is written, moved or erased here, and what would have to be set for that.
+/// The problem of a write, move or erasure that the mount does not allow, with the setting that would allow it.
 pub(crate) fn refusal(target: &StoreTarget) -> Problem {
     let name = &target.mount.name;
     let detail = if target.is_view() {
@@ -190,7 +192,7 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
     Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
 }
 
-/// What would have to be set for a mount to take writes.
+/// The detail for a read-only mount, with the setting that would make it writable.
 pub(crate) fn read_only(mount: &Mount) -> String {
     let name = &mount.name;
     if mount.store.kind() == StoreKind::Zip {
@@ -201,13 +203,13 @@ pub(crate) fn read_only(mount: &Mount) -> String {
     )
 }
 
-/// The condition of a write does not hold.
+/// The problem of a write whose precondition failed.
 pub(crate) fn failed() -> Problem {
     Problem::from_class(ErrorClass::PreconditionFailed)
         .detail("the condition does not hold; nothing was written")
 }
 
-/// Refuses, before a byte of it is read, a body that cannot be stored. Returns the length it declares.
+/// Rejects a body that cannot be stored, before its first byte is read. Returns its declared length.
 pub(crate) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
@@ -224,7 +226,7 @@ pub(crate) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result
     }
 }
 
-/// What the store must check as it writes.
+/// The condition that the store must check during the write.
 async fn condition(
     state: &AppState,
     mount: &Mount,
@@ -235,13 +237,13 @@ async fn condition(
     if let Some(condition) = conditions.for_write_unseen() {
         return Ok(condition);
     }
-    let look = mount.store.head(key).map_err(Problem::from);
-    let current = timeout(state.deadline(), look).await;
+    let head = mount.store.head(key).map_err(Problem::from);
+    let current = timeout(state.deadline(), head).await;
     let current = current.unwrap_or_else(|_| Err(Problem::from_class(ErrorClass::TimedOut)))?;
     conditions.for_write(current.as_ref()).ok_or_else(failed)
 }
 
-/// The answer to a write.
+/// The response to a successful write.
 pub(crate) fn stored(outcome: SetResult) -> Response {
     let mut head = HeaderMap::new();
     if let Some(version) = outcome.version {

@@ -17,7 +17,7 @@ use crate::services::extract::StoreTarget;
 use crate::services::mount::Mount;
 use crate::store::StoreError;
 
-/// MKCOL: says yes to a prefix that may come to be.
+/// MKCOL: responds with 201 if a prefix of this name can be created by a write below it.
 pub(crate) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Response, Problem> {
     let mount = &target.mount;
     if !mount.writable {
@@ -42,7 +42,7 @@ pub(crate) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Resp
     Ok(StatusCode::CREATED.into_response())
 }
 
-/// Where a COPY or MOVE goes in the same mount, and whether what is there may be replaced.
+/// The destination of a COPY or MOVE in the same mount, and whether existing values may be replaced.
 pub(super) fn destination_place(
     target: &StoreTarget,
     uri: &Uri,
@@ -55,7 +55,7 @@ pub(super) fn destination_place(
     Ok((place, webdav_headers::overwrite(headers)?))
 }
 
-/// Whether a prefix is known to exist. Where the backend cannot list, nobody knows of any.
+/// Whether a prefix is known to exist. On a backend that cannot list, none is known.
 pub(super) async fn holds_keys(mount: &Mount, prefix: &StorePrefix) -> Result<bool, StoreError> {
     match list::exists(mount, prefix).await {
         Err(StoreError::NotListable) => Ok(false),

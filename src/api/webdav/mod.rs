@@ -1,8 +1,8 @@
 //! The methods of WebDAV (RFC 4918) on the store routes: PROPFIND, MKCOL, COPY and MOVE.
 //!
-//! A prefix is a collection; it exists while a key is below it, so MKCOL is taken and means nothing. Not offered:
-//! PROPPATCH, as values have no properties of a client's own, and LOCK and UNLOCK, in whose place there are conditional
-//! writes. PUT and DELETE are in `write`.
+//! A prefix is a collection. It exists while a key is below it, so MKCOL is accepted and changes nothing. PROPPATCH is not
+//! supported, as values have no client-defined properties. LOCK and UNLOCK are not supported either; conditional writes
+//! replace them. PUT and DELETE are in `write`.
 
 mod mkcol;
 mod multistatus;

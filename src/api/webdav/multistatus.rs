@@ -1,8 +1,8 @@
-//! What a PROPFIND answer looks like: the multistatus document of RFC 4918, section 13, as text.
+//! The multistatus document of a PROPFIND response (RFC 4918, section 13), as text.
 //!
-//! Its readers are strict in their own ways: each `response` has exactly one `propstat`, dates are never missing, hrefs
-//! are absolute paths with everything outside `A-Za-z0-9-._~` percent-encoded, and those of prefixes end in `/`. Nothing
-//! here reads a store.
+//! Clients are strict in different ways. Each `response` therefore has exactly one `propstat`, and dates are never missing.
+//! An href is an absolute path with everything outside `A-Za-z0-9-._~` percent-encoded; that of a prefix ends in `/`.
+//! Nothing here reads a store.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use crate::http::path::encode;
 use crate::http::validators::{content_type, entity_tag, http_date};
 use crate::store::ListEntry;
 
-/// What stands before the first response.
+/// The text before the first `response` element.
 pub(crate) const HEAD: &str =
     "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
-/// What stands after the last.
+/// The text after the last `response` element.
 pub(crate) const FOOT: &str = "</D:multistatus>\n";
-/// The date of what has none: object stores date no prefix, and clients refuse an answer without a date.
+/// The date of a resource without one: prefixes of object stores have no date, and clients require one.
 const NO_DATE: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
 
-/// Appends the response for a key. `base` is the path of the mount's root.
+/// Appends the `response` element of a key. `base` is the path of the mount's root.
 pub(crate) fn push_key(page: &mut String, base: &str, entry: &ListEntry) {
     let date = entry.info.modified.and_then(http_date);
     let date = date.as_ref().and_then(|date| date.to_str().ok()).unwrap_or(NO_DATE);
@@ -35,7 +35,7 @@ pub(crate) fn push_key(page: &mut String, base: &str, entry: &ListEntry) {
     close(page, date);
 }
 
-/// Appends the response for a prefix, which is empty or ends in `/`.
+/// Appends the `response` element of a prefix, which is empty or ends in `/`.
 pub(crate) fn push_prefix(page: &mut String, base: &str, prefix: &str) {
     open(page, base, prefix);
     page.push_str("<D:resourcetype><D:collection/></D:resourcetype>");
@@ -73,7 +73,7 @@ mod tests {
     use crate::store::{ValueInfo, Version};
 
     #[test]
-    fn responses_are_what_clients_parse() {
+    fn responses_have_the_form_that_clients_parse() {
         let modified = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777));
         let info = ValueInfo { size: 3, version: Version::strong("a&<b>"), modified };
         let mut entry = ListEntry { key: StoreKey::parse("a b/\u{e9}&.json").unwrap(), info };

@@ -1,8 +1,8 @@
-//! PROPFIND (RFC 4918, section 9.1): a key or a prefix with what is below it, as `list_dir` and `list_prefix` see it.
+//! PROPFIND (RFC 4918, section 9.1): the properties of a key, or of a prefix with the keys and prefixes below it.
 //!
-//! Without a slash the path is a key if there is one, else a prefix; with a slash it is a prefix. No more is asked of
-//! the backend than the answer holds: for a prefix alone, whether one key is below it. A listing that begins and cannot
-//! be finished cuts the connection, so that it is never a shorter one.
+//! A path without a trailing slash is a key if that exists, else a prefix; with a slash it is a prefix. The backend is
+//! asked only for what the response contains: for a prefix alone, whether one key is below it. A listing that fails after
+//! its start aborts the connection, so that a client never takes it for complete.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -21,7 +21,7 @@ use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 use crate::store::{DirEntry, ListEntry, StoreError};
 
-/// The handler.
+/// Responds to PROPFIND.
 pub(crate) async fn propfind(
     state: &AppState,
     target: &StoreTarget,
@@ -74,8 +74,8 @@ async fn alone(target: &StoreTarget, base: &str, prefix: &StorePrefix) -> Result
     Ok(Some(Body::from(page + multistatus::FOOT)))
 }
 
-/// The prefix and what is directly under it, or with `recursive` every key and prefix below it. Sent while the backend
-/// lists, so that memory does not grow with what is listed.
+/// The prefix and the entries one level below it, or with `recursive` every key and prefix below it. The response is
+/// streamed while the backend lists, so that memory does not grow with the length of the listing.
 async fn with_what_is_below(
     target: &StoreTarget,
     base: String,
@@ -100,8 +100,8 @@ async fn with_what_is_below(
     Ok(listing_text::text(entries, head, write, multistatus::FOOT).await?.or(empty.map(Body::from)))
 }
 
-/// The prefixes below `top` that a key is in and the key listed before it is not. Keys come in order, so that those of
-/// one prefix follow each other, and each prefix is entered once.
+/// The prefixes below `top` that contain a key but not the key listed before it. Keys are sorted, so that the keys of one
+/// prefix are consecutive, and each prefix is entered once.
 fn entered<'a>(
     top: &StorePrefix,
     before: Option<&StoreKey>,

@@ -1,8 +1,8 @@
-//! The body of a PROPFIND request: read within bounds and judged, but not followed.
+//! The body of a PROPFIND request: read within limits and checked for well-formedness, otherwise ignored.
 //!
-//! Every PROPFIND is answered with all properties there are, so that nothing in the body matters but whether it is XML
-//! (RFC 4918, section 8.2: what is not well-formed is 400). Document types are refused, and with them every entity that
-//! could expand.
+//! Every PROPFIND response has all supported properties, so the contents of the body do not matter. A body that is not
+//! well-formed XML is a 400 (RFC 4918, section 8.2). Document types are rejected, and with them every entity that could
+//! expand.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -16,15 +16,15 @@ use crate::error::ErrorClass;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 
-/// The longest body that is read.
+/// Maximum length of a body, in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// The most attributes of an element.
+/// Maximum number of attributes of an element.
 const MAX_ATTRIBUTES: usize = 64;
 
-/// Reads a body to its end.
+/// Reads a body to its end and checks it.
 ///
 /// # Errors
-/// 400 for a body that is not well-formed XML, 408 for one that is too slow, 413 for one that is too long.
+/// 400 for a body that is not well-formed XML, 408 for one that arrives too slowly, 413 for one over the limit.
 pub(crate) async fn check(body: Body, options: &HttpOptions) -> Result<(), Problem> {
     let patience = options.body_stall_timeout;
     let Ok(bytes) = timeout(patience, collect(body)).await else {
@@ -53,7 +53,7 @@ async fn collect(body: Body) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Whether a text is one well-formed XML element with nothing but comments and instructions around it.
+/// Whether a text is one well-formed XML element, with only comments and processing instructions around it.
 fn is_well_formed(text: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(text) else { return false };
     let mut reader = NsReader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -87,7 +87,7 @@ fn is_well_formed(text: &[u8]) -> bool {
     }
 }
 
-/// Whether an element's attributes are not well-formed, or more than any client sends.
+/// Whether an element has malformed attributes, or more than [`MAX_ATTRIBUTES`].
 fn has_bad_attributes(element: &BytesStart<'_>) -> bool {
     element.attributes().enumerate().any(|(index, attribute)| {
         let value = attribute.map(|attribute| attribute.normalized_value(XmlVersion::default()).is_ok());
@@ -95,7 +95,7 @@ fn has_bad_attributes(element: &BytesStart<'_>) -> bool {
     })
 }
 
-/// Whether a reference needs no document type to be understood.
+/// Whether a reference is defined without a document type.
 fn is_known(reference: &BytesRef<'_>) -> bool {
     match reference.resolve_char_ref() {
         Ok(Some(_)) => true,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_clients_send_is_well_formed() {
+    fn bodies_of_common_clients_are_accepted() {
         for text in [
             r#"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:allprop/></D:propfind>"#,
             "<?xml version='1.0'?>\n<!-- x -->\n<propfind xmlns='DAV:'>\n<prop><getetag/></prop></propfind>\n",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_or_could_expand_is_refused() {
+    fn malformed_and_expanding_bodies_are_rejected() {
         let wide = format!("<a {}/>", (0..100).map(|n| format!("a{n}=''")).collect::<Vec<_>>().join(" "));
         let bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c '&b;&b;'>]><a>&c;</a>";
         for text in [

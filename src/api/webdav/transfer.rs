@@ -1,10 +1,10 @@
 //! COPY and MOVE (RFC 4918, sections 9.8 and 9.9) of a key, or of a prefix with every key below it.
 //!
-//! Each key is copied whole or not at all, and a condition on the destination is checked and kept as one step. A prefix
-//! is copied key by key while it is listed: what fails in the middle leaves what was copied until then. MOVE copies and
-//! then erases what it copied, at the version it copied, so that no moment has a value at neither place and no newer
-//! value is lost. A prefix is moved or replaced only where the mount lets prefixes be erased; without a key in it, it
-//! does not exist, so that a copy of Depth 0 copies nothing.
+//! Each key is copied atomically, and a condition on the destination is checked as part of the write. A prefix is copied
+//! key by key while it is listed: a failure in the middle keeps the keys copied so far. MOVE copies a value and then erases
+//! the source at the copied version, so that the value always exists in one of the two places and no newer value is lost.
+//! A prefix is moved or replaced only where the mount allows erasing prefixes. A prefix without keys does not exist, so a
+//! copy with Depth 0 copies nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,23 +37,23 @@ use crate::services::mount::Mount;
 use crate::services::state::AppState;
 use crate::store::{Extent, StoreError, ValueInfo, Version, WriteCondition};
 
-/// Keys of a prefix that are copied at a time.
+/// Keys of a prefix that are copied concurrently.
 const COPIES: usize = 8;
 
-/// What is asked for.
+/// The requested method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Copy,
     Move,
 }
 
-/// What a path names in the store as it is.
+/// The existing resource that a path names.
 enum Source {
     Key(StoreKey, ValueInfo),
     Prefix(StorePrefix),
 }
 
-/// One request.
+/// A COPY or MOVE request.
 struct Transfer<'a> {
     state: &'a AppState,
     target: &'a StoreTarget,
@@ -81,8 +81,8 @@ struct InFlight<'a> {
 }
 
 impl Copies {
-    /// Charges what the store holds of a value that it copies. Where there is no room for one more copy, those in flight are
-    /// waited for: they wait for nobody.
+    /// Charges the memory that the store needs to copy a value. If the budget is exhausted, waits until another copy of this
+    /// request ends: a copy in flight never waits for memory, so there is no deadlock.
     async fn begin(&self, mut permit: Permit, bytes: u64) -> Result<InFlight<'_>, StoreError> {
         loop {
             let one_ended = self.one_ended.notified();
@@ -106,7 +106,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// The handler.
+/// Responds to COPY and MOVE.
 pub(crate) async fn transfer(
     state: &AppState,
     target: &StoreTarget,
@@ -140,7 +140,7 @@ pub(crate) async fn transfer(
 }
 
 impl Transfer<'_> {
-    /// What the path of the request names: without a slash a key if there is one, else a prefix.
+    /// The resource that the path of the request names: without a trailing slash a key if that exists, else a prefix.
     async fn source(&self, place: &KeyOrPrefix) -> Result<Source, Problem> {
         let prefix = match place {
             KeyOrPrefix::Prefix(prefix) => prefix.clone(),
@@ -180,7 +180,7 @@ impl Transfer<'_> {
             Ok(None) => {
                 Err(Problem::from_class(ErrorClass::NotFound).detail("the value was erased meanwhile"))
             }
-            // The source's own conditions no longer hold.
+            // The conditions on the source no longer hold.
             Err(StoreError::VersionChanged) if at.is_some() => Err(failed()),
             Err(error) => Err(error.into()),
         }
@@ -204,7 +204,7 @@ impl Transfer<'_> {
             }
         }
         if !self.conditions.is_empty() {
-            // They are about a value, and a prefix has none.
+            // Conditions apply to a value, and a prefix has none.
             return Err(failed());
         }
         let key = match to.as_key() {
@@ -239,19 +239,19 @@ impl Transfer<'_> {
         let copied = entries.try_for_each_concurrent(COPIES, async |entry| {
             let rest = entry.key.as_str().strip_prefix(from.as_str()).unwrap_or_default();
             let to = to.key(rest)?;
-            // What was erased meanwhile is not there to be copied.
+            // A key that was erased meanwhile is skipped.
             self.carry(&entry.key, entry.info.size, None, &to).await?;
             Ok(())
         });
         copied.await
     }
 
-    /// Whether what is written leaves the source as it is, by whatever links the two are named.
+    /// Rejects a transfer whose destination overlaps the source, also through links in the file system.
     async fn check_apart(&self, from: &Extent, to: &Extent) -> Result<(), Problem> {
         if self.soon(self.mount.store.overlap(from, to)).await? { Err(overlap()) } else { Ok(()) }
     }
 
-    /// Empties a prefix that is to be replaced.
+    /// Erases a destination prefix before it is replaced.
     async fn clear(&self, prefix: &StorePrefix) -> Result<(), Problem> {
         if !self.overwrite {
             return Err(failed());
@@ -264,14 +264,14 @@ impl Transfer<'_> {
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)
     }
 
-    /// Whether what makes room may be erased: only here is it known whether anything does.
+    /// Checks the right to erase what the destination replaces. Only here is it known whether anything has to be erased.
     fn check_erasing(&self, reach: KeyScope) -> Result<(), Problem> {
         let need = Permission::stored(Scope::Delete, reach);
         if self.rights.allows(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
     }
 
-    /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
-    /// `None` if there was no value.
+    /// Copies one value and, for MOVE, erases the source. Returns whether the value is new at the destination; `None` if the
+    /// source has no value.
     async fn carry(
         &self,
         from: &StoreKey,
@@ -287,7 +287,7 @@ impl Transfer<'_> {
             let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
             if self.verb == Verb::Move {
-                // A weak version cannot be held to.
+                // A weak version cannot be a condition.
                 let same = copied.version.pin().cloned();
                 let same = same.map_or(WriteCondition::Always, WriteCondition::IfVersion);
                 match store.erase(from, same).await {
@@ -297,14 +297,14 @@ impl Transfer<'_> {
             }
             Ok(Some(copied.outcome.created))
         };
-        // As long as an answer may take, and as long as an upload of this length might.
+        // The timeout is the request deadline plus the time that an upload of this length may take.
         let options = self.state.options();
         let seconds = size / options.min_body_rate.max(1);
         let patience = self.state.deadline().saturating_add(Duration::from_secs(seconds));
         timeout(patience, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }
 
-    /// A step that may take as long as an answer.
+    /// Runs a step with the request deadline as its timeout.
     async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
         match timeout(self.state.deadline(), step).await {
             Ok(result) => Ok(result?),
