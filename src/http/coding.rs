@@ -1,25 +1,25 @@
-//! Content codings: which of them a request accepts (`Accept-Encoding`, RFC 9110, section 12.5.3), and the entity tags of
-//! what is sent in one.
+//! Content codings: those that a request accepts (`Accept-Encoding`, RFC 9110, section 12.5.3), and the entity tags of
+//! encoded responses.
 //!
-//! A text and its codings are several representations of one resource, so each has a strong tag of its own: the text's,
-//! and behind it a semicolon and the coding's name. No backend is known to end its tags so; what does is not encoded.
-//! Encoding itself is in `compression`.
+//! A text and its codings are different representations of one resource, so each has its own strong tag: that of the text,
+//! followed by a semicolon and the name of the coding. No backend is known to issue tags with this ending; a value with
+//! such a tag is not encoded. Encoding itself is in `compression`.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::negotiate::quality;
 use crate::codec::ContentCoding;
 
-/// The codings that a request accepts, each with its weight in thousandths; 0 is not at all.
+/// The codings that a request accepts, each with its weight in thousandths; 0 means not acceptable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
     weights: [u16; ContentCoding::ALL.len()],
-    /// The weight of the text as it is, if the request says one.
+    /// The weight of the unencoded text, if the request states it.
     identity: Option<u16>,
 }
 
 impl Accepted {
-    /// Those of a request. A range is one of the text as it is, so with `Range` there are none.
+    /// The codings that a request accepts. A range selects bytes of the unencoded text, so with `Range` there are none.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let mut accepted = Self::default();
         if !headers.contains_key(header::ACCEPT_ENCODING) || headers.contains_key(header::RANGE) {
@@ -35,7 +35,7 @@ impl Accepted {
                 accepted.identity = Some(weight);
             }
             for (coding, place) in ContentCoding::ALL.iter().zip(&mut named) {
-                // `x-gzip` is the same (RFC 9110, section 8.4.1.3).
+                // `x-gzip` is equivalent (RFC 9110, section 8.4.1.3).
                 let is_alias = *coding == ContentCoding::Gzip && name.eq_ignore_ascii_case("x-gzip");
                 if name.eq_ignore_ascii_case(coding.name()) || is_alias {
                     *place = Some(weight);
@@ -46,7 +46,7 @@ impl Accepted {
         accepted
     }
 
-    /// The coding to send a text in: the one that weighs most, if the text as it is does not weigh more.
+    /// The coding of the response: the one with the highest weight, unless the unencoded text has a higher one.
     pub(crate) fn chosen(self) -> Option<ContentCoding> {
         let most = self.weights.into_iter().max().filter(|&weight| weight > 0)?;
         if self.identity.is_some_and(|identity| identity > most) {
@@ -62,7 +62,7 @@ impl Accepted {
     }
 }
 
-/// Reads `gzip;q=0.5` as a name and its weight in thousandths.
+/// Parses `gzip;q=0.5` into a name and its weight in thousandths.
 fn weighed(item: &str) -> Option<(&str, u16)> {
     let mut parts = item.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?;
@@ -73,7 +73,7 @@ fn weighed(item: &str) -> Option<(&str, u16)> {
     Some((name, weight.unwrap_or(Some(1000))?))
 }
 
-/// The tag of a text, and the coding, of which a tag is; `None` for tags of texts as they are.
+/// Splits the tag of an encoded text into the tag of the text and the coding; `None` for the tag of an unencoded text.
 pub(crate) fn split_tag(tag: &[u8]) -> Option<(&[u8], ContentCoding)> {
     ContentCoding::ALL.into_iter().find_map(|coding| {
         let text = tag.strip_suffix(coding.name().as_bytes())?.strip_suffix(b";")?;
@@ -81,7 +81,8 @@ pub(crate) fn split_tag(tag: &[u8]) -> Option<(&[u8], ContentCoding)> {
     })
 }
 
-/// The tag, quotes included, of a text's coding, of the text's; `None` for one that cannot be told apart from it.
+/// The tag of an encoded text, derived from the tag of the text; both include the quotes. `None` if the tag of the text
+/// already has the form of one.
 pub(crate) fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     let text = tag.to_str().ok()?.strip_suffix('"')?;
     if split_tag(text.as_bytes()).is_some() {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coding_that_weighs_most_is_chosen_and_zstd_of_equals() {
+    fn the_coding_with_the_highest_weight_is_chosen_and_zstd_among_equals() {
         use ContentCoding::{Gzip, Zstd};
         for (text, coding) in [
             ("", None),
@@ -138,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_and_its_codings_are_told_apart() {
+    fn the_tags_of_a_text_and_of_its_codings_differ() {
         let tag = HeaderValue::from_static("W/\"a-b\"");
         let coded = coded_tag(&tag, ContentCoding::Gzip).unwrap();
         assert_eq!(coded, "W/\"a-b;gzip\"");
         assert_eq!(split_tag(b"a-b;gzip"), Some((&b"a-b"[..], ContentCoding::Gzip)));
         assert_eq!(split_tag(b"a-b-gzip"), None);
-        // A backend's own tag that looks like one of these.
+        // A tag of a backend that has the form of the tag of a coding.
         assert_eq!(coded_tag(&coded, ContentCoding::Zstd), None);
     }
 }

@@ -1,8 +1,7 @@
-//! Cross-origin rules: the same headers on every answer, whatever its status (Fetch standard, "CORS protocol").
+//! CORS headers: the same on every response, whatever its status (Fetch standard, "CORS protocol").
 //!
-//! Headers are only added; whether a page may write is decided in `origin`, whether the method is offered by the route,
-//! and OPTIONS reaches a handler that touches no store. The options were checked when the state was built, so nothing here
-//! can fail.
+//! This module only adds headers. `origin` decides whether a page may write, and the route which methods it supports. The
+//! handlers of OPTIONS read no store. The options were checked when the state was built, so nothing here can fail.
 
 use axum::extract::Request;
 use axum::http::Method;
@@ -10,7 +9,7 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::options::CorsOptions;
 
-/// Request headers that pages may set, those of WebDAV and of S3's SDKs with them; `*` would not cover `Authorization`.
+/// Request headers that pages may set, including those of WebDAV and of S3 SDKs; `*` would not cover `Authorization`.
 const ALLOW_HEADERS: &[&str] = &[
     "Authorization",
     "Cache-Control",
@@ -31,7 +30,7 @@ const ALLOW_HEADERS: &[&str] = &[
     "X-Amz-Security-Token",
     "X-Amz-User-Agent",
 ];
-/// What writes need besides.
+/// Additional request headers for writes.
 const ALLOW_WRITE_HEADERS: &[&str] = &[
     "Content-Digest",
     "Content-MD5",
@@ -44,15 +43,15 @@ const ALLOW_WRITE_HEADERS: &[&str] = &[
 ];
 /// Methods that pages may use.
 const ALLOW_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "PROPFIND"];
-/// Those that write.
+/// Additional methods for writes.
 const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "PATCH", "DELETE", "MKCOL", "COPY", "MOVE"];
-/// Answer headers that pages may read.
+/// Response headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, Content-Disposition, \
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
      X-Amz-Bucket-Region, X-Amz-Request-Id, X-ZVF-Amplification, X-ZVF-Bins, X-ZVF-Chunks, X-ZVF-Cursor, X-ZVF-Errors, \
      X-ZVF-Rows, X-ZVF-Rows-Loaded";
 
-/// What a request says of who asks.
+/// The properties of a request that its CORS headers depend on.
 #[derive(Debug)]
 pub(crate) struct CorsRequest {
     origin: Option<HeaderValue>,
@@ -60,13 +59,13 @@ pub(crate) struct CorsRequest {
 }
 
 impl CorsRequest {
-    /// Of a request.
+    /// Extracts the properties from a request.
     pub(crate) fn of(request: &Request) -> Self {
         let origin = request.headers().get(header::ORIGIN).cloned();
         Self { origin, preflight: request.method() == Method::OPTIONS }
     }
 
-    /// Puts the headers into the answer's.
+    /// Sets the headers of the response.
     pub(crate) fn put(&self, options: &CorsOptions, headers: &mut HeaderMap) {
         put_headers(headers, options, self.origin.as_ref(), self.preflight);
     }
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_origins_are_let_in_and_they_match_exactly() {
+    fn only_listed_origins_are_allowed_and_they_match_exactly() {
         let options =
             CorsOptions { allowed_origins: vec!["https://good.com".to_owned()], ..Default::default() };
         assert_eq!(allowed(&options, "https://good.com").as_deref(), Some("https://good.com"));

@@ -1,14 +1,14 @@
-//! [`RouteSpec`]: what is fixed about a route before any request comes.
+//! [`RouteSpec`]: the static properties of a route.
 //!
-//! Each handler file has the specs of its routes beside its handlers. The router, rights, admission, the `OpenAPI` document,
-//! metric labels, content codings and the fast path read them; no template is spelled anywhere else.
+//! Each handler file has the specs of its routes next to its handlers. The router, access control, admission, the `OpenAPI`
+//! document, metric labels, content codings and the fast path read them. No other code repeats a path template.
 
-/// What the path of a route names, which decides the rights it needs and how its path is parsed.
+/// The kind of resource that the path of a route names. It determines the required rights and how the path is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// Nothing that needs a right: health, metrics, the documentation.
+    /// A resource that needs no right: health, metrics, the documentation.
     Public,
-    /// The server and its mounts, of which each caller sees those that it may use.
+    /// The server and its mounts. Each caller sees the mounts that it may use.
     Mounts,
     /// A key or prefix of a mount's store.
     Stored,
@@ -16,7 +16,7 @@ pub(crate) enum Resource {
     View,
     /// A key or prefix of a rechunked mount.
     Rechunked,
-    /// A mount as a bucket of S3, listed by the text that keys begin with.
+    /// A mount as an S3 bucket, listed by a text prefix of keys.
     Bucket,
     /// A node.
     Node,
@@ -24,27 +24,27 @@ pub(crate) enum Resource {
     Chunk,
     /// A Zarr Vector Format store and one of its subresources.
     Vectors,
-    /// Keys in the request's body.
+    /// Keys in the request body.
     Keys,
-    /// What the server has cached of the keys below a node.
+    /// The cache entries of the keys below a node.
     Cache,
 }
 
 /// How a request is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdmittedBy {
-    /// The middleware, for what a streamed response holds.
+    /// The middleware charges the memory of a streamed response.
     Middleware,
-    /// The handler, for what its response will hold.
+    /// The handler charges the memory of its response.
     Handler,
-    /// Nobody: the response is small and known beforehand.
+    /// No admission: the response is small and its size is known.
     Nobody,
 }
 
-/// A handler that is called without the router, for the requests of which there are most.
+/// A handler that bypasses the router, for the most frequent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FastPath {
-    /// A stored value, or one of a view.
+    /// A value of a store or a view.
     Value,
     /// Elements of an array.
     Elements,
@@ -52,10 +52,10 @@ pub(crate) enum FastPath {
     Chunk,
 }
 
-/// The media types of a route's successful responses, where the same route has several.
+/// The media types of the successful responses of a route, for routes with several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaTypes {
-    /// Those that the handler's own documentation names.
+    /// Those in the documentation of the handler.
     Documented,
     /// Values, and listings of prefixes.
     ValuesAndListings,
@@ -75,29 +75,29 @@ pub(crate) enum MediaTypes {
     reason = "each is a fact of its own, read by another part of the server"
 )]
 pub(crate) struct RouteSpec {
-    /// The path with its parameters, as the router writes it; `{*name}` is the rest of the path.
+    /// The path template in the syntax of the router; `{*name}` is the rest of the path.
     pub(crate) template: &'static str,
-    /// The same path with a slash at its end, where that means the same.
+    /// The same path with a trailing slash, if that is equivalent.
     pub(crate) with_slash: Option<&'static str>,
-    /// What the path names.
+    /// The kind of resource that the path names.
     pub(crate) resource: Resource,
     /// How requests are admitted.
     pub(crate) admitted_by: AdmittedBy,
-    /// Whether it answers however short memory is, and however often a client asks: health and metrics.
+    /// Whether the route ignores memory limits and rate limits: health and metrics.
     pub(crate) answers_under_load: bool,
-    /// Whether the admin listener has it too.
+    /// Whether the admin listener serves the route too.
     pub(crate) is_admins: bool,
-    /// Whether POST asks a question and so writes nothing.
+    /// Whether POST can be a read.
     pub(crate) post_reads: bool,
-    /// Whether errors are the XML of S3.
+    /// Whether errors are S3 error documents.
     pub(crate) speaks_s3: bool,
     /// Whether responses may be sent in a content coding.
     pub(crate) may_be_encoded: bool,
-    /// Whether its responses never change while the process runs, so that they are encoded once.
+    /// Whether the responses never change while the process runs, so that they are encoded once.
     pub(crate) is_fixed: bool,
-    /// The handler that is called without the router, if there is one.
+    /// The handler that bypasses the router, if there is one.
     pub(crate) fast_path: Option<FastPath>,
-    /// The media types of its responses.
+    /// The media types of the responses.
     pub(crate) media_types: MediaTypes,
 }
 
@@ -120,52 +120,52 @@ impl RouteSpec {
         }
     }
 
-    /// Has another way of admission.
+    /// Sets the kind of admission.
     pub(crate) const fn admitted_by(self, admitted_by: AdmittedBy) -> Self {
         Self { admitted_by, ..self }
     }
 
-    /// Means the same with a slash at its end.
+    /// Sets the equivalent path with a trailing slash.
     pub(crate) const fn with_slash(self, template: &'static str) -> Self {
         Self { with_slash: Some(template), ..self }
     }
 
-    /// Answers under load, and at the admin listener.
+    /// Exempts the route from admission and rate limits, and adds it to the admin listener.
     pub(crate) const fn answers_under_load(self) -> Self {
         Self { answers_under_load: true, is_admins: true, ..self.admitted_by(AdmittedBy::Nobody) }
     }
 
-    /// Is at the admin listener too.
+    /// Adds the route to the admin listener.
     pub(crate) const fn at_admin_listener(self) -> Self {
         Self { is_admins: true, ..self }
     }
 
-    /// Reads by POST.
+    /// Marks POST as a possible read.
     pub(crate) const fn post_reads(self) -> Self {
         Self { post_reads: true, ..self }
     }
 
-    /// Has the errors of S3, and no content codings.
+    /// Selects S3 errors, without content codings.
     pub(crate) const fn speaks_s3(self) -> Self {
         Self { speaks_s3: true, may_be_encoded: false, ..self }
     }
 
-    /// Is never sent in a content coding.
+    /// Excludes the responses from content codings.
     pub(crate) const fn never_encoded(self) -> Self {
         Self { may_be_encoded: false, ..self }
     }
 
-    /// Never changes while the process runs.
+    /// Marks the responses as constant while the process runs.
     pub(crate) const fn fixed(self) -> Self {
         Self { is_fixed: true, ..self }
     }
 
-    /// Is called without the router.
+    /// Sets the handler that bypasses the router.
     pub(crate) const fn fast_path(self, fast_path: FastPath) -> Self {
         Self { fast_path: Some(fast_path), ..self }
     }
 
-    /// Has responses of several media types.
+    /// Sets the media types of the responses.
     pub(crate) const fn media_types(self, media_types: MediaTypes) -> Self {
         Self { media_types, ..self }
     }
@@ -180,7 +180,7 @@ impl RouteSpec {
         self.template.contains("{mount}")
     }
 
-    /// The path as `OpenAPI` writes it, which has no sign for the rest of a path.
+    /// The path in `OpenAPI` syntax, which has no notation for the rest of a path.
     pub(crate) fn documented_path(&self) -> String {
         self.template.replace("{*", "{")
     }

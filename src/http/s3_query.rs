@@ -111,7 +111,7 @@ impl Query {
         self.0.iter().any(|(given, _)| given == name)
     }
 
-    /// The value of a parameter; an empty one is as none.
+    /// The value of a parameter; an empty one counts as absent.
     pub(crate) fn value(&self, name: &'static str) -> Result<Option<&str>, QueryError> {
         let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
@@ -121,7 +121,7 @@ impl Query {
     }
 }
 
-/// Decodes one name or value; `+` is a space there.
+/// Decodes one name or value, in which `+` is a space.
 fn decode(text: &str) -> Result<String, QueryError> {
     let escapes = text.split('%').skip(1);
     let is_hex = |escape: &str| escape.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;

@@ -1,7 +1,7 @@
-//! [`Target`]: what a request's URL names, by the resource of its route.
+//! [`Target`]: the resource that the URL of a request names, according to its route.
 //!
-//! A path is parsed here and nowhere else. Where credentials are configured, authorization parses it first and leaves the
-//! target in the request's extensions, where extractors find it; rights and handlers so see the same target.
+//! Only this module parses paths into targets. If credentials are configured, authorization parses the path first and puts
+//! the target into the request extensions for the extractors. Access control and handlers therefore see the same target.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::vectors_path;
 use crate::key::NodePath;
 use crate::views::ViewKind;
 
-/// What a URL names.
+/// The resource that a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     /// The server, or its mounts.
@@ -34,12 +34,12 @@ pub(crate) enum Target<'a> {
     Rechunked {
         /// The mount's name.
         mount: Cow<'a, str>,
-        /// How it is rechunked, as it is written: chunk shape, codec and perhaps data type.
+        /// The recipe as texts: chunk shape, codec and optional data type.
         spec: (Cow<'a, str>, Cow<'a, str>, Option<Cow<'a, str>>),
         /// The key or prefix.
         place: KeyOrPrefix,
     },
-    /// A mount, whose keys the query selects.
+    /// A mount as an S3 bucket; the query selects its keys.
     Bucket {
         /// The mount's name.
         mount: Cow<'a, str>,
@@ -48,19 +48,19 @@ pub(crate) enum Target<'a> {
     Node {
         /// The mount's name.
         mount: Cow<'a, str>,
-        /// The path: of the node, or of what is asked of it.
+        /// The path of the node or of its subresource.
         path: NodePath,
-        /// The node that a caller must be allowed to read: of a chunk its array, of a subresource the shortest path that may
-        /// be its store's.
+        /// The node that the caller must be allowed to read: for a chunk its array, for a subresource of a vector store the
+        /// shortest path that can be the store.
         node: NodePath,
     },
 }
 
 impl Target<'_> {
-    /// What a URL names; `at_root` where a mount is served at the root path.
+    /// Parses a URL; `at_root` is true where a mount is served at the root path.
     ///
     /// # Errors
-    /// 400 if the path or query names nothing.
+    /// 400 if the path is invalid.
     pub(crate) fn parse(resource: Resource, uri: &Uri, at_root: bool) -> Result<Target<'_>, PathError> {
         let raw_path = uri.path();
         Ok(match resource {
@@ -95,7 +95,7 @@ impl Target<'_> {
         })
     }
 
-    /// The target of a request: what authorization left, or what the URL names.
+    /// The target of a request: the one that authorization put into the extensions, else parsed from the URL.
     ///
     /// # Errors
     /// As for [`Target::parse`].
@@ -111,7 +111,7 @@ impl Target<'_> {
         }
     }
 
-    /// The same without a borrow of the URL.
+    /// The same target without a borrow of the URL.
     pub(crate) fn into_owned(self) -> Target<'static> {
         fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
             Cow::Owned(text.into_owned())
@@ -151,10 +151,11 @@ impl Target<'_> {
         }
     }
 
-    /// What another raw path of the same server names; `None` if that is in another mount, or cannot be written to.
+    /// The key or prefix of another raw path of the same server; `None` if it is in another mount or in a place that cannot
+    /// be written.
     ///
     /// # Errors
-    /// [`PathError`] if the path names nothing.
+    /// [`PathError`] if the path is invalid.
     pub(crate) fn resolve_destination(&self, raw_path: &str) -> Result<Option<KeyOrPrefix>, PathError> {
         match self {
             Target::Root(_) => KeyOrPrefix::at_root(raw_path).map(Some),
@@ -166,10 +167,10 @@ impl Target<'_> {
     }
 }
 
-/// What another raw path of the same server names in a mount's store or a view of it; `None` if it is in another mount or view.
+/// The key or prefix of another raw path of the same server; `None` if it is in another mount or view.
 ///
 /// # Errors
-/// [`PathError`] if the path names nothing.
+/// [`PathError`] if the path is invalid.
 pub(crate) fn resolve_destination(
     view: Option<ViewKind>,
     mount: &str,
@@ -187,7 +188,7 @@ pub(crate) fn first_segment(view: Option<ViewKind>) -> &'static str {
     view.map_or("store", ViewKind::name)
 }
 
-/// The path of the root of a mount's store or of a view of it, without a slash at its end.
+/// The path of the root of a mount's store or of a view of it, without a trailing slash.
 pub(crate) fn root_path(view: Option<ViewKind>, mount: &str) -> String {
     format!("/{}/{}", first_segment(view), encode(mount))
 }

@@ -1,6 +1,6 @@
-//! Header values that name and date a value: `ETag`, `Last-Modified`, `Content-Type` (RFC 9110, section 8).
+//! Validators and the media type of a value: `ETag`, `Last-Modified`, `Content-Type` (RFC 9110, section 8).
 //!
-//! Dates outside what HTTP can write are left out rather than guessed. Comparing validators is in `conditions`.
+//! A date that HTTP cannot represent is omitted. Comparison of validators is in `conditions`.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +10,11 @@ use bytes::Bytes;
 use crate::key::StoreKey;
 use crate::store::{ValueInfo, Version};
 
-/// JSON.
+/// The media type of JSON.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Bytes of no particular type.
+/// The media type of other values.
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
-/// The first second of the year 10,000, which no HTTP date can say.
+/// The first second of the year 10,000, which no HTTP date can represent.
 const YEAR_10000: u64 = 253_402_300_800;
 
 /// A version as an entity tag, quotes included.
@@ -22,7 +22,7 @@ pub(crate) fn entity_tag(version: &Version) -> String {
     [if version.is_strong() { "\"" } else { "W/\"" }, version.tag(), "\""].concat()
 }
 
-/// Puts `ETag` and `Last-Modified` into an answer's headers.
+/// Sets `ETag` and `Last-Modified` of a response.
 pub(crate) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
     if let Some(tag) = from_text(entity_tag(&info.version)) {
         headers.insert(header::ETAG, tag);
@@ -42,12 +42,12 @@ pub(crate) fn http_date(time: SystemTime) -> Option<HeaderValue> {
     from_text(httpdate::fmt_http_date(time))
 }
 
-/// A text as a header's value, without a copy; `None` if it has what headers cannot carry.
+/// A text as a header value, without a copy; `None` if it has invalid characters.
 pub(crate) fn from_text(text: String) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(Bytes::from(text)).ok()
 }
 
-/// The front of a digest as an opaque tag: 128 bits in hexadecimal.
+/// The first 128 bits of a digest in hexadecimal, as an opaque tag.
 pub(crate) fn hex_tag(digest: &[u8]) -> String {
     let mut tag = String::with_capacity(32);
     let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
@@ -55,7 +55,7 @@ pub(crate) fn hex_tag(digest: &[u8]) -> String {
     tag
 }
 
-/// An HTTP date; `None` where it is not one, which RFC 9110 says to ignore.
+/// Parses an HTTP date; `None` for an invalid one, which RFC 9110 requires to be ignored.
 pub(crate) fn parse_http_date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
@@ -66,7 +66,7 @@ pub(crate) fn whole_seconds(time: SystemTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// A time as RFC 3339 in UTC, in milliseconds rounded down; `None` where that has no four-digit year.
+/// A time as RFC 3339 in UTC, in milliseconds rounded down; `None` before 1970 and from the year 10,000.
 pub(crate) fn rfc3339(time: SystemTime) -> Option<String> {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     if since.as_secs() >= YEAR_10000 {
@@ -81,7 +81,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> Option<String> {
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 ///
-/// Years are counted from 1 March, so that the day that leap years add is the last of its year.
+/// Years are counted from 1 March, so that the leap day is the last day of its year.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 1 March of the year 0
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -100,7 +100,7 @@ pub(crate) fn is_metadata(key: &StoreKey) -> bool {
         || name.rsplit_once('.').is_some_and(|(_, extension)| extension == "json")
 }
 
-/// The type of a value, by its key alone: JSON for metadata documents, bytes for all else.
+/// The media type of a value, by its key alone: JSON for metadata documents, bytes for all others.
 pub(crate) fn content_type(key: &StoreKey) -> HeaderValue {
     if is_metadata(key) { JSON } else { BYTES }
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_http_cannot_write_are_left_out() {
+    fn times_that_http_cannot_represent_are_omitted() {
         let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
         for time in [before, at(YEAR_10000), at(u64::from(u32::MAX) * 100_000)] {
             assert_eq!((http_date(time), rfc3339(time)), (None, None));

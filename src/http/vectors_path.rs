@@ -1,4 +1,4 @@
-//! [`SubresourcePath`]: splits a path into the path of a store and the subresource behind it.
+//! [`SubresourcePath`]: a path split into the path of a vector store and the subresource after it.
 //!
 //! A store may have any path, so its path may itself end like a subresource. All splits are candidates, the longest
 //! subresource first; a candidate without a store is skipped.

@@ -1,6 +1,6 @@
 //! The request headers of WebDAV: `Depth`, `Overwrite` and `Destination` (RFC 4918, section 10).
 //!
-//! Which depths a method takes, and whether a destination lies in the same mount, is not decided here.
+//! The methods decide which depths they support and whether a destination lies in the same mount.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -13,41 +13,41 @@ const DEPTH: HeaderName = HeaderName::from_static("depth");
 const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 const DESTINATION: HeaderName = HeaderName::from_static("destination");
 
-/// How far below a prefix a request reaches.
+/// The depth below a prefix to which a request applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// The prefix alone.
     Zero,
-    /// And what is directly under it.
+    /// The prefix and the entries one level below it.
     One,
-    /// And every key below it.
+    /// The prefix and every key below it.
     Infinity,
 }
 
-/// `Depth`; infinity if it is not there.
+/// The `Depth` header; infinity if it is absent.
 pub(crate) fn depth(headers: &HeaderMap) -> Result<Depth, Problem> {
     match sole(headers, &DEPTH)?.map(HeaderValue::as_bytes) {
         None => Ok(Depth::Infinity),
         Some(b"0") => Ok(Depth::Zero),
         Some(b"1") => Ok(Depth::One),
         Some(text) if text.eq_ignore_ascii_case(b"infinity") => Ok(Depth::Infinity),
-        Some(_) => Err(bad("`Depth` is `0`, `1` or `infinity`")),
+        Some(_) => Err(bad("`Depth` must be `0`, `1` or `infinity`")),
     }
 }
 
-/// `Overwrite`: whether what is at the destination may be replaced. It may if the header is not there.
+/// The `Overwrite` header: whether the destination may be replaced; true if it is absent.
 pub(crate) fn overwrite(headers: &HeaderMap) -> Result<bool, Problem> {
     match sole(headers, &OVERWRITE)?.map(HeaderValue::as_bytes) {
         None | Some(b"T" | b"t") => Ok(true),
         Some(b"F" | b"f") => Ok(false),
-        Some(_) => Err(bad("`Overwrite` is `T` or `F`")),
+        Some(_) => Err(bad("`Overwrite` must be `T` or `F`")),
     }
 }
 
-/// The path of `Destination`, which is a path or a URL of the host that the request is sent to.
+/// The `Destination` header: an absolute path, or a URL with the host of the request.
 pub(crate) fn destination(uri: &Uri, headers: &HeaderMap) -> Result<Uri, Problem> {
     let text = sole(headers, &DESTINATION)?.and_then(|value| value.to_str().ok());
-    let text = text.ok_or_else(|| bad("`Destination` says where to, as a URL or an absolute path"))?;
+    let text = text.ok_or_else(|| bad("send one `Destination` with a URL or an absolute path"))?;
     let there: Option<Uri> = text.parse().ok().filter(|there: &Uri| there.path().starts_with('/'));
     let Some(there) = there.filter(|_| !text.contains('#')) else {
         return Err(bad("`Destination` is not a URL or an absolute path, percent-encoded"));
@@ -61,26 +61,26 @@ pub(crate) fn destination(uri: &Uri, headers: &HeaderMap) -> Result<Uri, Problem
     Err(elsewhere())
 }
 
-/// 502, as RFC 4918 has it: this server does not write to others, nor into other mounts.
+/// The 502 of RFC 4918, section 9.8.5: this server copies neither to other servers nor into other mounts.
 pub(crate) fn elsewhere() -> Problem {
     Problem::new(StatusCode::BAD_GATEWAY, "destination-elsewhere")
-        .detail("`Destination` is not in the same mount; copy by reading and writing")
+        .detail("`Destination` is not in the same mount; copy with GET and PUT instead")
 }
 
-/// Whether a destination is at the host of the request. Behind a proxy that ends TLS, the request's own scheme is not
-/// the client's, so a request without a port has the port of the destination's scheme.
+/// Whether a destination has the host of the request. Behind a proxy that terminates TLS, the scheme of the request is not
+/// that of the client. A request without a port is therefore compared with the default port of the destination's scheme.
 fn is_same_host(here: &Authority, there: &Authority, scheme: Option<&str>) -> bool {
     let usual = if scheme == Some("https") { 443 } else { 80 };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(usual);
     host::canonical(here.host()) == host::canonical(there.host()) && port(here) == port(there)
 }
 
-/// The value of a header that may be there once.
+/// The value of a header that may occur at most once.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Problem> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        _ => Err(bad("`Depth`, `Overwrite` and `Destination` are given once")),
+        _ => Err(bad("send `Depth`, `Overwrite` and `Destination` at most once")),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn depths_and_overwrites_are_those_of_the_standard_or_refused() {
+    fn invalid_depths_and_overwrites_are_rejected() {
         for (text, expected) in [
             ("0", Some(Depth::Zero)),
             ("1", Some(Depth::One)),

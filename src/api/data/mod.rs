@@ -69,7 +69,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
 pub(crate) struct SliceParams {
-    /// Selection by position with an index or a slice for each dimension, as in NumPy: `0:10,::2,...,-1`. The default is the
+    /// Selection by position with an index or a slice for each dimension, as in numpy: `0:10,::2,...,-1`. The default is the
     /// whole array. Alias: `select`.
     slice: Option<String>,
     /// Selection by dimension name: one parameter with an index or a slice for each named dimension. An example is
@@ -158,7 +158,7 @@ pub(crate) enum ElementsResponses {
 /// - `bytes` (default): elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are
 ///   `int64`, and structs are written field by field. An element of variable length is its length in bytes as a
 ///   little-endian `uint32`, followed by these bytes.
-/// - `npy`: a NumPy file. Text of variable length gets the length of the longest element.
+/// - `npy`: a file for numpy. Text of variable length gets the length of the longest element.
 /// - `json`: nested lists. Structs are objects, and dates are ISO 8601 strings.
 /// - `csv`: rows and columns, for at most two dimensions. The header line has the names of the struct fields, the name of
 ///   the array, or the indices of the columns; `header=absent` omits it.

@@ -266,7 +266,7 @@ async fn absent(
             Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}
             Err(error) => {
-                tracing::debug!(mount = mount.name, %error, "listing failed; a missing key that may be a prefix is answered with 404");
+                tracing::debug!(mount = mount.name, %error, "cannot list a missing key as a prefix");
             }
         }
     }
