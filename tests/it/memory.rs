@@ -95,7 +95,7 @@ fn store(root: &Path, planes: usize, copies: usize) {
     write(root, "value", &block.repeat(64));
 }
 
-/// The server, and the bound that it says it keeps, in bytes.
+/// The server, and the bound that it says it keeps, in bytes. Timeouts among the settings are in milliseconds.
 fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
     let mut command = Command::new(binary);
@@ -103,7 +103,8 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     // Nobody reads the log here.
     command.env("ZARRD__LOG__LEVEL", "off");
     for (name, value) in settings {
-        command.env(format!("ZARRD__{name}"), value.to_string());
+        let unit = if name.ends_with("_TIMEOUT") { "ms" } else { "" };
+        command.env(format!("ZARRD__{name}"), format!("{value}{unit}"));
     }
     let server = Running::of(command);
     let bound = server.get("/v1/mounts")["memory"]["most_bytes"].as_u64().unwrap();
