@@ -95,7 +95,7 @@ fn store(root: &Path, planes: usize, copies: usize) {
     write(root, "value", &block.repeat(64));
 }
 
-/// The server, and the bound that it says it keeps, in bytes.
+/// The server, and the bound that it says it keeps, in bytes. Timeouts among the settings are in milliseconds.
 fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
     let mut command = Command::new(binary);
