@@ -1,7 +1,7 @@
 //! zarrd: an HTTP array server for Zarr.
 //!
 //! The modules form layers: the format at the bottom, HTTP at the top. A module imports only from layers below its own;
-//! `tests/it/tidy.rs` enforces the order.
+//! `tests/it/tidy` enforces the order.
 
 // A failing cast or a panic in a test fails only that test.
 #![cfg_attr(

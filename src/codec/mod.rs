@@ -46,7 +46,7 @@
 //! 5. **Tests.** A row in `tests/it/supported.rs` (which also writes the table of the documentation), values from another
 //!    implementation in `codec/tests`, and an entry in `every_compressor` there, for tests with damaged and oversized input.
 //!
-//! Two cases need a file more. A new dependency needs its line in `Cargo.toml`, and in `tests/it/tidy.rs` the module that may
+//! Two cases need a file more. A new dependency needs its line in `Cargo.toml`, and in `tests/it/tidy` the module that may
 //! name it. A codec whose v3 configuration has members that v2 documents spell in another way, or that writers leave out,
 //! is completed when a document is written: `metadata/codec_spelling.rs`.
 
