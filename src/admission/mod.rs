@@ -1,13 +1,13 @@
 //! Admission: a budget for the bytes of responses in flight, and the short wait queue in front of it.
 //!
 //! The budget counts bytes, not requests, and time bounds the queue, not length. Every response counts at least its
-//! share of the budget, so that the number of responses is bounded as well. A [`Permit`] lives until the body of the
+//! share of the budget, so that the number of responses is bounded as well. A `Permit` lives until the body of the
 //! response is dropped, because the body holds the memory; the connection keeps the body while more of it waits to be
 //! sent than a connection is assumed to hold. Where the size of a response is not known in advance, its permit grows
-//! with it ([`Permit::grow`]): at once or not at all, so that two growing responses cannot wait for each other.
-//! Requests for stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream asks for the
-//! rest with [`Admission::uncharged`]. The module `queue` decides who goes first: by [`Priority`], and between callers
-//! ([`ClientBucket`]) by what each has in flight. The module `rate_limit` decides how often a caller may ask. Health
+//! with it (`Permit::grow`): at once or not at all, so that two growing responses cannot wait for each other.
+//! Requests for stored bytes are admitted as streams (`admit`); a handler that holds more than a stream asks for the
+//! rest with `Admission::uncharged`. The module `queue` decides who goes first: by `Priority`, and between callers
+//! (`ClientBucket`) by what each has in flight. The module `rate_limit` decides how often a caller may ask. Health
 //! routes bypass admission.
 
 mod client_bucket;

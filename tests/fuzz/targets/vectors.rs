@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use zarrd::metadata::DataType;
-use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_link_groups, decode_links};
+use zarrd::vectors::payload::{
+    Fragment, FragmentIndex, Manifest, Positions, decode_link_groups, decode_links,
+};
 
 fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
     let (what, width, rows, bytes) = input;
