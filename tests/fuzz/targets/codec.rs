@@ -132,14 +132,14 @@ fuzz_target!(|input: &[u8]| {
     let Ok(elements) = chain.decode(Bytes::copy_from_slice(encoded)) else { return };
     assert_eq!(elements.items().len() as u64, chain.decoded_bytes());
     if *exact {
-        let texts: Vec<Vec<u8>> = elements.texts().map(<[u8]>::to_vec).collect();
+        let texts: Vec<Vec<u8>> = elements.variable_elements().map(<[u8]>::to_vec).collect();
         let again = chain.encode(elements.clone()).expect("what was decoded can be encoded");
         assert!(again.len() as u64 <= chain.encoded_limit());
         let decoded = chain.decode(again).expect("what was encoded can be decoded");
         if elements.heap().is_empty() {
             assert_eq!(decoded.items(), elements.items());
         } else {
-            assert_eq!(decoded.texts().collect::<Vec<_>>(), texts);
+            assert_eq!(decoded.variable_elements().collect::<Vec<_>>(), texts);
         }
     }
 });
