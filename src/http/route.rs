@@ -23,6 +23,7 @@ pub(crate) enum Resource {
     /// A chunk of an array: a node and the chunk's key.
     Chunk,
     /// A Zarr Vector Format store and one of its subresources.
+    #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
     Vectors,
     /// Keys in the request body.
     Keys,

@@ -77,6 +77,7 @@ fn parse(segments: &[&str]) -> Option<SubresourcePath> {
 }
 
 /// Parses a decimal number without leading zeros.
+#[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let is_plain = text == "0" || !text.starts_with('0');
     (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()

@@ -128,9 +128,9 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
         at_root = at_root.route(spec.template, methods);
         specs_at_root.push(spec);
     }
-    let (_, mut api) = documented_router.split_for_parts();
+    let (_, api) = documented_router.split_for_parts();
     #[cfg(feature = "vectors")]
-    api.merge(vectors::documentation());
+    let api = api.merge_from(vectors::documentation());
     // `none` keeps the page from sending requests to a validator on the internet. The path is relative, so that the
     // page finds the document below any base path; operations of HEAD are left out, as they repeat those of GET.
     let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
