@@ -46,9 +46,7 @@ pub use observed::{Observer, Outcome, Verb, observed};
 pub use open::{
     OpenError, backends_of, can_sign_urls, is_zip, kind_of, open, open_within, schemes, signing_schemes,
 };
-pub use options::{
-    AzureOptions, BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, S3Options, StoreOptions,
-};
+pub use options::*;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };

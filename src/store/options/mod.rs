@@ -7,6 +7,4 @@ mod section;
 mod store_options;
 
 pub(super) use section::{Section, TableKeys, read_entry, section};
-pub use store_options::{
-    AzureOptions, BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, S3Options, StoreOptions,
-};
+pub use store_options::*;
