@@ -6,7 +6,7 @@
 //! select the verifying key.
 //!
 //! The crate `jsonwebtoken` (version 11) is not used. It verifies signatures by `aws-lc-rs`, which is a second crypto
-//! library in C, by RustCrypto, which is dozens of crates, or by code of the application; so `algorithm` would stay as
+//! library in C, by `RustCrypto`, which is dozens of crates, or by code of the application; so `algorithm` would stay as
 //! it is, on `ring`, which TLS uses too. It takes the time from the system's clock, rounds fractions of seconds, ignores
 //! `iat`, and accepts headers with `crit`, so these checks would stay as well. It would replace only the decoding of the
 //! three parts.
