@@ -98,7 +98,7 @@ pub struct StoredKey {
 }
 
 impl StoredKey {
-    /// Looks up the version that is stored now; `None` if there is none. Waits for a fetch permit of the request.
+    /// Returns the version that is stored now; `None` if there is none. Waits for a fetch permit of the request.
     ///
     /// # Errors
     /// Failures of the store.
