@@ -175,7 +175,7 @@ class Drawn:
         """Filters of elements that suit the type, and in v2 some of bytes behind them, by the names of numcodecs."""
         found = []
         kind, code = self.dtype.kind, self.dtype.str
-        # zarr-python forgets the byte order of what a filter makes of a type that has none.
+        # zarr-python loses the byte order of what a filter makes of a type that has none.
         single = self.zarr_format == 3 and self.dtype.itemsize == 1
         if kind in "Mm":
             return []
