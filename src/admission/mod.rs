@@ -55,7 +55,7 @@ pub(crate) struct Admission {
     max_wait: Duration,
     /// A request whose estimated wait is longer than this is rejected at once. The estimate is a guess: an early
     /// rejection is better than a rejection after a wait.
-    max_expected_wait: Duration,
+    max_estimated_wait: Duration,
     /// Bytes with which requests for stored bytes are admitted.
     stream_bytes: u64,
 }
@@ -143,7 +143,7 @@ impl Admission {
             gate: Arc::new(Gate::new(capacity, short_units)),
             least_units: capacity / options.max_inflight_requests.max(1),
             max_wait: options.admission_timeout,
-            max_expected_wait: options.admission_timeout / 2,
+            max_estimated_wait: options.admission_timeout / 2,
             stream_bytes: options.streamed_response_size,
         }
     }
@@ -190,7 +190,7 @@ impl Admission {
     /// As [`Admission::acquire`].
     pub(crate) fn try_reject(&self, entrant: AdmissionRequest) -> Result<(), Problem> {
         let least = self.gate.request(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.would_exceed_wait(least, self.max_expected_wait) {
+        if self.gate.would_exceed_wait(least, self.max_estimated_wait) {
             Err(reject(&self.gate, least))
         } else {
             Ok(())
@@ -199,7 +199,7 @@ impl Admission {
 
     /// Waits until the gate has taken the requested units.
     async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
-        if let Some(turn) = self.gate.join(ask, self.max_expected_wait)
+        if let Some(turn) = self.gate.join(ask, self.max_estimated_wait)
             && timeout(self.max_wait, turn.wait()).await.is_ok()
         {
             return Ok(());
