@@ -66,7 +66,7 @@ impl RateLimiter {
         let now = self.now();
         if let Some(cost) = cost(bytes, self.options.transfer_rate) {
             let mut part = self.part(share);
-            make_room(&mut part, now);
+            evict_idle(&mut part, now);
             let paid = part.entry(share).or_default();
             paid.bytes = paid.bytes.max(now).saturating_add(cost);
         }
@@ -91,7 +91,7 @@ impl RateLimiter {
             return Err(Duration::from_nanos(wait));
         }
         if let Some(cost) = cost(1, u64::from(requests_per_second)) {
-            make_room(&mut part, now);
+            evict_idle(&mut part, now);
             let paid = part.entry(share).or_default();
             paid.requests = paid.requests.max(now).saturating_add(cost);
         }
@@ -118,7 +118,7 @@ fn cost(many: u64, per_second: u64) -> Option<u64> {
 }
 
 /// Frees space for one more caller: drops those who owe nothing, and clears the part where that frees too little.
-fn make_room(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
+fn evict_idle(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
     if part.len() < MOST_OF_PART {
         return;
     }

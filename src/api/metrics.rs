@@ -141,9 +141,9 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.one(
         MetricType::Gauge,
-        name!("http_requests_under_way"),
+        name!("http_requests_in_flight"),
         "Requests in flight: received, and their response not yet complete",
-        load(&counts.under_way),
+        load(&counts.in_flight),
     )?;
     writer.counter(
         name!("http_request_bytes"),
@@ -240,9 +240,9 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     });
     writer.counter(name!("backend_requests"), "Requests to backends, by operation and outcome", asked)?;
     writer.gauge(
-        name!("backend_requests_under_way"),
+        name!("backend_requests_in_flight"),
         "Requests to backends in flight",
-        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.under_way())),
+        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.in_flight())),
     )?;
     writer.counter(
         name!("backend_bytes"),
@@ -290,9 +290,9 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.one(
         MetricType::Gauge,
-        name!("admission_under_way_bytes"),
+        name!("admission_in_flight_bytes"),
         "Bytes of responses in flight, as estimated at admission",
-        answers.under_way_bytes,
+        answers.in_flight_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
@@ -301,9 +301,9 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         answers.waiting as u64,
     )?;
     writer.counter(
-        name!("admission_turned_away"),
+        name!("admission_rejected"),
         "Requests rejected because the memory budget was exhausted, by priority class",
-        answers.turned_away.map(|(class, count)| ([("class", class)], count)),
+        answers.rejected.map(|(class, count)| ([("class", class)], count)),
     )?;
     if let Some(budget) = state.reader().source().budget() {
         writer.one(
@@ -314,7 +314,7 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         )?;
         writer.one(
             MetricType::Gauge,
-            name!("fetch_under_way_bytes"),
+            name!("fetch_in_flight_bytes"),
             "Estimated bytes of the chunks being fetched and decoded",
             budget.in_flight_bytes,
         )?;

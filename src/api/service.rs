@@ -25,11 +25,11 @@ use crate::services::state::{AppState, MountState};
 use utoipa_axum::routes;
 
 /// The service document.
-pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
 
 /// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =
-    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
 
 /// Liveness of the process.
 pub(crate) const HEALTHZ: RouteSpec = RouteSpec::new("/healthz", Resource::Public).answers_under_load();

@@ -34,7 +34,7 @@
 //!
 //!    A codec that v2 documents do not have says `v2: &[]`. [`V2Codec`](crate::metadata::V2Codec) has fields for a v1
 //!    option that is not `level`, for codecs of objects, and for filters that change the byte order.
-//! 2. **Binding.** `bind` reads the configuration with `Config`, whose accessors name the codec and the member in their
+//! 2. **Binding.** `bind` reads the configuration with `CodecConfig`, whose accessors name the codec and the member in their
 //!    errors, and returns the bound codec. `BindContext` has the array before the codec, its size in bytes, and the limits.
 //!    An array→array codec also returns the array it encodes to.
 //! 3. **The work.** `impl BytesToBytes for Gzip`: `decode` is given the size of its output and must return an error rather

@@ -62,7 +62,7 @@ fn descr(data_type: &DataType, endian: Endianness) -> String {
         format!("'{order}{kind}{size}'")
     };
     let unit = data_type.endian_unit_bytes().unwrap_or(1);
-    let bytes = data_type.item_bytes();
+    let bytes = data_type.element_bytes();
     match data_type {
         DataType::Bool => simple('b', &bytes, unit),
         DataType::Int2

@@ -67,7 +67,7 @@ impl NpyTextWriter {
     }
 
     /// Bytes of a padded element.
-    fn item_bytes(&self) -> u64 {
+    fn element_bytes(&self) -> u64 {
         u64::from(self.max_length) * if self.is_text { 4 } else { 1 }
     }
 
@@ -85,7 +85,7 @@ impl NpyTextWriter {
         } else {
             out.extend_from_slice(element);
         }
-        out.resize(start + usize::try_from(self.item_bytes()).unwrap_or_default(), 0);
+        out.resize(start + usize::try_from(self.element_bytes()).unwrap_or_default(), 0);
     }
 }
 
@@ -106,7 +106,7 @@ impl Writer for NpyTextWriter {
             };
             let number = |length: usize| u32::try_from(length).ok().ok_or(RenderError::ElementCount);
             self.max_length = self.max_length.max(number(places)?);
-            check_bytes(self.total.saturating_mul(self.item_bytes()), self.limit)?;
+            check_bytes(self.total.saturating_mul(self.element_bytes()), self.limit)?;
             self.lengths.push(number(element.len())?);
             self.buffered.extend_from_slice(element);
         }

@@ -137,7 +137,7 @@ impl StoreTarget {
 
     /// The same target, with a view that charges the memory it holds to the budget of the request with these
     /// extensions. Ask for it before anything is listed.
-    pub(crate) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
+    pub(crate) fn charged_to_request(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
         let charged = || self.mount.store.with_budget(&PermitBudget::of(state.admission(), extensions));
         match self.is_view().then(charged).flatten() {
             None => Cow::Borrowed(self),

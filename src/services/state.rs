@@ -72,7 +72,7 @@ struct SharedServices {
     pressure: PressureCell,
     attempts: FailedAuthLimiter,
     draining: AtomicBool,
-    room: RechunkBudget,
+    rechunk_budget: RechunkBudget,
     memory: OnceLock<MemoryInfo>,
 }
 
@@ -122,7 +122,7 @@ impl AppState {
         let counts = Counts::new();
         let arrays = ArrayEngine { reader: arrays.reader.with_observer(counts.reads()), ..arrays };
         let shared = SharedServices {
-            room: RechunkBudget::new(arrays.cpu.threads()),
+            rechunk_budget: RechunkBudget::new(arrays.cpu.threads()),
             arrays,
             counts,
             admission: Admission::new(&options),
@@ -162,10 +162,10 @@ impl AppState {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
-            let cached_as = Arc::clone(&mount.remembered_as);
+            let cached_as = Arc::clone(&mount.cache_name);
             let opener = NodeOpener::new(cached_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, arrays));
-            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, arrays, &shared.room));
+            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, arrays, &shared.rechunk_budget));
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
@@ -255,9 +255,9 @@ impl AppState {
 
     /// Purges the caches of stores that `other` has and this state has not.
     pub fn purge_removed_mounts(&self, other: &Self) {
-        let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.remembered_as == *name);
-        for mount in other.mounts().filter(|mount| !is_served(&mount.remembered_as)) {
-            let _ = self.caches().purge(&mount.remembered_as, &StorePrefix::root());
+        let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.cache_name == *name);
+        for mount in other.mounts().filter(|mount| !is_served(&mount.cache_name)) {
+            let _ = self.caches().purge(&mount.cache_name, &StorePrefix::root());
         }
     }
 

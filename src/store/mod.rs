@@ -42,7 +42,7 @@ pub use interface::{SharedStore, Shortcuts, Store};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
-pub use observed::{Observer, Outcome, Verb, observed};
+pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenError, backends_of, can_sign_urls, is_zip, kind_of, open, open_within, schemes, signing_schemes,
 };

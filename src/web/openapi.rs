@@ -103,7 +103,7 @@ fn complete(api: &mut OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSp
             let path = path.replace("{*", "{");
             if let Some(spec) = spec_of(&path) {
                 for operation in writing(spec, &mut item) {
-                    tell(operation, OF_WRITES);
+                    add_responses(operation, OF_WRITES);
                 }
                 for operation in operations(&mut item) {
                     answers(spec, operation);
@@ -128,7 +128,7 @@ fn writing<'a>(spec: &RouteSpec, item: &'a mut PathItem) -> impl Iterator<Item =
     [put.as_mut(), post, delete.as_mut(), patch.as_mut()].into_iter().flatten()
 }
 
-fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
+fn add_responses(operation: &mut Operation, answers: &[(&str, &str)]) {
     for (status, description) in answers {
         let response = operation.responses.responses.entry((*status).to_owned());
         response.or_insert_with(|| Response::new(*description).into());
@@ -142,7 +142,7 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     let of_admins = if spec.answers_under_load { OF_ADMINS } else { &[] };
     let reads_content = spec.names_mount() && !spec.speaks_s3;
     let of_content = if reads_content { OF_CONTENT } else { &[] };
-    tell(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
+    add_responses(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
     if spec.media_types == MediaTypes::Elements {
         describe_formats(operation);
     }
@@ -219,7 +219,7 @@ fn problem() -> Schema {
 
 /// The `OpenAPI` document.
 pub(crate) const OPENAPI: RouteSpec =
-    RouteSpec::new("/openapi.json", Resource::Public).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/openapi.json", Resource::Public).admitted_by(AdmittedBy::Exempt);
 
 /// The route of the document.
 pub(crate) fn routes() -> Vec<Route> {

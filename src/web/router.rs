@@ -44,11 +44,11 @@ struct Api;
 
 /// The page that shows the `OpenAPI` document.
 const DOCUMENTATION: RouteSpec =
-    RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Exempt);
 
 /// The files of that page.
 const DOCUMENTATION_FILES: RouteSpec =
-    RouteSpec::new("/docs/{*rest}", Resource::Public).admitted_by(AdmittedBy::Nobody).fixed();
+    RouteSpec::new("/docs/{*rest}", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
 
 /// The routes of one surface, by the templates that the router matches.
 pub(super) type Specs = HashMap<&'static str, &'static RouteSpec>;

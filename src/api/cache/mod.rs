@@ -22,18 +22,18 @@ use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use prefetch::{Level, PrefetchReport, PrefetchRequest, prefetch as warm_below};
+use prefetch::{PrefetchLevel, PrefetchReport, PrefetchRequest, prefetch as warm_below};
 use utoipa_axum::routes;
 
 /// What is cached of the keys below a prefix.
 pub(crate) const PREFIX: RouteSpec = RouteSpec::new("/v1/cache/{mount}/{*prefix}", Resource::Cache)
-    .admitted_by(AdmittedBy::Nobody)
+    .admitted_by(AdmittedBy::Exempt)
     .at_admin_listener();
 
 /// What is cached of a mount.
 pub(crate) const MOUNT: RouteSpec = RouteSpec::new("/v1/cache/{mount}", Resource::Cache)
     .with_slash("/v1/cache/{mount}/")
-    .admitted_by(AdmittedBy::Nobody)
+    .admitted_by(AdmittedBy::Exempt)
     .at_admin_listener();
 
 /// The routes of caches.
@@ -50,7 +50,8 @@ const SECONDS: u64 = 30;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Purged {
     /// Entries below the prefix: decoded chunks, shard indexes, nodes, values and re-encoded chunks.
-    forgotten: u64,
+    #[serde(rename = "forgotten")]
+    entries: u64,
     /// Entries of the response cache. It is purged for all mounts; the remaining entries of the other caches rebuild it.
     answers: u64,
 }
@@ -62,7 +63,7 @@ pub(crate) struct Purged {
 pub(crate) struct WarmQuery {
     /// `metadata`: the metadata documents of all nodes. `indexes` (default): also the shard indexes. `chunks`: also the
     /// decoded chunks.
-    level: Option<Level>,
+    level: Option<PrefetchLevel>,
     /// Maximum number of bytes of decoded chunks. The default is 64 MiB.
     bytes: Option<u64>,
     /// Maximum duration in seconds. The default is 30; it is always less than the request timeout.
@@ -104,8 +105,8 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let cpu = state.cpu().clone();
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
-        let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
-        Purged { forgotten, answers: state.answers().purge() }
+        let entries = state.caches().purge(&mount.cache_name, path.prefix());
+        Purged { entries, answers: state.answers().purge() }
     });
     Ok(Json(purged.await?))
 }

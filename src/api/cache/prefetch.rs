@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 100_000;
 /// What a prefetch loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
+pub(crate) enum PrefetchLevel {
     /// Metadata documents.
     Metadata,
     /// Also shard indexes.
@@ -44,7 +44,7 @@ pub(crate) enum Level {
 /// The extent and the limits of a prefetch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefetchRequest {
-    pub(crate) level: Level,
+    pub(crate) level: PrefetchLevel,
     /// Maximum number of bytes of decoded chunks.
     pub(crate) bytes: u64,
     pub(crate) until: Instant,
@@ -139,10 +139,10 @@ impl Prefetch<'_> {
                 self.warmed.arrays += 1;
                 let array = Arc::clone(opened.array()?);
                 match self.wanted.level {
-                    Level::Metadata => {}
-                    Level::Indexes if !array.is_sharded() => {}
-                    Level::Indexes => self.load(&array, Self::index).await,
-                    Level::Chunks => self.load(&array, Self::chunk).await,
+                    PrefetchLevel::Metadata => {}
+                    PrefetchLevel::Indexes if !array.is_sharded() => {}
+                    PrefetchLevel::Indexes => self.load(&array, Self::index).await,
+                    PrefetchLevel::Chunks => self.load(&array, Self::chunk).await,
                 }
                 Ok(Vec::new())
             }
@@ -154,8 +154,8 @@ impl Prefetch<'_> {
     where
         F: Future<Output = Result<Loaded, ArrayError>>,
     {
-        let counts_bytes = self.wanted.level == Level::Chunks;
-        let item_bytes = array.metadata().data_type.item_bytes() as u64;
+        let counts_bytes = self.wanted.level == PrefetchLevel::Chunks;
+        let element_bytes = array.metadata().data_type.element_bytes() as u64;
         let mut budget = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
         let mut met_bound = false;
         let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
@@ -165,7 +165,7 @@ impl Prefetch<'_> {
                 .iter()
                 .fold(1, |all: u64, edge| all.saturating_mul(*edge));
             if counts_bytes {
-                let Some(left) = budget.checked_sub(elements.saturating_mul(item_bytes)) else {
+                let Some(left) = budget.checked_sub(elements.saturating_mul(element_bytes)) else {
                     met_bound = true;
                     return None;
                 };

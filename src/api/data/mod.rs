@@ -34,7 +34,7 @@ use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
-use query::{DataQuery, QueryError};
+use query::{DataQuery, DataQueryError};
 use utoipa_axum::routes;
 
 /// Elements of an array.
@@ -264,16 +264,16 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
 }
 
 /// Parses the query of a URL.
-fn query(uri: &Uri) -> Result<DataQuery, QueryError> {
+fn query(uri: &Uri) -> Result<DataQuery, DataQueryError> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|error| QueryError::Unreadable(error.body_text()))?;
+        .map_err(|error| DataQueryError::Unreadable(error.body_text()))?;
     DataQuery::parse(&pairs)
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select
 /// along it and where its labels are.
-async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
-    let QueryError::Unknown(name) = &error else { return error.into() };
+async fn about_dimensions(error: DataQueryError, target: &NodeTarget) -> Problem {
+    let DataQueryError::Unknown(name) = &error else { return error.into() };
     let dimension = name.strip_prefix("sel.").unwrap_or(name);
     let opened = target.opener.find(&target.path).await.ok().flatten();
     let array = opened.as_ref().and_then(|node| node.array().ok());

@@ -52,7 +52,7 @@ pub(crate) struct DataQuery {
 
 /// Why a query is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum QueryError {
+pub(crate) enum DataQueryError {
     /// The query is not a list of names and values.
     #[error("{0}")]
     Unreadable(String),
@@ -80,7 +80,7 @@ pub(crate) enum QueryError {
     Selection(#[from] SelectionError),
 }
 
-impl Classify for QueryError {
+impl Classify for DataQueryError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Unreadable(_)
@@ -95,7 +95,7 @@ impl Classify for QueryError {
 
 impl DataQuery {
     /// Parses the decoded pairs of a query.
-    pub(crate) fn parse(pairs: &[(String, String)]) -> Result<Self, QueryError> {
+    pub(crate) fn parse(pairs: &[(String, String)]) -> Result<Self, DataQueryError> {
         let mut query = Self::default();
         let (mut endian, mut nan, mut header) = (None, None, None);
         let (mut strict, mut allow_collision) = (None, None);
@@ -112,12 +112,12 @@ impl DataQuery {
                 "allow_collision" => once("allow_collision", &mut allow_collision, is_on(value))?,
                 name => match name.strip_prefix(BY_NAME) {
                     Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
-                    None => return Err(QueryError::Unknown(name.chars().take(40).collect())),
+                    None => return Err(DataQueryError::Unknown(name.chars().take(40).collect())),
                 },
             }
         }
         if query.selection.is_some() && !query.named.is_empty() {
-            return Err(QueryError::SliceAndNames);
+            return Err(DataQueryError::SliceAndNames);
         }
         query.endian = endian.unwrap_or_default();
         query.nan = nan.unwrap_or_default();
@@ -167,11 +167,11 @@ fn hint(name: &str) -> String {
     }
 }
 
-fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), QueryError> {
-    if place.replace(value).is_some() { Err(QueryError::Twice(name)) } else { Ok(()) }
+fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), DataQueryError> {
+    if place.replace(value).is_some() { Err(DataQueryError::Twice(name)) } else { Ok(()) }
 }
 
-fn endian_of(value: &str) -> Result<Endianness, QueryError> {
+fn endian_of(value: &str) -> Result<Endianness, DataQueryError> {
     match value {
         "little" => Ok(Endianness::Little),
         "big" => Ok(Endianness::Big),
@@ -179,7 +179,7 @@ fn endian_of(value: &str) -> Result<Endianness, QueryError> {
     }
 }
 
-fn nan_of(value: &str) -> Result<NanMode, QueryError> {
+fn nan_of(value: &str) -> Result<NanMode, DataQueryError> {
     match value {
         "null" => Ok(NanMode::Null),
         "string" => Ok(NanMode::String),
@@ -187,7 +187,7 @@ fn nan_of(value: &str) -> Result<NanMode, QueryError> {
     }
 }
 
-fn header_of(value: &str) -> Result<bool, QueryError> {
+fn header_of(value: &str) -> Result<bool, DataQueryError> {
     match value {
         "present" | "yes" => Ok(true),
         "absent" | "no" => Ok(false),
@@ -195,7 +195,7 @@ fn header_of(value: &str) -> Result<bool, QueryError> {
     }
 }
 
-fn shape_of(value: &str) -> Result<Vec<u64>, QueryError> {
+fn shape_of(value: &str) -> Result<Vec<u64>, DataQueryError> {
     let lengths = value.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim);
     let lengths: Option<Vec<u64>> =
         lengths.filter(|length| !length.is_empty()).map(|length| length.parse().ok()).collect();
@@ -204,15 +204,15 @@ fn shape_of(value: &str) -> Result<Vec<u64>, QueryError> {
     })
 }
 
-fn not_understood(name: &'static str, value: &str, takes: &'static str) -> QueryError {
-    QueryError::Value { name, value: value.chars().take(40).collect(), takes }
+fn not_understood(name: &'static str, value: &str, takes: &'static str) -> DataQueryError {
+    DataQueryError::Value { name, value: value.chars().take(40).collect(), takes }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(pairs: &[(&str, &str)]) -> Result<DataQuery, QueryError> {
+    fn parse(pairs: &[(&str, &str)]) -> Result<DataQuery, DataQueryError> {
         DataQuery::parse(
             &pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>(),
         )
@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_parameter_is_rejected_with_a_suggestion() {
-        assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
-        assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
-        assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), QueryError::SliceAndNames);
+        assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), DataQueryError::Unknown("slcie".to_owned()));
+        assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), DataQueryError::Twice("slice"));
+        assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), DataQueryError::SliceAndNames);
         let error = parse(&[("slcie", "0")]).unwrap_err().to_string();
         assert!(error.contains("did you mean `slice`?") && error.contains("isel.NAME"), "{error}");
         let error = parse(&[("wavelength", "0")]).unwrap_err().to_string();

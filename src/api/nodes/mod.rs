@@ -32,7 +32,7 @@ use crate::services::mount::Mount;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::store::Version;
-use multiscales::Level;
+use multiscales::MultiscaleLevel;
 use utoipa_axum::routes;
 
 /// A node.
@@ -124,7 +124,7 @@ pub(crate) async fn get_node(
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
     let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
     let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
-    let document = Told { base, target, node, children, found, levels };
+    let document = NodeDocument { base, target, node, children, found, levels };
     let (before, behind, version) =
         state.cpu().run_document(document.bytes(), move || document.around(&of_metadata)).await?;
     Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
@@ -200,16 +200,16 @@ fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
 }
 
 /// The parts of a node document besides the metadata.
-struct Told {
+struct NodeDocument {
     base: BasePath,
     target: NodeTarget,
     node: Arc<OpenNode>,
     children: Children,
     found: Option<Arc<Dependents>>,
-    levels: Option<Vec<Level>>,
+    levels: Option<Vec<MultiscaleLevel>>,
 }
 
-impl Told {
+impl NodeDocument {
     /// Approximate size of these parts in bytes.
     fn bytes(&self) -> u64 {
         /// A name, a kind and a link.

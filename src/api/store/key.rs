@@ -94,7 +94,7 @@ pub(crate) async fn read_or_list(
     target: &StoreTarget,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let charged = target.is_made_of_many().then(|| target.in_room(state, &head.extensions));
+    let charged = target.is_made_of_many().then(|| target.charged_to_request(state, &head.extensions));
     let target = charged.as_deref().unwrap_or(target);
     let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {
@@ -174,8 +174,12 @@ pub(crate) async fn other_method(
         }
         "PROPFIND" => webdav::propfind(&state, &target?, request).await,
         "MKCOL" => webdav::mkcol(&target?, request).await,
-        "COPY" => webdav::transfer(&state, &target?, webdav::Verb::Copy, &request.into_parts().0).await,
-        "MOVE" => webdav::transfer(&state, &target?, webdav::Verb::Move, &request.into_parts().0).await,
+        "COPY" => {
+            webdav::transfer(&state, &target?, webdav::TransferMethod::Copy, &request.into_parts().0).await
+        }
+        "MOVE" => {
+            webdav::transfer(&state, &target?, webdav::TransferMethod::Move, &request.into_parts().0).await
+        }
         "PUT" | "PATCH" if let Err(refused) = writable_key(target.as_ref().map_err(Clone::clone)?) => {
             Err(refused)
         }
@@ -261,7 +265,7 @@ async fn absent(
 ) -> Result<Response, Problem> {
     let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
     if !document && !head.headers.contains_key(header::RANGE) {
-        let mount = &target.in_room(state, &head.extensions).mount;
+        let mount = &target.charged_to_request(state, &head.extensions).mount;
         match list::exists(mount, &key.as_prefix()).await {
             Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}

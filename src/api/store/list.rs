@@ -119,7 +119,7 @@ pub(crate) async fn answer(
     prefix: &StorePrefix,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let mount = &target.in_room(state, &head.extensions).mount;
+    let mount = &target.charged_to_request(state, &head.extensions).mount;
     let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;

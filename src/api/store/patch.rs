@@ -22,7 +22,7 @@ use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
 use crate::http::problem::Problem;
 use crate::http::range;
-use crate::http::range::Written;
+use crate::http::range::ContentRange;
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 use crate::store::{PartialWrite, StoreError, ValueInfo, ValuePart, WriteCondition, set_partial_values};
@@ -74,7 +74,7 @@ pub(crate) async fn patch_key(
     let (head, body) = request.into_parts();
     let declared = check_upload(&head.headers, state.options())?;
     let checking = Checking::from_headers(&head.headers, state.cpu())?;
-    let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
+    let ContentRange { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
     let limit_bytes = state.options().max_value_size;
     if range.end > limit_bytes {
         return Err(too_large(limit_bytes));

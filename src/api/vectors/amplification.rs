@@ -6,7 +6,7 @@ use super::filter;
 use super::json::{amplification_json, saturating_u64};
 use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, TouchedChunks, VectorError};
+use crate::vectors::{ResolutionLevel, TouchedChunks, VectorError};
 
 /// What a read of a level costs.
 pub(crate) const AMPLIFICATION: RouteSpec =
@@ -39,7 +39,10 @@ pub(crate) const AMPLIFICATION: RouteSpec =
         (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
-pub(crate) async fn get_amplification(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn get_amplification(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX_PARAMS[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
     if params.is_on("dry_run") {
         let (boxes, chunk_filter) =

@@ -9,8 +9,8 @@ use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    CellArray, CellKey, ChunkVertices, Coord, Level, ObjectIndex, TouchedChunks, TouchedRanges, VectorError,
-    VertexAttribute, format_coord, parse_coord,
+    CellArray, CellKey, ChunkVertices, Coord, ObjectIndex, ResolutionLevel, TouchedChunks, TouchedRanges,
+    VectorError, VertexAttribute, format_coord, parse_coord,
 };
 
 /// The chunks of a level.
@@ -60,7 +60,10 @@ const MAX_OBJECTS: usize = 10_000;
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(crate) async fn list_chunks(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn list_chunks(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX_PARAMS[..], &["include", "verify", "limit", "cursor"]].concat())?;
     let (boxes, chunk_filter) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
     let includes = Includes::from_params(params)?;
@@ -154,7 +157,7 @@ impl Includes {
 
 /// The touched chunks including empty ones, at least as many as a page may need.
 fn with_empty_chunks(
-    level: &Level,
+    level: &ResolutionLevel,
     touched: &TouchedChunks,
     page: usize,
     cursor: Option<&Coord>,
@@ -202,7 +205,7 @@ fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = 
 }
 
 /// The arrays that have a cell for each chunk.
-async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
+async fn cell_arrays(level: &ResolutionLevel) -> Result<Vec<(String, CellArray)>, VectorError> {
     let mut arrays = vec![("vertices".to_owned(), level.vertices.clone())];
     if let Some(fragments) = &level.fragments {
         arrays.push((fragments.path.name().to_owned(), fragments.clone()));
@@ -220,7 +223,7 @@ async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorEr
 }
 
 async fn chunk_document(
-    level: &Level,
+    level: &ResolutionLevel,
     coord: Coord,
     touched: &TouchedChunks,
     arrays: &[(String, CellArray)],
@@ -262,7 +265,7 @@ async fn chunk_document(
 }
 
 /// The coordinates and bounds of a chunk.
-fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
+fn chunk_position(level: &ResolutionLevel, coord: &[i64]) -> Map<String, Value> {
     let bounds = level.chunk_bounds(coord);
     let mut chunk = Map::new();
     chunk.insert("coord".to_owned(), json!(coord));
@@ -280,7 +283,7 @@ fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
 }
 
 /// Whether one of the boxes contains all of a chunk.
-fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
+fn is_inside(level: &ResolutionLevel, coord: &[i64], touches: &[TouchedRanges]) -> bool {
     let (low, high) = level.chunk_bounds(coord);
     touches.iter().any(|touch| {
         let bbox = &touch.bbox;
@@ -290,7 +293,7 @@ fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
 }
 
 /// The differences between the declared and the stored chunks.
-async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError> {
+async fn compare_declared_and_stored(level: &ResolutionLevel) -> Result<Value, VectorError> {
     let context = &level.store.context;
     let (named, stored) =
         (level.non_empty_chunks().await?.cells, level.vertices.stored_cells(context).await?.cells);
@@ -323,7 +326,7 @@ async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError
     )
 )]
 pub(crate) async fn get_chunk(
-    level: &Level,
+    level: &ResolutionLevel,
     chunk: &str,
     params: &VectorParams,
 ) -> Result<Value, VectorError> {

@@ -7,7 +7,7 @@ use super::json::endpoints_json;
 use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{
-    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError,
+    Coord, Link, LinkAttribute, LinkFamily, Profile, ResolutionLevel, TouchedChunks, VectorError,
     check_links_supported, read_doc_links,
 };
 
@@ -46,7 +46,7 @@ const MAX_PAGE: u64 = 100_000;
         (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
-pub(crate) async fn list_links(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn list_links(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX_PARAMS[..], &["delta", "limit", "cursor"]].concat())?;
     check_links_supported(level)?;
     let delta = match params.get("delta") {
@@ -136,7 +136,7 @@ impl LinkPage {
 }
 
 async fn read_family(
-    level: &Level,
+    level: &ResolutionLevel,
     family: &LinkFamily,
     attributes: &[LinkAttribute],
     is_touched: impl Fn(&Coord) -> bool,

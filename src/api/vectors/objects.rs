@@ -12,8 +12,8 @@ use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
-    Bbox, Columns, Coord, EdgeTraversal, Level, Link, LinkFamily, ObjectIndex, ObjectValue, Profile,
-    QueryMode, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
+    Bbox, Columns, Coord, EdgeTraversal, Link, LinkFamily, ObjectIndex, ObjectValue, Profile, QueryMode,
+    ResolutionLevel, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
     object_rows,
 };
 
@@ -73,7 +73,10 @@ const MAX_JOINED: u64 = 1 << 14;
         (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn list_objects(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn list_objects(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     let known = ["ids", "group", "mode", "limit", "cursor"];
     params.check(&[&filter::BOX_PARAMS[..], &known].concat())?;
     let index = ObjectIndex::open(level).await?;
@@ -143,7 +146,7 @@ fn parse_ids(params: &VectorParams) -> Result<Vec<i64>, VectorError> {
 
 /// The objects among `rows` that are in the requested boxes.
 async fn retain_in_boxes(
-    level: &Level,
+    level: &ResolutionLevel,
     params: &VectorParams,
     rows: Vec<(u64, i64)>,
 ) -> Result<Vec<(u64, i64)>, VectorError> {
@@ -181,7 +184,7 @@ async fn object_document(index: &ObjectIndex, object: &VectorObject) -> Result<V
 }
 
 /// The object with this id.
-async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
+async fn find_object(level: &ResolutionLevel, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
     let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "an integer"))?;
     let not_found = || VectorError::ObjectNotFound { ids: vec![number] };
     let index = ObjectIndex::open(level).await?.ok_or_else(not_found)?;
@@ -208,7 +211,11 @@ async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObje
         (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn get_object(level: &Level, id: &str, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn get_object(
+    level: &ResolutionLevel,
+    id: &str,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let (index, object) = find_object(level, id).await?;
     object_document(&index, &object).await
@@ -234,7 +241,7 @@ pub(crate) async fn get_object(level: &Level, id: &str, params: &VectorParams) -
     )
 )]
 pub(crate) async fn get_object_vertices(
-    level: &Level,
+    level: &ResolutionLevel,
     id: &str,
     params: &VectorParams,
     most_bytes: u64,
@@ -292,7 +299,7 @@ pub(crate) async fn get_object_vertices(
     )
 )]
 pub(crate) async fn get_object_edges(
-    level: &Level,
+    level: &ResolutionLevel,
     id: &str,
     params: &VectorParams,
 ) -> Result<Value, VectorError> {
@@ -331,7 +338,7 @@ pub(crate) async fn get_object_edges(
 }
 
 /// Edges between consecutive rows of each fragment of an object.
-async fn sequential_edges(level: &Level, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
+async fn sequential_edges(level: &ResolutionLevel, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
     let fragments = object.manifest.len() as u64;
     if fragments > MAX_JOINED {

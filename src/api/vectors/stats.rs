@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
+use crate::vectors::{LevelStats, ResolutionLevel, SummaryStats, VectorError};
 
 /// Statistics of a level.
 pub(crate) const STATS: RouteSpec =
@@ -31,7 +31,7 @@ pub(crate) const STATS: RouteSpec =
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(crate) async fn get_stats(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn get_stats(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let stats = LevelStats::collect(level).await?;
     let spread = |spread: Option<SummaryStats>| {

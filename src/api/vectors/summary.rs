@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::bounds_json;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, RootMetadata, VectorError, VectorStore, VertexAttribute};
+use crate::vectors::{ResolutionLevel, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
 /// A level.
 pub(crate) const LEVEL: RouteSpec =
@@ -96,7 +96,7 @@ fn conventions(root: &RootMetadata) -> Value {
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )
 )]
-pub(crate) async fn get_level(level: &Level) -> Result<Value, VectorError> {
+pub(crate) async fn get_level(level: &ResolutionLevel) -> Result<Value, VectorError> {
     let occupied = level.non_empty_chunks().await?;
     let grid = level.chunk_grid(&occupied.cells);
     let mut attributes = Vec::new();

@@ -17,7 +17,7 @@ use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::vectors_path::parse_number;
 use crate::key::NodePath;
 use crate::services::state::AppState;
-use crate::vectors::validate::{Report, Status, Validation};
+use crate::vectors::validate::{Report, Status, ValidationRequest};
 use crate::vectors::{VectorContext, VectorError};
 
 /// What validation finds in a store.
@@ -88,7 +88,7 @@ pub(crate) async fn validate_store(
     let longest = state.deadline() / 2;
     let time_limit =
         params.number("deadline_ms")?.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
-    let validation = Validation {
+    let validation = ValidationRequest {
         level,
         levels: levels.transpose()?,
         short_circuit: params.is_on("short_circuit"),

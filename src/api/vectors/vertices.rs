@@ -27,7 +27,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
 use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
-use crate::vectors::{Batch, Level, VectorError, VertexStream, format_coord};
+use crate::vectors::{Batch, ResolutionLevel, VectorError, VertexStream, format_coord};
 
 /// The vertices of a level.
 pub(crate) const VERTICES: RouteSpec =
@@ -164,7 +164,7 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response
 }
 
 /// The estimated size of all touched rows, if the level declares its number of vertices.
-fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
+fn estimated_bytes(level: &ResolutionLevel, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
     let share = u128::from(rows) * vertices.touched.chunks.len() as u128
         / (vertices.touched.non_empty_chunks as u128).max(1);

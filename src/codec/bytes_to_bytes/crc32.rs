@@ -7,7 +7,7 @@ use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::V2Codec;
 
 pub(crate) const CODEC: Codec = Codec {
@@ -19,7 +19,7 @@ pub(crate) const CODEC: Codec = Codec {
 #[derive(Debug)]
 struct Crc32;
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Crc32, location: Location::from_config(config, Location::Start)? }))
 }
 

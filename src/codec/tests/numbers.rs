@@ -45,7 +45,7 @@ fn numbers(data_type: &DataType, count: usize) -> Bytes {
             DataType::Float16 => half::f16::from_f64(number as f64 / 8.0).to_le_bytes().to_vec(),
             DataType::Float32 => (number as f32 / 7.0).to_le_bytes().to_vec(),
             DataType::Float64 => (number as f64 / 7.0).to_le_bytes().to_vec(),
-            other => number.to_le_bytes()[..other.item_bytes()].to_vec(),
+            other => number.to_le_bytes()[..other.element_bytes()].to_vec(),
         }
     };
     (0..count).flat_map(number).collect()
@@ -236,7 +236,7 @@ proptest! {
             }
             value.truncate(end.map_or(value.len(), |end| end.index(value.len())));
             match chain.decode_items(value.into()) {
-                Ok(decoded) => prop_assert_eq!(decoded.len(), 600 * data_type.item_bytes()),
+                Ok(decoded) => prop_assert_eq!(decoded.len(), 600 * data_type.element_bytes()),
                 Err(error) => prop_assert!(matches!(error, CodecError::Corrupt { .. }), "{}", error),
             }
         }

@@ -127,7 +127,7 @@ pub struct Field {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StructType {
     pub(super) fields: Vec<Field>,
-    pub(super) item_bytes: usize,
+    pub(super) element_bytes: usize,
     pub(super) leaves: usize,
     pub(super) depth: usize,
 }

@@ -151,14 +151,14 @@ impl Writer for ArrowWriter {
             self.pending_values = rest.iter().map(|text| text.to_vec()).collect();
             self.write_batch(columns::variable_size_column(&self.data_type, whole)?)?;
         } else {
-            let item_bytes = self.data_type.item_bytes();
-            if !elements.items().len().is_multiple_of(item_bytes) {
+            let element_bytes = self.data_type.element_bytes();
+            if !elements.items().len().is_multiple_of(element_bytes) {
                 return Err(RenderError::ElementCount);
             }
-            self.count_elements((elements.items().len() / item_bytes) as u64)?;
+            self.count_elements((elements.items().len() / element_bytes) as u64)?;
             let mut items = std::mem::take(&mut self.pending_items);
             items.extend_from_slice(elements.items());
-            let row_bytes = self.row_elements.saturating_mul(item_bytes);
+            let row_bytes = self.row_elements.saturating_mul(element_bytes);
             let (whole, rest) = items.split_at(items.len() / row_bytes * row_bytes);
             self.pending_items = rest.to_vec();
             self.write_batch(columns::fixed_size_column(&self.data_type, whole)?)?;

@@ -449,12 +449,12 @@ mod tests {
             piece in 1_usize..5,
         ) {
             let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
-            let elements = &random[..count * data_type.item_bytes()];
+            let elements = &random[..count * data_type.element_bytes()];
             let whole = rendered(&data_type, &shape, elements, NanMode::String).unwrap();
             prop_assert!(u64::try_from(whole.len()).unwrap() <= max_bytes(&data_type, &shape), "{}", whole);
             let mut out = Vec::new();
             let mut writer = JsonWriter::new(&data_type, &shape, NanMode::String, 1 << 20).unwrap();
-            for part in elements.chunks(piece * data_type.item_bytes()) {
+            for part in elements.chunks(piece * data_type.element_bytes()) {
                 writer.write(&Elements::fixed(bytes::Bytes::copy_from_slice(part)), &mut out).unwrap();
             }
             writer.finish(&mut out).unwrap();
@@ -465,7 +465,7 @@ mod tests {
         fn an_element_reads_back_unchanged(
             data_type in any_data_type(), random in prop::array::uniform16(any::<u8>()),
         ) {
-            let element = FillValue::from_bytes(&random[..data_type.item_bytes()]);
+            let element = FillValue::from_bytes(&random[..data_type.element_bytes()]);
             let text = rendered(&data_type, &[], element.as_bytes(), NanMode::String).unwrap();
             // A NaN loses its payload, and `true` the byte that it was; dates and text are spelled differently in fill
             // values.

@@ -1,9 +1,9 @@
 //! Conditional writes and erasures on remote backends: of many concurrent ones, exactly one succeeds.
 //!
 //! Zarr core 3.1 has no conditions; these are those of RFC 9110, section 13, passed on to the backend. A conditional
-//! write is sent without the client's retries: one that is repeated after a lost response looks like one that failed.
-//! It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried out. If
-//! that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
+//! write is sent without the client's retries: after a lost response, the repetition of a write that succeeded fails on
+//! its condition. It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried
+//! out. If that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
 //! metadata, and Azure's bulk erasure carries no condition: there, the condition is checked before the erasure.
 
 use std::hash::{BuildHasher, RandomState};

@@ -32,7 +32,7 @@ pub struct ObjectOptions {
     /// Whether values may be written.
     pub writable: bool,
     /// Whether "403 Forbidden" means that a key does not exist, as it does in S3 buckets whose keys may be read
-    /// but not listed. If credentials expire, such a store looks empty.
+    /// but not listed. If credentials expire, such a store appears to be empty.
     pub missing_on_403: bool,
     /// The longest value, in bytes, that is held in memory because the backend takes it only in one piece.
     pub held_bytes: u64,
@@ -59,7 +59,7 @@ pub struct ObjectBackend {
     pub(super) options: ObjectOptions,
     /// The budget for retries; `None` for no limit.
     pub(super) retries: Option<Arc<RetryBudget>>,
-    pub(super) memory: Option<Arc<Memory>>,
+    pub(super) memory: Option<Arc<MemoryState>>,
     /// Whether the backend heeds the conditions of writes, once known.
     pub(super) heeds_conditions: Arc<OnceCell<bool>>,
     /// Signs URLs, if the store does.
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Pages {
 
 /// State of a store in memory that its client does not have.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryState {
     /// Makes "check, then write" one step.
     writers: Mutex<()>,
     /// A random prefix of all versions: the client's numbers begin again with each store.
@@ -158,7 +158,7 @@ impl ObjectBackend {
     pub fn memory(writable: bool) -> Self {
         let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let epoch = format!("{:x}-", RandomState::new().build_hasher().finish());
-        let memory = Memory { writers: Mutex::new(()), epoch };
+        let memory = MemoryState { writers: Mutex::new(()), epoch };
         Self {
             kind: StoreKind::MEMORY,
             once: Arc::clone(&inner),

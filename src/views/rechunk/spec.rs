@@ -241,7 +241,7 @@ impl CodecSpec {
 
 /// The element size that blosc shuffles by, and its shuffle mode: as in numcodecs, single bytes are shuffled by bits.
 fn blosc_shuffle(data_type: &DataType) -> (usize, usize) {
-    match data_type.item_bytes() {
+    match data_type.element_bytes() {
         _ if data_type.is_variable() => (1, 0),
         1 => (1, 2),
         bytes @ 2..=MAX_TYPE_BYTES => (bytes, 1),

@@ -17,7 +17,7 @@ fn peer(number: u32) -> Peer {
 }
 
 /// A server whose budget covers sixteen streamed values at a time.
-fn with_room_for_sixteen(queue_ms: u64) -> Server {
+fn with_capacity_of_sixteen(queue_ms: u64) -> Server {
     let options = HttpOptions {
         inflight_size: 16 << 10,
         streamed_response_size: 1 << 10,
@@ -35,7 +35,7 @@ async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response
 
 #[tokio::test(start_paused = true)]
 async fn the_last_part_of_the_budget_is_reserved_for_higher_classes() {
-    let server = with_room_for_sixteen(100);
+    let server = with_capacity_of_sixteen(100);
     let asked = [
         ("GET", "/store/m/a/?recursive", 13),
         ("GET", "/store/m/a/c/0", 2),
@@ -60,10 +60,10 @@ async fn the_last_part_of_the_budget_is_reserved_for_higher_classes() {
         assert_eq!(begin(&server, "GET", url, peer(1)).await.status(), 200, "{url}");
     }
     let load = server.state.load();
-    assert_eq!((load.under_way_bytes, load.waiting), (16 << 10, 0));
-    assert_eq!(load.turned_away, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
+    assert_eq!((load.in_flight_bytes, load.waiting), (16 << 10, 0));
+    assert_eq!(load.rejected, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
     in_flight.clear();
-    assert_eq!(server.state.load().under_way_bytes, 0);
+    assert_eq!(server.state.load().in_flight_bytes, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn elements_are_not_planned_for_a_request_that_would_wait_too_long() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_with_less_in_flight_go_first() {
-    let server = with_room_for_sixteen(60_000);
+    let server = with_capacity_of_sixteen(60_000);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
@@ -148,7 +148,7 @@ async fn callers_with_less_in_flight_go_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_reads_nothing_does_not_block_others() {
-    let server = with_room_for_sixteen(100);
+    let server = with_capacity_of_sixteen(100);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     loop {

@@ -179,7 +179,7 @@ impl Server {
 
     /// Bytes of responses in flight.
     pub fn in_flight_bytes(&self) -> u64 {
-        self.1.as_ref().expect("it was built here").load().under_way_bytes
+        self.1.as_ref().expect("it was built here").load().in_flight_bytes
     }
 
     /// Replaces the authorization of requests.
