@@ -4,6 +4,9 @@
 //! burst (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their response starts, so a caller
 //! may owe some and has to wait before its next request. The table holds only callers that owe something. A full table
 //! drops entries, which lets those callers ask for more than their rate: memory is bounded in every case.
+//!
+//! The crate `governor` has the same algorithm, but only admits or refuses what is known beforehand: it cannot charge bytes
+//! afterwards, and it does not bound its table.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

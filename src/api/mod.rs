@@ -1,6 +1,7 @@
 //! The HTTP handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
 //!
-//! The only list of all routes is in `router`.
+//! Each file has the specs of its routes and a function `routes()`; [`routes`] is the one list of them. The router adds what
+//! is no handler of the API: the OpenAPI document, its page, and the icon.
 
 pub(crate) mod cache;
 pub(crate) mod data;
@@ -19,3 +20,24 @@ pub(crate) mod store;
 pub(crate) mod vectors;
 pub(crate) mod views;
 pub(crate) mod webdav;
+
+use crate::services::route::Route;
+
+/// The routes of the API, with their handlers and documentation.
+pub(crate) fn routes() -> Vec<Route> {
+    [
+        service::routes(),
+        cache::routes(),
+        data::routes(),
+        #[cfg(feature = "vectors")]
+        vectors::routes(),
+        nodes::routes(),
+        store::routes(),
+        views::routes(),
+        rechunk::routes(),
+        s3::routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -42,7 +42,8 @@
 //!    `encoded_size` bounds what any legal encoder may produce. Buffers come from `support::buffer`, so that a failed
 //!    allocation is an error.
 //! 4. **The table.** `bytes_to_bytes/mod.rs` gets `mod gzip;` and `gzip::CODEC,`. Lookup in all versions of the format, the
-//!    stage of v2 filters, and the order in a chain follow from it.
+//!    stage of v2 filters, and the order in a chain follow from it. They are two lines because `cargo fmt` finds
+//!    a file only by a `mod` line outside of a macro. Where one of the two is missing, the compiler says so.
 //! 5. **Tests.** A row in `tests/it/supported.rs` (which also writes the table of the documentation), values from another
 //!    implementation in `codec/tests`, and an entry in `every_compressor` there, for tests with damaged and oversized input.
 //!

@@ -32,7 +32,7 @@ const MAX_NAME_BYTES: usize = 64;
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
-    /// A path, or a `file://`, `s3://bucket/prefix`, `gs://`, `az://`, `http(s)://` or `memory://` URL, without credentials or
+    /// A path, or the URL of a backend, such as `s3://bucket/prefix`, `gs://`, `az://` or `http(s)://`, without credentials or
     /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only.
     ///
     /// Example: `"/srv/zarr"`

@@ -4,6 +4,9 @@
 //! response is then the whole value, which RFC 9110 allows and clients without multipart support need.
 //! [`ByteRange::resolve`] decides whether a range lies inside a value. The `Content-Range` of a request is the position at
 //! which its body is written.
+//!
+//! `headers::Range` is not used: it has no range for a suffix that is longer than the value, where RFC 9110 selects the whole
+//! value, and it leaves invalid ranges out of a list instead of ignoring the header.
 
 use std::ops::Range;
 

@@ -20,6 +20,7 @@
 
 use std::io::Write as _;
 
+use super::format::{Encoding, Format, HeaderLine};
 use super::json::{max_text_bytes, write_element};
 use super::size::check_bytes;
 use super::value::ElementValue;
@@ -27,8 +28,25 @@ use super::{NanMode, RenderError, ResultSchema, Writer};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    media_type: "text/csv",
+    extension: "csv",
+    description: "rows and columns, for at most two dimensions. The header line has the names of the struct fields, \
+        the name of the array, or the indices of the columns; `header=absent` omits it",
+    header_line: Some(HeaderLine {
+        // RFC 4180, section 3.
+        present: "text/csv; charset=utf-8; header=present",
+        absent: "text/csv; charset=utf-8; header=absent",
+    }),
+    encoding: Encoding::Written {
+        max_bytes,
+        writer: |options, schema, limit| Ok(Box::new(CsvWriter::new(schema, options.nan, limit)?)),
+    },
+};
+
 /// An upper bound of the bytes of a response, derived from type and shape (saturated).
-pub(super) fn max_bytes(schema: &ResultSchema) -> u64 {
+fn max_bytes(schema: &ResultSchema) -> u64 {
     let columns = columns(&schema.data_type);
     let row = columns.iter().map(|column| max_cell_bytes(&column.data_type)).fold(0, u64::saturating_add);
     schema.element_count().saturating_mul(row).saturating_add(header_bytes(schema, &columns))

@@ -69,7 +69,7 @@ async fn reads_what_was_written(store: &dyn Store) {
     assert_eq!(store.head(&key("a/b")).await.unwrap(), None);
     assert!(store.get(&key("a/b"), ByteRange::Whole, None).await.unwrap().is_none());
 
-    let reports_creation = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
+    let reports_creation = matches!(store.kind(), StoreKind::LOCAL | StoreKind::MEMORY);
     let first = put(store, "a/b", "one").await;
     assert_eq!(first.created, reports_creation);
     assert_eq!(read(store, "a/b").await.unwrap(), "one");

@@ -1,6 +1,11 @@
 //! The middleware of all requests: request id, access log, problem documents, limits, panics and deadlines.
 //!
 //! [`run_middleware`] has the order. Connection timeouts are in `app`.
+//!
+//! Requests on the fast path pass through the same function, so the layers of `tower_http` are used only for panics.
+//! `tower_http::request_id` keeps any id that a client sends, while an id here has to be safe to log, and problem documents
+//! and log lines need it too. `tower_http::timeout` has one duration for all methods, and its response has no body,
+//! while a missed deadline here is a problem document.
 
 use std::any::Any;
 use std::borrow::Cow;

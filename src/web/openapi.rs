@@ -17,6 +17,7 @@ use crate::api::json_response::text_answer;
 use crate::http::base_path::BasePath;
 use crate::http::fixed_text::FixedText;
 use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
+use crate::render::{FORMATS, Format};
 use crate::services::route::Route;
 use crate::store::Version;
 use utoipa::openapi::path::{Operation, PathItem};
@@ -142,6 +143,9 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     let reads_content = spec.names_mount() && !spec.speaks_s3;
     let of_content = if reads_content { OF_CONTENT } else { &[] };
     add_responses(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
+    if spec.media_types == MediaTypes::Elements {
+        describe_formats(operation);
+    }
     let responses = &mut operation.responses.responses;
     for status in ["200", "206"] {
         if let Some(RefOr::T(response)) = responses.get_mut(status) {
@@ -162,6 +166,22 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
             response.content.insert(media_type.to_owned(), RefOr::T(content));
         }
     }
+}
+
+/// Adds the list of formats to the description of the parameter `format`.
+fn describe_formats(operation: &mut Operation) {
+    let format = operation.parameters.iter_mut().flatten().find_map(|parameter| match parameter {
+        RefOr::T(parameter) if parameter.name == "format" => Some(parameter),
+        _ => None,
+    });
+    let Some(parameter) = format else { return };
+    let item = |(at, format): (usize, &Format)| {
+        let default = if at == 0 { " (default)" } else { "" };
+        format!("- `{}`{default}: {}.", format.name, format.description)
+    };
+    let items: Vec<String> = FORMATS.iter().enumerate().map(item).collect();
+    let before = parameter.description.take().unwrap_or_default();
+    parameter.description = Some(format!("{before}\n\n{}", items.join("\n")));
 }
 
 /// The media types of a route's responses, where it has several.

@@ -34,7 +34,7 @@ use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
 use crate::http::{download, range};
 use crate::metadata::Endianness;
-use crate::render::{Conversion, Format, FormatOptions, Heading, RenderError, ResultSchema, Writer, npy};
+use crate::render::{Conversion, FORMATS, Format, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -52,20 +52,19 @@ const RENDERING: &[u8] = b"zarrd elements 2";
 
 /// The formats of elements; the first is the default.
 pub(crate) const OFFERS: &[Offer] = &{
-    let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
+    let mut offers = [Offer { name: "", media_type: "" }; FORMATS.len()];
     let mut at = 0;
     while at < offers.len() {
-        let format = Format::ALL[at];
-        offers[at] = Offer { name: format.name(), media_type: format.media_type() };
+        offers[at] = Offer { name: FORMATS[at].name, media_type: FORMATS[at].media_type };
         at += 1;
     }
     offers
 };
 
 /// The format that an offer names.
-pub(crate) fn format_from_offer(offer: Offer) -> Format {
-    // Every offer is one of `Format::ALL`, whose first is the default.
-    Format::from_name(offer.name).unwrap_or(Format::ALL[0])
+pub(crate) fn format_from_offer(offer: Offer) -> &'static Format {
+    // Every offer is one of `FORMATS`, whose first is the default.
+    FORMATS.iter().find(|format| format.name == offer.name).unwrap_or(&FORMATS[0])
 }
 
 /// How elements are written.
@@ -81,12 +80,12 @@ pub(crate) struct Rendering {
 }
 
 impl Rendering {
-    /// The media type of a response. That of CSV has the `header` parameter (RFC 4180, section 3).
+    /// The media type of a response. That of CSV says whether there is a header line.
     fn media_type(&self) -> HeaderValue {
-        HeaderValue::from_static(match (self.style.format, self.header) {
-            (Format::Csv, true) => "text/csv; charset=utf-8; header=present",
-            (Format::Csv, false) => "text/csv; charset=utf-8; header=absent",
-            _ => self.offer.media_type,
+        HeaderValue::from_static(match (self.style.format.header_line, self.header) {
+            (Some(header), true) => header.present,
+            (Some(header), false) => header.absent,
+            (None, _) => self.offer.media_type,
         })
     }
 }
@@ -131,10 +130,8 @@ impl ElementsRequest {
     ) -> Result<Self, Problem> {
         let array = Arc::clone(node.array()?);
         let metadata = array.metadata();
-        let endian = match rendering.style.format {
-            Format::Bytes | Format::Npy => rendering.style.endian,
-            Format::Json | Format::Csv | Format::Arrow => Endianness::Little,
-        };
+        let FormatOptions { format, endian, .. } = rendering.style;
+        let endian = if format.has_byte_order() { endian } else { Endianness::Little };
         let conversion = match &rendering.fields {
             None => Conversion::whole(&metadata.data_type, endian),
             Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
@@ -298,10 +295,8 @@ impl ElementsRequest {
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ArrayError> {
         let ResultSchema { data_type, shape, .. } = &self.contents;
-        let preamble = match self.rendering.style.format {
-            Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
-            _ => Bytes::new(),
-        };
+        let FormatOptions { format, endian, .. } = self.rendering.style;
+        let preamble = Bytes::from(format.preamble(data_type, shape, endian));
         let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
         // HEAD has no ranges (RFC 9110, section 14.2).
@@ -480,7 +475,7 @@ fn contents_of(
         let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
         kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
     });
-    let heading = (rendering.header && rendering.style.format == Format::Csv).then(|| {
+    let heading = (rendering.header && rendering.style.format.header_line.is_some()).then(|| {
         let name = rendering.fields.as_deref().unwrap_or_else(|| array.path().name());
         let name = if name.is_empty() { array.mount() } else { name }.to_owned();
         let whole = |length: &u64| AxisRange::full(*length);

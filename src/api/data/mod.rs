@@ -91,7 +91,7 @@ pub(crate) struct SliceParams {
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
 pub(crate) struct FormatParams {
-    /// Response format: `bytes` (default), `npy`, `json`, `csv` or `arrow`. Takes precedence over `Accept`. Alias: `f`.
+    /// Response format. Takes precedence over `Accept`. Alias: `f`. One of:
     format: Option<String>,
     /// Fields of a struct data type, such as `a,p.x`. A single field gives its elements, several give a struct with these
     /// fields in this order. The default is all fields.
@@ -154,16 +154,6 @@ pub(crate) enum ElementsResponses {
 /// Returns the decoded elements of a selection; without `slice` and `isel.NAME`, of the whole array. Elements are returned
 /// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
 /// selected by index; labels are in the coordinate arrays.
-///
-/// - `bytes` (default): elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are
-///   `int64`, and structs are written field by field. An element of variable length is its length in bytes as a
-///   little-endian `uint32`, followed by these bytes.
-/// - `npy`: a file for numpy. Text of variable length gets the length of the longest element.
-/// - `json`: nested lists. Structs are objects, and dates are ISO 8601 strings.
-/// - `csv`: rows and columns, for at most two dimensions. The header line has the names of the struct fields, the name of
-///   the array, or the indices of the columns; `header=absent` omits it.
-/// - `arrow`: an Arrow IPC stream of record batches, with the outermost dimension as rows. It has a column `values`, or one
-///   column for each field of a struct.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,

@@ -195,7 +195,7 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
 /// The detail for a read-only mount, with the setting that would make it writable.
 pub(crate) fn read_only(mount: &Mount) -> String {
     let name = &mount.name;
-    if mount.store.kind() == StoreKind::Zip {
+    if mount.store.kind() == StoreKind::ZIP {
         return format!("the mount `{name}` is a zip file, which is only read: unpack it to write to it");
     }
     format!(

@@ -1,4 +1,7 @@
 //! `crc32`: the checksum of RFC 1952, by default before the bytes (numcodecs, "crc32").
+//!
+//! `flate2` computes it, as it does for gzip and zip, by the code of `zlib-rs`. The crate `crc32fast` would be a second
+//! implementation in the same program.
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;

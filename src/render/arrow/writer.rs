@@ -11,11 +11,25 @@ use arrow_schema::{ArrowError, Field, Fields, Schema, SchemaRef};
 use super::{columns, types};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
+use crate::render::format::{Encoding, Format};
 use crate::render::size::{check_bytes, product};
 use crate::render::{RenderError, ResultSchema, Writer};
 
 /// The name of the only column.
 const COLUMN: &str = "values";
+
+pub(in crate::render) const FORMAT: Format = Format {
+    name: "arrow",
+    media_type: "application/vnd.apache.arrow.stream",
+    extension: "arrow",
+    description: "an Arrow IPC stream of record batches, with the outermost dimension as rows. It has a column \
+        `values`, or one column for each field of a struct",
+    header_line: None,
+    encoding: Encoding::Written {
+        max_bytes: types::max_bytes,
+        writer: |_, schema, limit| Ok(Box::new(ArrowWriter::new(schema, limit)?)),
+    },
+};
 
 /// Writes complete rows as they arrive, one record batch per call.
 pub(in crate::render) struct ArrowWriter {

@@ -1,18 +1,33 @@
 //! [`JsonWriter`]: writes elements as nested JSON lists, piece by piece (RFC 8259).
 //!
-//! The module `element` writes one element. Names and shapes are not part of this text.
+//! This is the format `json`. The module `element` writes one element. Names and shapes are not part of this text.
 
 use super::element::{max_text_bytes, write_element};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
+use crate::render::format::{Encoding, Format};
 use crate::render::size::{check_bytes, product};
 use crate::render::{NanMode, RenderError, Writer};
+
+pub(in crate::render) const FORMAT: Format = Format {
+    name: "json",
+    media_type: "application/json",
+    extension: "json",
+    description: "nested lists. Structs are objects, and dates are ISO 8601 strings",
+    header_line: None,
+    encoding: Encoding::Written {
+        max_bytes: |schema| max_bytes(&schema.data_type, &schema.shape),
+        writer: |options, schema, limit| {
+            Ok(Box::new(JsonWriter::new(&schema.data_type, &schema.shape, options.nan, limit)?))
+        },
+    },
+};
 
 /// An upper bound of the bytes of an array of this type and shape as nested lists (saturated).
 ///
 /// The bound counts brackets even where there are no elements, as in a shape of `[1 << 40, 0]`. It counts elements of
 /// variable length as empty.
-pub(in crate::render) fn max_bytes(data_type: &DataType, shape: &[u64]) -> u64 {
+fn max_bytes(data_type: &DataType, shape: &[u64]) -> u64 {
     let mut lists: u64 = 1;
     let mut brackets: u64 = 0;
     for &length in shape {
