@@ -63,6 +63,7 @@ pub(crate) struct Purged {
 pub(crate) struct WarmQuery {
     /// `metadata`: the metadata documents of all nodes. `indexes` (default): also the shard indexes. `chunks`: also the
     /// decoded chunks.
+    #[param(inline)]
     level: Option<PrefetchLevel>,
     /// Maximum number of bytes of decoded chunks. The default is 64 MiB.
     bytes: Option<u64>,

@@ -204,3 +204,14 @@ fn the_checked_in_api_document_matches_the_routes() {
         "openapi/openapi.json differs from the routes; run the test with UPDATE=1"
     );
 }
+
+#[test]
+fn every_reference_in_the_api_document_is_to_a_schema_of_it() {
+    let text = openapi();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let references = text.split("\"#/components/schemas/").skip(1);
+    for name in references.map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.get(name).is_some(), "{name}");
+    }
+}
