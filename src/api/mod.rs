@@ -5,6 +5,7 @@
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dependents;
+pub(crate) mod documented;
 pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod json_body;

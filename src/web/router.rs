@@ -29,6 +29,7 @@ use crate::services::state::AppState;
 
 #[derive(OpenApi)]
 #[openapi(
+    components(schemas(store::ListingPage)),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \

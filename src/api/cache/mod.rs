@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::admission::{AdmissionRequest, Priority};
+use crate::api::documented::MountParam;
 use crate::auth::caller::Administrator;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
@@ -87,7 +88,7 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
     path = PREFIX.template,
     tag = "service",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("prefix" = String, Path, description = "A prefix of keys, made of whole path segments"),
     ),
     responses(
@@ -115,7 +116,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     delete,
     path = MOUNT.template,
     tag = "service",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     responses(
         (status = 200, description = "The number of purged entries", body = Purged),
         (status = 400, description = "The path is not a valid prefix"),
@@ -136,7 +137,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
     path = PREFIX.template,
     tag = "service",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("prefix" = String, Path, description = "Path of a node; the nodes below it are loaded too"),
         WarmQuery,
     ),
@@ -171,7 +172,7 @@ pub(crate) async fn warm(
     post,
     path = MOUNT.template,
     tag = "service",
-    params(("mount" = String, Path, description = "Name of a mount"), WarmQuery),
+    params(MountParam, WarmQuery),
     responses(
         (status = 200, description = "The amount that was loaded", body = PrefetchReport),
         (status = 400, description = "A parameter is invalid"),

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
+use crate::api::documented::MountParam;
 use crate::api::json_response::text_answer;
 use crate::array::{Array, OpenNode, RenderedText};
 use crate::auth::caller::Caller;
@@ -76,7 +77,7 @@ const MOST_CHILDREN: usize = 1000;
     path = NODE.template,
     tag = "nodes",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the node; empty for the root"),
         NodeQuery,
     ),
@@ -135,7 +136,7 @@ pub(crate) async fn get_node(
     method(get, head),
     path = ROOT_NODE.template,
     tag = "nodes",
-    params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
+    params(MountParam, NodeQuery),
     responses(
         (status = 200, description = "The node document", content_type = "application/json"),
         (status = 404, description = "The mount does not exist, or its root is not a node"),

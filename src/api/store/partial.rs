@@ -23,6 +23,7 @@ use utoipa::ToSchema;
 
 use super::write::read_only;
 use crate::admission::{AdmissionRequest, Priority};
+use crate::api::documented::MountParam;
 use crate::api::held::Held;
 use crate::api::json_body::{Limited, read_json};
 use crate::auth::caller::Caller;
@@ -169,7 +170,7 @@ impl Classify for PartError {
     post,
     path = PARTIAL.template,
     tag = "store",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     request_body(content = PartialRequest, description = "At most 1000 parts"),
     responses(
         (status = 200, description = "The requested parts of `get`, or the written keys of `set`", content(
