@@ -12,8 +12,10 @@ pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod query_params;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
+pub(crate) mod selection;
 pub(crate) mod service;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]

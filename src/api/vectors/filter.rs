@@ -3,9 +3,6 @@
 use super::params::{VectorParams, parse_floats};
 use crate::vectors::{Bbox, Columns, Interval, Level, PageCursor, QueryMode, VectorError, VertexQuery};
 
-/// The parameters that select part of a level.
-pub(crate) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
-
 /// The requested boxes; all of space if there are none.
 pub(crate) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {

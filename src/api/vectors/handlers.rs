@@ -7,11 +7,12 @@ use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use serde_json::Value;
 
-use super::params::VectorParams;
+use super::params::{VectorParams, VectorsPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
 use super::{amplification, chunks, links, objects, stats, summary, validate, vertices};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::api::documented::MountParam;
 use crate::api::json_body::read_json;
 use crate::api::json_response::{json_answer, text_answer};
 use crate::error::ErrorClass;
@@ -36,10 +37,7 @@ type Pairs = Query<Vec<(String, String)>>;
     method(get, head),
     path = super::specs::VECTORS.template,
     tag = "vectors",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-    ),
+    params(VectorsPath),
     responses(
         (status = 200, description = "The store", content_type = "application/json"),
         (status = 304, description = "Not modified"),
@@ -63,7 +61,7 @@ pub(crate) async fn get_vectors(
     method(get, head),
     path = super::specs::ROOT_VECTORS.template,
     tag = "vectors",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     responses(
         (status = 200, description = "The store", content_type = "application/json"),
         (status = 404, description = "No such mount, or no store at its root"),
@@ -89,7 +87,7 @@ pub(crate) async fn get_root_vectors(
     path = super::specs::VECTORS.template,
     tag = "vectors",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the store, then `vertices` or `levels/N/vertices`"),
     ),
     request_body(content = Object, description = "The parameters: numbers, strings, or lists of them"),

@@ -17,8 +17,10 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
 use super::json::{amplification_json, saturating_u64};
+use super::params::{BoxParams, LevelPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::cpu::ComputePool;
 use crate::http::body::NoBody;
 use crate::http::negotiate;
@@ -49,7 +51,7 @@ pub(crate) const OFFERS: &[Offer] = &[
 /// The query parameters of vertices, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
 pub(crate) struct VerticesParams {
     /// `vertices` (the default): vertices in the box. `chunks`: all vertices of touched chunks. `objects`: all vertices
     /// of objects with a fragment in a touched chunk. `objects_exact`: all vertices of objects with a vertex in the
@@ -70,6 +72,10 @@ pub(crate) struct VerticesParams {
     include: Option<String>,
     /// `json` (the default), `arrow` or `bin`; takes precedence over `Accept`. Alias `f`.
     format: Option<String>,
+}
+
+impl QueryParams for VerticesParams {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("f", "format")];
 }
 
 /// The responses of routes that return vertices.
@@ -115,18 +121,15 @@ pub(crate) enum VerticesResponses {
     tag = "vectors",
     operation_id = "get_vectors_vertices",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
+        LevelPath,
+        BoxParams,
         VerticesParams,
     ),
     responses(VerticesResponses)
 )]
 pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response, Problem> {
-    let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
     let params = &request.params;
-    params.check(&[&filter::BOX_PARAMS[..], &known].concat()).map_err(problem_of)?;
+    params.check(&KnownParams::default().and::<BoxParams>().and::<VerticesParams>()).map_err(problem_of)?;
     let format = params.get("format").or_else(|| params.get("f"));
     let offer = negotiate::choose(request.headers, format, OFFERS)?;
     let level = request.level().await?;

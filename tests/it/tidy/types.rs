@@ -23,7 +23,6 @@ const KNOWN: &[&str] = &[
     "KeySet",
     "Level",
     "Node",
-    "QueryError",
     "Selection",
     "Value",
     "Verb",
