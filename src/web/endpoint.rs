@@ -78,19 +78,19 @@ enum ListenerRole {
 
 impl Inner {
     fn assemble(state: AppState, serves: ListenerRole) -> Self {
-        state.counts().register_routes(router::specs().map(|spec| spec.template));
+        state.counts.register_routes(router::specs().map(|spec| spec.template));
         let (all, rooted, base) = match &serves {
             ListenerRole::Administrators => {
                 (router::admin(state.clone()), axum::Router::new(), BasePath::default())
             }
             ListenerRole::Everything | ListenerRole::Mount(_) => {
                 // The options were checked when the state was built.
-                let base = BasePath::parse(&state.options().base_path).unwrap_or_default();
+                let base = BasePath::parse(&state.options.base_path).unwrap_or_default();
                 (router::all(state.clone()), router::at_root(state.clone()), base)
             }
         };
         let mount = match &serves {
-            ListenerRole::Mount(name) => state.mount(name).cloned(),
+            ListenerRole::Mount(name) => state.mounts.get(name).cloned(),
             ListenerRole::Everything | ListenerRole::Administrators => None,
         };
         Self { state, serves, mount, base, all, rooted }
@@ -139,13 +139,13 @@ impl Endpoint {
     /// Whether connections may stay open after a response: not under memory pressure.
     #[must_use]
     pub fn keeps_connections(&self) -> bool {
-        self.0.load().state.pressure() == MemoryPressure::None
+        self.0.load().state.lifecycle.pressure() == MemoryPressure::None
     }
 
     /// The counts of the connections to this server.
     #[must_use]
     pub fn connections(&self) -> Arc<ConnectionCounts> {
-        Arc::clone(self.0.load().state.counts().connections())
+        Arc::clone(self.0.load().state.counts.connections())
     }
 
     /// Answers a request from a peer.
@@ -158,7 +158,7 @@ impl Endpoint {
 impl Inner {
     async fn answer(&self, mut request: Request, from: Peer) -> Response {
         let Self { state, base, all, serves, .. } = self;
-        let from = forwarded::resolve_client(&state.options().trusted_proxies, &mut request, from);
+        let from = forwarded::resolve_client(&state.options.trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
         if *serves == ListenerRole::Administrators {
             request.extensions_mut().insert(Administrator);
@@ -202,11 +202,11 @@ impl Inner {
     /// The mount at the root path for a request, if there is one.
     fn mount_of(&self, request: &Request) -> Option<&Arc<Mount>> {
         let Self { state, mount, .. } = self;
-        if mount.is_some() || !state.has_hosts() {
+        if mount.is_some() || !state.mounts.has_hosts() {
             return mount.as_ref();
         }
         let authority = host::authority(request.uri(), request.headers())?;
-        state.mount_of_host(&host::canonical(authority.host()))
+        state.mounts.of_host(&host::canonical(authority.host()))
     }
 
     /// Answers a request without the router, through the same middleware.
@@ -221,7 +221,7 @@ impl Inner {
             let (head, _) = request.into_parts();
             match handler {
                 FastPath::Value => {
-                    let target = StoreTarget::new(state, spec, &head.uri, &head.extensions, mount)?;
+                    let target = StoreTarget::new(&state.mounts, spec, &head.uri, &head.extensions, mount)?;
                     store::read_or_list(state, &target, &head).await
                 }
                 FastPath::Elements => data::data(state, &head).await,
@@ -238,8 +238,8 @@ impl Inner {
             }
             let (method, uri, headers) = (request.method(), request.uri(), request.headers());
             let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-            let bytes = state.options().streamed_response_size;
-            admission::admit(state.admission(), entrant, bytes, || caught(request)).await
+            let bytes = state.options.streamed_response_size;
+            admission::admit(&state.traffic.admission, entrant, bytes, || caught(request)).await
         };
         let method = request.method().clone();
         with_length(&method, run_middleware(state, Some(spec), mount, request, admitted).await)

@@ -208,8 +208,8 @@ fn admitted(
         };
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-        let bytes = state.options().streamed_response_size;
-        admission::admit(state.admission(), entrant, bytes, || next.run(request)).await
+        let bytes = state.options.streamed_response_size;
+        admission::admit(&state.traffic.admission, entrant, bytes, || next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }

@@ -20,6 +20,7 @@ use crate::auth::caller::Administrator;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::services::access_control::AccessControl;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -71,8 +72,8 @@ pub(crate) struct WarmQuery {
 }
 
 /// Rejects a caller who is not an operator. With access control configured, the caller's rights were checked before.
-fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
-    if Administrator::is_asking(request.extensions()) || !state.access().is_open() {
+fn check_right(access: &AccessControl, request: &Request) -> Result<(), Problem> {
+    if Administrator::is_asking(request.extensions()) || !access.rules().is_open() {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden")
@@ -99,14 +100,14 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
     )
 )]
 pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Result<Json<Purged>, Problem> {
-    check_right(&state, &request)?;
+    check_right(&state.access, &request)?;
     let NodeTarget { mount, path, .. } =
-        NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
-    let cpu = state.cpu().clone();
+        NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
+    let cpu = state.engine.cpu.clone();
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
-        let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
-        Purged { forgotten, answers: state.answers().purge() }
+        let forgotten = state.engine.caches.purge(&mount.remembered_as, path.prefix());
+        Purged { forgotten, answers: state.responses.elements.purge() }
     });
     Ok(Json(purged.await?))
 }
@@ -153,18 +154,18 @@ pub(crate) async fn warm(
     State(state): State<AppState>,
     request: Request,
 ) -> Result<Json<PrefetchReport>, Problem> {
-    check_right(&state, &request)?;
-    let target = NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
+    check_right(&state.access, &request)?;
+    let target = NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
         .map_err(|refused| Problem::from_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
-    let longest = state.deadline().mul_f64(0.9);
+    let longest = state.options.response_timeout.mul_f64(0.9);
     let wanted = PrefetchRequest {
         level: query.level.unwrap_or_default(),
         bytes: query.bytes.unwrap_or(BYTES),
         until: Instant::now() + Duration::from_secs(query.seconds.unwrap_or(SECONDS)).min(longest),
     };
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
-    Ok(Json(warm_below(&state, &target, entrant, &wanted).await?))
+    Ok(Json(warm_below(&state.traffic.admission, &state.engine, &target, entrant, &wanted).await?))
 }
 
 /// Prefetch into the caches of a mount

@@ -152,7 +152,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     let respond = async {
         let started = Instant::now();
         let plan = async {
-            let target = NodeTarget::new(state, &DATA, &head.uri, &head.extensions)?;
+            let target = NodeTarget::new(&state.mounts, &DATA, &head.uri, &head.extensions)?;
             let query = match DataQuery::from_uri(&head.uri) {
                 Ok(query) => query,
                 Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
@@ -175,9 +175,9 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
 async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
     // A 304 needs no memory budget, so a revalidation is not rejected here.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
-        state.admission().try_reject(AdmissionRequest::to_elements(head))?;
+        state.traffic.admission.try_reject(AdmissionRequest::to_elements(head))?;
     }
-    CachedResponse::lookup(state.answers(), state.admission(), head).await
+    CachedResponse::lookup(&state.responses.elements, &state.traffic.admission, head).await
 }
 
 /// Read a selection of the array at the root of a mount
@@ -219,7 +219,7 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
     }
     let respond = async {
         let started = Instant::now();
-        let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
+        let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
         let query = DataQuery::from_uri(&head.uri)?;
         if query.selection.selects() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest)

@@ -117,17 +117,17 @@ pub(crate) async fn get_node(
     };
     let levels = match &node.node {
         Node::Group(group) => {
-            multiscales::multiscale_levels(&target.opener, state.cpu(), &target.path, group).await?
+            multiscales::multiscale_levels(&target.opener, &state.engine.cpu, &target.path, group).await?
         }
         Node::Array(_) => None,
     };
     let found = found.map(Arc::new);
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
-    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
-    let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
+    let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let metadata = state.responses.texts.hold(&of_metadata, metadata, permit)?;
     let document = Told { base, target, node, children, found, levels };
     let (before, behind, version) =
-        state.cpu().run_document(document.bytes(), move || document.around(&of_metadata)).await?;
+        state.engine.cpu.run_document(document.bytes(), move || document.around(&of_metadata)).await?;
     Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
 }
 
@@ -172,7 +172,7 @@ async fn metadata(
     };
     let form = format!("{} {keys:?}", query.form());
     let versions = node.located.versions().map(Option::<&Version>::cloned).collect();
-    let (cpu, node, found) = (state.cpu().clone(), Arc::clone(node), found.map(Arc::clone));
+    let (cpu, node, found) = (state.engine.cpu.clone(), Arc::clone(node), found.map(Arc::clone));
     let making = Box::pin(async move {
         let bytes = node.located.document_bytes();
         let make = move || {

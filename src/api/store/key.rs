@@ -103,15 +103,16 @@ pub(crate) async fn read_or_list(
     target: &StoreTarget,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let charged = target.is_made_of_many().then(|| target.in_room(state, &head.extensions));
+    let charged =
+        target.is_made_of_many().then(|| target.in_room(&state.traffic.admission, &head.extensions));
     let target = charged.as_deref().unwrap_or(target);
     let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {
         KeyOrPrefix::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
         KeyOrPrefix::Key(key)
             if let Some(made) = consolidated::answer(
-                state,
-                (mount, || target.hierarchy(state), target.view.is_some()),
+                &state.traffic.admission,
+                (mount, || target.hierarchy(&state.mounts), target.view.is_some()),
                 key,
                 head,
             )
@@ -270,7 +271,7 @@ async fn absent(
 ) -> Result<Response, Problem> {
     let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
     if !document && !head.headers.contains_key(header::RANGE) {
-        let mount = &target.in_room(state, &head.extensions).mount;
+        let mount = &target.in_room(&state.traffic.admission, &head.extensions).mount;
         match list::exists(mount, &key.as_prefix()).await {
             Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}

@@ -115,12 +115,12 @@ pub(crate) async fn answer(
     prefix: &StorePrefix,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let mount = &target.in_room(state, &head.extensions).mount;
+    let mount = &target.in_room(&state.traffic.admission, &head.extensions).mount;
     let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;
     let listed = match offer.name {
-        "json" => json(mount, prefix, &query, state.options()).await,
+        "json" => json(mount, prefix, &query, &state.options).await,
         _ => html(mount, prefix, query.is_recursive(), head).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];

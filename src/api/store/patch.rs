@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::http::body::collect;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
+use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::range;
 use crate::http::range::Written;
@@ -67,13 +68,13 @@ pub(crate) async fn patch_key(
     let (mount, key) = writable_key(&target)?;
     let Incoming { head, body, declared, checking, held } = Incoming::new(&state, request)?;
     let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
-    let limit_bytes = state.options().max_value_size;
+    let limit_bytes = state.options.max_value_size;
     if range.end > limit_bytes {
         return Err(too_large(limit_bytes));
     }
     let length = range.end.saturating_sub(range.start);
     held.charge(length)?;
-    let bytes = part(&state, declared, length, checking, body).await?;
+    let bytes = part(&state.options, declared, length, checking, body).await?;
 
     // As with PUT: once all bytes have arrived, a disconnect of the client does not stop the write.
     let parts = vec![ValuePart { offset: range.start, bytes }];
@@ -90,12 +91,12 @@ pub(crate) async fn patch_key(
         };
         set_partial_values(&*store, &write, may_write).await
     });
-    committed(&state, commit).await?.map(stored).map_err(not_written)
+    committed(&state.options, commit).await?.map(stored).map_err(not_written)
 }
 
 /// Reads the body, which must have this length.
 async fn part(
-    state: &AppState,
+    options: &HttpOptions,
     declared: Option<u64>,
     length: u64,
     checking: Checking,
@@ -104,8 +105,7 @@ async fn part(
     if declared.is_some_and(|declared| declared != length) {
         return Err(not_as_long(length));
     }
-    let bytes =
-        collect(state.options(), declared, length, Some(checking), body, || not_as_long(length)).await?;
+    let bytes = collect(options, declared, length, Some(checking), body, || not_as_long(length)).await?;
     if u64::try_from(bytes.len()) == Ok(length) { Ok(bytes) } else { Err(not_as_long(length)) }
 }
 

@@ -72,11 +72,11 @@ pub(crate) async fn put_key(
             problem.detail("PUT stores a value whole; with `Content-Range`, PATCH writes a part of one")
         );
     }
-    let condition = condition(&state, mount, key, &head.headers).await?;
+    let condition = condition(&state.options, mount, key, &head.headers).await?;
 
     // The commit runs in its own task: once all bytes have arrived, a disconnect of the client cannot cancel it half-way.
     // Until then, a disconnect ends the stream with an error.
-    let (upload, stream) = upload(state.options(), declared);
+    let (upload, stream) = upload(&state.options, declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
     let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
     let commit = tokio::spawn(async move {
@@ -84,7 +84,7 @@ pub(crate) async fn put_key(
         store.set(&name, stream, condition).await
     });
     upload.checked(checking).run(body).await?;
-    committed(&state, commit).await?.map(stored).map_err(Problem::from)
+    committed(&state.options, commit).await?.map(stored).map_err(Problem::from)
 }
 
 /// A request with bytes to store, before the first of them is read.
@@ -105,17 +105,17 @@ impl Incoming {
     /// 413 or 415 if the body cannot be stored, 400 if its digest is invalid.
     pub(crate) fn new(state: &AppState, request: Request) -> Result<Self, Problem> {
         let (head, body) = request.into_parts();
-        let declared = check_upload(&head.headers, state.options())?;
-        let checking = Checking::from_headers(&head.headers, state.cpu())?;
+        let declared = check_upload(&head.headers, &state.options)?;
+        let checking = Checking::from_headers(&head.headers, &state.engine.cpu)?;
         let admission = AdmissionRequest::new(Priority::StoredBytes, &head.extensions);
-        let held = Held::new(state.admission().uncharged(admission));
+        let held = Held::new(state.traffic.admission.uncharged(admission));
         Ok(Self { head, body, declared, checking, held })
     }
 }
 
 /// Waits for a commit up to the request deadline. A slower commit continues in the background.
-pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Result<T, Problem> {
-    match timeout(state.deadline(), commit).await {
+pub(crate) async fn committed<T>(options: &HttpOptions, commit: JoinHandle<T>) -> Result<T, Problem> {
+    match timeout(options.response_timeout, commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
         Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
@@ -143,7 +143,7 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
     )
 )]
 pub(crate) async fn delete_key(
-    State(state): State<AppState>,
+    State(options): State<Arc<HttpOptions>>,
     target: StoreTarget,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -155,7 +155,7 @@ pub(crate) async fn delete_key(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let (mount, key) = writable_key(&target)?;
-    let condition = condition(&state, mount, key, &headers).await?;
+    let condition = condition(&options, mount, key, &headers).await?;
     let must_exist = matches!(condition, WriteCondition::IfVersion(_));
     if condition == WriteCondition::IfAbsent {
         // `If-None-Match: *` holds only if there is nothing to erase.
@@ -178,11 +178,11 @@ pub(crate) async fn delete_key(
     )
 )]
 pub(crate) async fn delete_root(
-    state: State<AppState>,
+    options: State<Arc<HttpOptions>>,
     target: StoreTarget,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    delete_key(state, target, headers).await
+    delete_key(options, target, headers).await
 }
 
 /// The key to write, if its mount is writable.
@@ -247,7 +247,7 @@ fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64
 
 /// The condition that the store must check during the write.
 async fn condition(
-    state: &AppState,
+    options: &HttpOptions,
     mount: &Mount,
     key: &StoreKey,
     headers: &HeaderMap,
@@ -257,7 +257,7 @@ async fn condition(
         return Ok(condition);
     }
     let head = mount.store.head(key).map_err(Problem::from);
-    let current = timeout(state.deadline(), head).await;
+    let current = timeout(options.response_timeout, head).await;
     let current = current.unwrap_or_else(|_| Err(Problem::from_class(ErrorClass::TimedOut)))?;
     conditions.for_write(current.as_ref()).ok_or_else(failed)
 }

@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::vectors_path::{Subresource, split_candidates};
+use crate::services::engine::ArrayEngine;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::Version;
@@ -106,17 +107,17 @@ pub(crate) async fn post_vectors(
 }
 
 /// The services with which a request reads stores.
-fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
+fn vector_context(engine: &ArrayEngine, target: &NodeTarget) -> VectorContext {
     let mount = target.mount.name.as_str().into();
     VectorContext {
-        read_context: state.reader().read_context(&mount),
+        read_context: engine.reader.read_context(&mount),
         mount,
         opener: target.opener.clone(),
-        reader: state.reader().clone(),
-        cpu: state.cpu().clone(),
-        read_limits: *state.read_limits(),
-        metadata_limits: state.metadata_limits(),
-        codec_limits: state.codec_limits(),
+        reader: engine.reader.clone(),
+        cpu: engine.cpu.clone(),
+        read_limits: engine.read,
+        metadata_limits: engine.metadata,
+        codec_limits: engine.codec,
     }
 }
 
@@ -129,7 +130,7 @@ async fn respond_on_pool(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let cpu = state.cpu().clone();
+    let cpu = state.engine.cpu.clone();
     cpu.spawn_future(async move { route_request(&state, target, client, params, &method, &headers).await })
         .await?
 }
@@ -143,15 +144,16 @@ async fn route_request(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let context = Arc::new(vector_context(state, &target));
+    let context = Arc::new(vector_context(&state.engine, &target));
     let mut not_found = None;
     for (path, subresource_path) in split_candidates(&target.path) {
         if subresource_path.subresource == Subresource::Validate && *method != Method::POST {
             let permit = state
-                .admission()
+                .traffic
+                .admission
                 .acquire(AdmissionRequest::of(Priority::Background, client), RESPONSE_BYTES)
                 .await?;
-            match validate::validate_store(state, &context, path.clone(), &params, headers).await {
+            match validate::validate_store(&state.options, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_not_found() => {
                     not_found.get_or_insert(error);
                     continue;
@@ -184,7 +186,7 @@ impl VectorRequest<'_> {
         if matches!(self.subresource_path.subresource, Subresource::Vertices) {
             return self.respond().await;
         }
-        let permit = self.state.admission().acquire(self.admission_request(), RESPONSE_BYTES).await?;
+        let permit = self.state.traffic.admission.acquire(self.admission_request(), RESPONSE_BYTES).await?;
         Ok(permit.hold(self.respond().await?))
     }
 
@@ -214,7 +216,7 @@ impl VectorRequest<'_> {
                 self.json(objects::get_object_edges(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
-                let limit = self.state.options().max_buffered_response_size;
+                let limit = self.state.options.max_buffered_response_size;
                 let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::from_text(&text);

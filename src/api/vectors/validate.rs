@@ -14,11 +14,11 @@ use crate::api::json_response::json_answer;
 use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
+use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::vectors_path::parse_number;
 use crate::key::NodePath;
-use crate::services::state::AppState;
 use crate::vectors::validate::{Report, Status, Validation};
 use crate::vectors::{VectorContext, VectorError};
 
@@ -73,7 +73,7 @@ impl QueryParams for ValidateParams {
     )
 )]
 pub(crate) async fn validate_store(
-    state: &AppState,
+    options: &HttpOptions,
     context: &Arc<VectorContext>,
     path: NodePath,
     params: &VectorParams,
@@ -100,7 +100,7 @@ pub(crate) async fn validate_store(
         .get("levels")
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
     // The response head has a deadline of its own.
-    let longest = state.deadline() / 2;
+    let longest = options.response_timeout / 2;
     let time_limit =
         params.number("deadline_ms")?.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
     let validation = Validation {

@@ -136,14 +136,15 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response
     let query = filter::parse_query(&level, params).map_err(problem_of)?;
     let is_page = query.limit.is_some();
     let vertices = query.run(&level).await.map_err(problem_of)?;
-    let options = request.state.options();
+    let options = &request.state.options;
     let memory = match offer.name {
         "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.max_buffered_response_size),
     };
     let permit = request
         .state
-        .admission()
+        .traffic
+        .admission
         .acquire(
             request.admission_request(),
             memory.clamp(
