@@ -23,9 +23,9 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
 
-use crate::api::data::elements::OFFERS;
+use crate::render::Format;
 #[cfg(feature = "vectors")]
-use crate::api::vectors::vertices::OFFERS as VERTICES;
+use crate::render::VertexFormat;
 
 /// The name of the schema of a problem document.
 const PROBLEM: &str = "Problem";
@@ -168,9 +168,9 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
 fn media_types(spec: &RouteSpec, status: &str) -> Vec<&'static str> {
     match spec.media_types {
         MediaTypes::Documented => Vec::new(),
-        MediaTypes::Elements => OFFERS.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Elements => Format::ALL.map(Format::media_type).to_vec(),
         #[cfg(feature = "vectors")]
-        MediaTypes::Vertices => VERTICES.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Vertices => VertexFormat::ALL.map(VertexFormat::media_type).to_vec(),
         MediaTypes::ValuesAndListings if status == "200" => [OF_VALUES, OF_LISTINGS].concat(),
         MediaTypes::Values | MediaTypes::ValuesAndListings => OF_VALUES.to_vec(),
     }

@@ -28,7 +28,6 @@ use crate::error::ErrorClass;
 use crate::http::array_headers::put_contents;
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
-use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
@@ -50,29 +49,9 @@ const COSTLY: u64 = 16;
 /// Part of every entity tag. It changes whenever a release renders the same elements differently.
 const RENDERING: &[u8] = b"zarrd elements 2";
 
-/// The formats of elements; the first is the default.
-pub(crate) const OFFERS: &[Offer] = &{
-    let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
-    let mut at = 0;
-    while at < offers.len() {
-        let format = Format::ALL[at];
-        offers[at] = Offer { name: format.name(), media_type: format.media_type() };
-        at += 1;
-    }
-    offers
-};
-
-/// The format that an offer names.
-pub(crate) fn format_from_offer(offer: Offer) -> Format {
-    // Every offer is one of `Format::ALL`, whose first is the default.
-    Format::from_name(offer.name).unwrap_or(Format::ALL[0])
-}
-
 /// How elements are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Rendering {
-    /// One of [`OFFERS`].
-    pub(crate) offer: Offer,
     pub(crate) style: FormatOptions,
     /// The names of the requested fields; `None` for whole elements.
     pub(crate) fields: Option<String>,
@@ -86,7 +65,7 @@ impl Rendering {
         HeaderValue::from_static(match (self.style.format, self.header) {
             (Format::Csv, true) => "text/csv; charset=utf-8; header=present",
             (Format::Csv, false) => "text/csv; charset=utf-8; header=absent",
-            _ => self.offer.media_type,
+            (format, _) => format.media_type(),
         })
     }
 }
@@ -170,7 +149,7 @@ impl ElementsRequest {
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
-            download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
+            download::put(answer.headers_mut(), &name, self.rendering.style.format.extension());
         }
         // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
         if let Some(Cacheable { chunks, version, body }) = again

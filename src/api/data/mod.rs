@@ -31,12 +31,12 @@ use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
-use crate::render::FormatOptions;
+use crate::render::{Format, FormatOptions};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
+use elements::{ElementsRequest, Rendering};
 use query::{DataQuery, FormatParams};
 use utoipa_axum::routes;
 
@@ -285,13 +285,9 @@ async fn open(
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
-    let offer = negotiate::choose(headers, query.format.format.as_deref(), OFFERS)?;
-    let style = FormatOptions {
-        format: format_from_offer(offer),
-        endian: query.format.endian(),
-        nan: query.format.nan(),
-    };
-    Ok(Rendering { offer, style, fields: query.array.fields.clone(), header: query.format.has_header() })
+    let format = negotiate::choose(headers, query.format.format.as_deref(), &Format::ALL)?;
+    let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
+    Ok(Rendering { style, fields: query.array.fields.clone(), header: query.format.has_header() })
 }
 
 fn no_such_chunk() -> Problem {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::vectors_path::{Subresource, split_candidates};
+use crate::render::VertexFormat;
 use crate::services::engine::ArrayEngine;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
@@ -202,8 +203,8 @@ impl VectorRequest<'_> {
                 self.json(amplification::get_amplification(&self.level().await?, &self.params).await)
             }
             Subresource::Vertices => {
-                let mut response = vertices::get_vertices(self).await?;
-                self.name_download(response.headers_mut());
+                let (mut response, format) = vertices::get_vertices(self).await?;
+                self.name_download(response.headers_mut(), format);
                 Ok(response)
             }
             Subresource::Objects => {
@@ -230,14 +231,10 @@ impl VectorRequest<'_> {
     }
 
     /// Sets the file name under which clients save vertices.
-    fn name_download(&self, headers: &mut HeaderMap) {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);
-        if let Some(offer) = offer {
-            let (context, path) = (&self.store.context, &self.store.path);
-            let name = download::name_of(&context.mount, path, path);
-            download::put(headers, &format!("{name}.vertices"), download::extension(*offer));
-        }
+    fn name_download(&self, headers: &mut HeaderMap, format: VertexFormat) {
+        let (context, path) = (&self.store.context, &self.store.path);
+        let name = download::name_of(&context.mount, path, path);
+        download::put(headers, &format!("{name}.vertices"), format.extension());
     }
 
     fn json(&self, document: Result<Value, VectorError>) -> Result<Response, Problem> {

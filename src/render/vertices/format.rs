@@ -1,4 +1,4 @@
-//! [`VertexFormat`]: the formats of vertices, with their names and media types.
+//! [`VertexFormat`]: the formats of vertices, with their names, media types and file extensions.
 
 use crate::render::Format;
 
@@ -40,6 +40,16 @@ impl VertexFormat {
             Self::Json => Format::Json.media_type(),
             Self::Arrow => Format::Arrow.media_type(),
             Self::Binary => Format::Bytes.media_type(),
+        }
+    }
+
+    /// The extension of a file in this format, without a dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Json => Format::Json.extension(),
+            Self::Arrow => Format::Arrow.extension(),
+            Self::Binary => Format::Bytes.extension(),
         }
     }
 }
