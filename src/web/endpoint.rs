@@ -9,9 +9,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
-use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
@@ -49,6 +48,9 @@ static FAST_ROUTES: LazyLock<Vec<FastRoute>> = LazyLock::new(|| {
     routes.sort_unstable_by_key(|route| route.prefix);
     routes
 });
+
+/// Finds the fast route of a request and its handler; the second argument is whether a mount is served at the root path.
+type MatchFastRoute = fn(&Request, bool) -> Option<(&'static RouteSpec, FastPath)>;
 
 /// The service behind one address. Clones share it.
 #[derive(Clone, Debug)]
@@ -151,12 +153,18 @@ impl Endpoint {
     /// Answers a request from a peer.
     pub async fn handle(&self, request: Request, from: Peer) -> Response {
         // A request keeps the state that it began with.
-        self.0.load_full().answer(request, from).await
+        self.0.load_full().answer(request, from, match_fast_route).await
+    }
+
+    /// The same through the router, even where there is a fast path; for tests and measurements.
+    #[doc(hidden)]
+    pub async fn handle_routed(&self, request: Request, from: Peer) -> Response {
+        self.0.load_full().answer(request, from, |_, _| None).await
     }
 }
 
 impl Inner {
-    async fn answer(&self, mut request: Request, from: Peer) -> Response {
+    async fn answer(&self, mut request: Request, from: Peer, fast_route: MatchFastRoute) -> Response {
         let Self { state, base, all, serves, .. } = self;
         let from = forwarded::resolve_client(&state.options.trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
@@ -178,15 +186,20 @@ impl Inner {
         }
         // Clients see redirect targets below the base path.
         let base = BasePath::of(request.extensions());
-        let mut answer = self.answer_below(request, mount).await;
+        let mut answer = self.answer_below(request, mount, fast_route).await;
         base.rewrite_location(answer.headers_mut());
         answer
     }
 
     /// Answers a request whose URL no longer has the base path.
-    async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
+    async fn answer_below(
+        &self,
+        mut request: Request,
+        mount: Option<&Arc<Mount>>,
+        fast_route: MatchFastRoute,
+    ) -> Response {
         let Self { all, rooted, .. } = self;
-        if let Some(route) = match_fast_route(&request, mount.is_some()) {
+        if let Some(route) = fast_route(&request, mount.is_some()) {
             return self.handle_fast(request, route, mount).await;
         }
         let routes = match mount {
@@ -241,8 +254,7 @@ impl Inner {
             let bytes = state.options.streamed_response_size;
             admission::admit(&state.traffic.admission, entrant, bytes, || caught(request)).await
         };
-        let method = request.method().clone();
-        with_length(&method, run_middleware(state, Some(spec), mount, request, admitted).await)
+        run_middleware(state, Some(spec), mount, request, admitted).await
     }
 }
 
@@ -252,18 +264,6 @@ async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
         Ok(answer) => answer,
         Err(never) => match never {},
     }
-}
-
-/// Completes a response as the router does: with its length, and without a body for HEAD.
-fn with_length(method: &Method, mut answer: Response) -> Response {
-    let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if !has_none && let Some(length) = answer.body().size_hint().exact() {
-        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
-    }
-    if *method == Method::HEAD {
-        *answer.body_mut() = Body::empty();
-    }
-    answer
 }
 
 /// The fast route of a request and its handler, where the router would call the same one; `at_root` if a mount is
@@ -285,6 +285,8 @@ fn match_fast_route(request: &Request, at_root: bool) -> Option<(&'static RouteS
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
 
     #[test]

@@ -152,14 +152,24 @@ impl RequestRecord {
         if matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             *answer.body_mut() = Body::new(NoBody);
         }
+        set_length(&mut answer);
         self.is_answered = true;
         self.counts.answered(&self.method, answer.status(), self.started.elapsed());
         let status = answer.status().as_u16();
         self.span.record("status", status);
         answer.map(|body| {
+            // Of unknown length, so that nothing after this takes a length from it.
+            let body = if self.method == Method::HEAD { Body::new(NoBody) } else { body };
             let expected = if self.method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
             Body::new(AccessLogBody { body, request: self, status, expected, sent: 0 })
         })
+    }
+}
+
+/// Sets `Content-Length` to the length of the body, if it is known and the handler did not set it.
+fn set_length(answer: &mut Response) {
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
     }
 }
 
@@ -360,7 +370,8 @@ pub(crate) async fn no_method(request: Request) -> Response {
 /// Runs the middleware around a route.
 ///
 /// Before the handler: request id, limits of the request and of memory, authorization, the origin check, rate limits,
-/// the deadline. After it: the S3 dialect, cross-origin headers, problem documents, content codings, the log. Panics
+/// the deadline. After it: the S3 dialect, cross-origin headers, problem documents, content codings, the length, no body
+/// for HEAD, the log. Panics
 /// are caught and stored bytes are admitted inside of it. `root` is the mount at the root path, if there is one.
 pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     state: &AppState,
