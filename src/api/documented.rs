@@ -6,7 +6,7 @@
 
 use utoipa::{IntoParams, IntoResponses, ToResponse};
 
-use super::store::ListingPage;
+use super::store::listing_page::ListingPage;
 
 /// The mount in a path.
 #[derive(IntoParams)]

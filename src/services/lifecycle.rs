@@ -1,4 +1,4 @@
-//! [`Lifecycle`]: how the process fares: whether it is about to end, and how close it is to its memory limit.
+//! [`Lifecycle`]: whether the process is about to end, and how close it is to its memory limit.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,7 +57,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Checks that wait so long for each backend.
+    /// Checks that wait for each backend up to `max_wait`.
     pub(super) fn new(mounts: Arc<Mounts>, max_wait: Duration) -> Self {
         Self { mounts, max_wait, last: Mutex::new(None) }
     }

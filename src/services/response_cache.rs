@@ -43,7 +43,7 @@ pub(crate) struct ResponseCaches {
 }
 
 impl ResponseCaches {
-    /// Empty caches; that of elements takes so many bytes.
+    /// Empty caches; that of elements takes up to this number of bytes.
     pub(super) fn new(elements_bytes: u64) -> Self {
         Self { elements: ResponseCache::new(elements_bytes), texts: SharedTexts::default() }
     }

@@ -34,7 +34,7 @@ pub struct Services {
     pub engine: Arc<ArrayEngine>,
     /// The limits on requests in flight and on their rates.
     pub traffic: Arc<Traffic>,
-    /// How the process fares.
+    /// Draining, memory pressure and memory bounds of the process.
     pub lifecycle: Arc<Lifecycle>,
     /// The metrics.
     pub(crate) counts: Arc<Counts>,
