@@ -6,14 +6,17 @@
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dependents;
+pub(crate) mod documented;
 pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod query_params;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
+pub(crate) mod selection;
 pub(crate) mod service;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]

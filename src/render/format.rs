@@ -134,7 +134,7 @@ mod tests {
         let properties: [fn(&Format) -> &'static str; 3] =
             [|format| format.name, |format| format.media_type, |format| format.extension];
         for property in properties {
-            let mut values: Vec<_> = FORMATS.iter().map(property).collect();
+            let mut values: Vec<_> = FORMATS.iter().copied().map(property).collect();
             values.sort_unstable();
             values.dedup();
             assert_eq!(values.len(), FORMATS.len(), "{values:?}");

@@ -36,5 +36,5 @@ pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices, VertexFormat};
 pub use write::Writer;
 
 /// All formats of decoded elements; the first is the default.
-pub const FORMATS: &[Format] =
-    &[length_prefixed::FORMAT, npy_text::FORMAT, json::FORMAT, csv::FORMAT, arrow::FORMAT];
+pub const FORMATS: &[&Format] =
+    &[&length_prefixed::FORMAT, &npy_text::FORMAT, &json::FORMAT, &csv::FORMAT, &arrow::FORMAT];

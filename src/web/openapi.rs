@@ -24,9 +24,8 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
 
-use crate::api::data::elements::OFFERS;
 #[cfg(feature = "vectors")]
-use crate::api::vectors::vertices::OFFERS as VERTICES;
+use crate::render::VertexFormat;
 
 /// The name of the schema of a problem document.
 const PROBLEM: &str = "Problem";
@@ -175,7 +174,7 @@ fn describe_formats(operation: &mut Operation) {
         _ => None,
     });
     let Some(parameter) = format else { return };
-    let item = |(at, format): (usize, &Format)| {
+    let item = |(at, format): (usize, &&Format)| {
         let default = if at == 0 { " (default)" } else { "" };
         format!("- `{}`{default}: {}.", format.name, format.description)
     };
@@ -188,9 +187,9 @@ fn describe_formats(operation: &mut Operation) {
 fn media_types(spec: &RouteSpec, status: &str) -> Vec<&'static str> {
     match spec.media_types {
         MediaTypes::Documented => Vec::new(),
-        MediaTypes::Elements => OFFERS.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Elements => FORMATS.iter().map(|format| format.media_type).collect(),
         #[cfg(feature = "vectors")]
-        MediaTypes::Vertices => VERTICES.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Vertices => VertexFormat::ALL.map(VertexFormat::media_type).to_vec(),
         MediaTypes::ValuesAndListings if status == "200" => [OF_VALUES, OF_LISTINGS].concat(),
         MediaTypes::Values | MediaTypes::ValuesAndListings => OF_VALUES.to_vec(),
     }

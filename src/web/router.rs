@@ -29,6 +29,7 @@ use crate::services::state::AppState;
 
 #[derive(OpenApi)]
 #[openapi(
+    components(schemas(store::ListingPage)),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
@@ -187,8 +188,8 @@ fn admitted(
         };
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-        let bytes = state.options().streamed_response_size;
-        admission::admit(state.admission(), entrant, bytes, || next.run(request)).await
+        let bytes = state.options.streamed_response_size;
+        admission::admit(&state.traffic.admission, entrant, bytes, || next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }

@@ -28,13 +28,12 @@ use crate::error::ErrorClass;
 use crate::http::array_headers::put_contents;
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
-use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
 use crate::http::{download, range};
 use crate::metadata::Endianness;
-use crate::render::{Conversion, FORMATS, Format, FormatOptions, Heading, RenderError, ResultSchema, Writer};
+use crate::render::{Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -50,28 +49,9 @@ const COSTLY: u64 = 16;
 /// Part of every entity tag. It changes whenever a release renders the same elements differently.
 const RENDERING: &[u8] = b"zarrd elements 2";
 
-/// The formats of elements; the first is the default.
-pub(crate) const OFFERS: &[Offer] = &{
-    let mut offers = [Offer { name: "", media_type: "" }; FORMATS.len()];
-    let mut at = 0;
-    while at < offers.len() {
-        offers[at] = Offer { name: FORMATS[at].name, media_type: FORMATS[at].media_type };
-        at += 1;
-    }
-    offers
-};
-
-/// The format that an offer names.
-pub(crate) fn format_from_offer(offer: Offer) -> &'static Format {
-    // Every offer is one of `FORMATS`, whose first is the default.
-    FORMATS.iter().find(|format| format.name == offer.name).unwrap_or(&FORMATS[0])
-}
-
 /// How elements are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Rendering {
-    /// One of [`OFFERS`].
-    pub(crate) offer: Offer,
     pub(crate) style: FormatOptions,
     /// The names of the requested fields; `None` for whole elements.
     pub(crate) fields: Option<String>,
@@ -85,7 +65,7 @@ impl Rendering {
         HeaderValue::from_static(match (self.style.format.header_line, self.header) {
             (Some(header), true) => header.present,
             (Some(header), false) => header.absent,
-            (None, _) => self.offer.media_type,
+            (None, _) => self.style.format.media_type,
         })
     }
 }
@@ -148,12 +128,13 @@ impl ElementsRequest {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits());
+        let plan = Plan::new(&self.array, self.subset.clone(), &state.engine.read);
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
-        let plan = plan.with_heap_limit(state.options().max_buffered_response_size);
+        let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
         let permit = state
-            .admission()
+            .traffic
+            .admission
             .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan))
             .await?;
         let mut tries = 1;
@@ -166,28 +147,32 @@ impl ElementsRequest {
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
-            download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
+            download::put(answer.headers_mut(), &name, self.rendering.style.format.extension);
         }
         // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
-            && state.answers().fits(chunks.bytes() + body.len() as u64)
+            && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = Dependencies::new(opener, path, &self.node, chunks);
-            CachedResponse::store(state.answers(), head, made_of, version, answer.headers(), body).await;
+            CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
+                .await;
         }
         Ok(permit.hold(answer))
     }
 
     /// The problem for an error. For an exceeded limit it suggests slices within the limit.
     fn check_cost(&self, state: &AppState, error: ElementsError) -> Problem {
-        let Some(broken) = Broken::of(state, &error) else { return error.into() };
+        let Some(broken) = Broken::of(&state.engine.read, state.options.max_buffered_response_size, &error)
+        else {
+            return error.into();
+        };
         // If the format cannot represent the elements at all, no slice helps.
         if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
             return formless.into();
         }
-        let (limits, whole_bytes) = (state.read_limits(), state.options().max_buffered_response_size);
+        let (limits, whole_bytes) = (&state.engine.read, state.options.max_buffered_response_size);
         let fits = |subset: &Subset| {
             let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);
             !matches!(
@@ -209,7 +194,7 @@ impl ElementsRequest {
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
         match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
-            Some(whole) => whole.min(state.options().max_buffered_response_size),
+            Some(whole) => whole.min(state.options.max_buffered_response_size),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         }
     }
@@ -221,16 +206,16 @@ impl ElementsRequest {
         headers: &HeaderMap,
         plan: &Plan,
     ) -> Result<ElementsResponse, ElementsError> {
-        let limit = state.options().max_buffered_response_size;
-        let trace = state.reader().read_context(self.array.mount());
+        let limit = state.options.max_buffered_response_size;
+        let trace = state.engine.reader.read_context(self.array.mount());
         // A request that needs its elements in any case reads versions and elements together. A conditional or partial
         // request, or a HEAD, first reads the versions only.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
             let planned = self.started.elapsed();
-            (state.reader().snapshot(plan, &trace).await?, planned)
+            (state.engine.reader.snapshot(plan, &trace).await?, planned)
         } else {
-            (state.reader().lookup_versions(plan, &trace).await?, self.started.elapsed())
+            (state.engine.reader.lookup_versions(plan, &trace).await?, self.started.elapsed())
         };
         trace.set_plan_time(planned);
         let version = self.version(&snapshot);
@@ -342,7 +327,12 @@ impl ElementsRequest {
         let preamble = preamble.slice(within(wanted.start)..within(wanted.end));
         let elements = wanted.start.saturating_sub(before)..wanted.end.saturating_sub(before);
         let elements = if self.conversion.is_identity() {
-            state.reader().elements(snapshot, elements, trace).map_ok(chunk::Elements::into_items).boxed()
+            state
+                .engine
+                .reader
+                .elements(snapshot, elements, trace)
+                .map_ok(chunk::Elements::into_items)
+                .boxed()
         } else {
             self.converted(state, snapshot, elements, trace)
         };
@@ -372,10 +362,11 @@ impl ElementsRequest {
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
         let source = self.conversion.source_range(&wanted);
         let mut at = self.conversion.converted_bytes(source.start);
-        let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
+        let (cpu, conversion) = (state.engine.cpu.clone(), Arc::clone(&self.conversion));
         let timed = Arc::clone(trace);
         state
-            .reader()
+            .engine
+            .reader
             .elements(snapshot, source, trace)
             .and_then(move |part| {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
@@ -405,13 +396,13 @@ impl ElementsRequest {
         mut writer: Box<dyn Writer>,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
-        let limit = state.options().max_buffered_response_size;
+        let limit = state.options.max_buffered_response_size;
         let mut text = Vec::new();
         let bytes = snapshot.plan().response_bytes();
-        let mut elements = state.reader().elements(snapshot, 0..bytes, trace);
+        let mut elements = state.engine.reader.elements(snapshot, 0..bytes, trace);
         while let Some(part) = elements.try_next().await? {
             let (conversion, begun) = (Arc::clone(&self.conversion), Instant::now());
-            let written = state.cpu().run(move || {
+            let written = state.engine.cpu.run(move || {
                 let part = part.map_items(|items| Ok::<_, RenderError>(conversion.convert(items)))?;
                 writer.write(&part, &mut text).map(|()| (writer, text))
             });
@@ -420,7 +411,7 @@ impl ElementsRequest {
             check_length(&text, limit)?;
         }
         let begun = Instant::now();
-        let finished = state.cpu().run(move || {
+        let finished = state.engine.cpu.run(move || {
             writer.finish(&mut text)?;
             // The unused capacity would stay in memory until the client has received everything.
             text.shrink_to_fit();

@@ -65,8 +65,10 @@ pub(crate) async fn get_object(
     let KeyOrPrefix::Key(key) = &target.place else {
         return Err(no_such_key());
     };
-    let nodes = || state.hierarchy(None, &mount.name);
-    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &head).await? {
+    let nodes = || state.mounts.hierarchy(None, &mount.name);
+    if let Some(made) =
+        consolidated::answer(&state.traffic.admission, (mount, nodes, false), key, &head).await?
+    {
         return Ok(made);
     }
     let found = match head.method {

@@ -5,9 +5,6 @@ use crate::vectors::{
     Bbox, Columns, Interval, PageCursor, QueryMode, ResolutionLevel, VectorError, VertexQuery,
 };
 
-/// The parameters that select part of a level.
-pub(crate) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
-
 /// The requested boxes; all of space if there are none.
 pub(crate) fn parse_boxes(level: &ResolutionLevel, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::json::bounds_json;
+use super::params::VectorsPath;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{ResolutionLevel, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
@@ -85,8 +86,7 @@ fn conventions(root: &RootMetadata) -> Value {
     tag = "vectors",
     operation_id = "get_vectors_level",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
+        VectorsPath,
         ("level" = u64, Path, description = "Number of the level; 0 is the finest"),
     ),
     responses(

@@ -285,7 +285,7 @@ impl Transfer<'_> {
         let store = &self.mount.store;
         let held = store.held_by_set(&condition).min(size);
         let work = async {
-            let permit = self.state.admission().alongside(self.entrant);
+            let permit = self.state.traffic.admission.alongside(self.entrant);
             let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
             if self.verb == TransferMethod::Move {
@@ -300,17 +300,15 @@ impl Transfer<'_> {
             Ok(Some(copied.outcome.created))
         };
         // The timeout is the request deadline plus the time that an upload of this length may take.
-        let options = self.state.options();
+        let options = &self.state.options;
         let seconds = size / options.min_body_rate.max(1);
-        let max_duration = self.state.deadline().saturating_add(Duration::from_secs(seconds));
-        timeout(max_duration, work)
-            .await
-            .unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
+        let max_duration = self.state.options.response_timeout.saturating_add(Duration::from_secs(seconds));
+        timeout(max_duration, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }
 
     /// Runs a step with the request deadline as its timeout.
     async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
-        match timeout(self.state.deadline(), step).await {
+        match timeout(self.state.options.response_timeout, step).await {
             Ok(result) => Ok(result?),
             Err(_) => Err(Problem::from_class(ErrorClass::TimedOut)),
         }

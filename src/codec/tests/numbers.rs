@@ -14,20 +14,7 @@ fn date() -> DataType {
 
 /// The types that pcodec supports.
 fn pcodec_types() -> Vec<DataType> {
-    vec![
-        DataType::Int8,
-        DataType::Int16,
-        DataType::Int32,
-        DataType::Int64,
-        DataType::UInt8,
-        DataType::UInt16,
-        DataType::UInt32,
-        DataType::UInt64,
-        DataType::Float16,
-        DataType::Float32,
-        DataType::Float64,
-        date(),
-    ]
+    DataType::NUMPY_REALS.into_iter().chain([date()]).collect()
 }
 
 /// The types that zfp supports.

@@ -1,4 +1,4 @@
-//! [`VertexFormat`]: the formats of vertices, with their names and media types.
+//! [`VertexFormat`]: the formats of vertices, with their names, media types and file extensions.
 
 use crate::render::{arrow, json, length_prefixed};
 
@@ -40,6 +40,16 @@ impl VertexFormat {
             Self::Json => json::FORMAT.media_type,
             Self::Arrow => arrow::FORMAT.media_type,
             Self::Binary => length_prefixed::FORMAT.media_type,
+        }
+    }
+
+    /// The extension of a file in this format, without a dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Json => json::FORMAT.extension,
+            Self::Arrow => arrow::FORMAT.extension,
+            Self::Binary => length_prefixed::FORMAT.extension,
         }
     }
 }

@@ -16,20 +16,6 @@ use crate::metadata::{CodecMetadata, DataType};
 const DATA_TYPE: &str = "dtype=";
 /// Most dimensions of an array.
 const MAX_DIMENSIONS: usize = 32;
-/// The types that elements can be cast to by name.
-const CAST_TARGETS: [DataType; 11] = [
-    DataType::Int8,
-    DataType::Int16,
-    DataType::Int32,
-    DataType::Int64,
-    DataType::UInt8,
-    DataType::UInt16,
-    DataType::UInt32,
-    DataType::UInt64,
-    DataType::Float16,
-    DataType::Float32,
-    DataType::Float64,
-];
 /// The largest element size that fits into blosc's header.
 const MAX_TYPE_BYTES: usize = 255;
 
@@ -108,7 +94,8 @@ impl Classify for RechunkSpecError {
 }
 
 fn type_names() -> String {
-    let names: Vec<String> = CAST_TARGETS.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
+    let names: Vec<String> =
+        DataType::NUMPY_REALS.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
     names.join(", ")
 }
 
@@ -255,7 +242,7 @@ impl DataTypeSpec {
         match name {
             "stored" => Some(Self::Stored),
             "safe" => Some(Self::Safe),
-            _ => CAST_TARGETS.iter().find(|known| known.name() == name).cloned().map(Self::Named),
+            _ => DataType::NUMPY_REALS.iter().find(|known| known.name() == name).cloned().map(Self::Named),
         }
     }
 

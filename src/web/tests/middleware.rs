@@ -147,7 +147,7 @@ async fn readiness_reports_draining_and_failed_backends() {
     // Each backend is checked once for all mounts, and not again at once.
     server.get("/v1/mounts").await;
     assert_eq!(server.store.take_asked(), ["check"; 3]);
-    server.state.set_draining();
+    server.state.lifecycle.set_draining();
     let draining = server.get("/readyz").await;
     assert_eq!((draining.status.as_u16(), draining.problem().as_str()), (503, "draining"));
     assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
