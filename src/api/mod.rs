@@ -1,6 +1,6 @@
 //! The HTTP handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
 //!
-//! Each file has the specs of its routes and a function `routes()`; [`routes`] is the one list of them. The router adds what
+//! Each file has the specs of its routes and a function `routes()`; `routes` is the one list of them. The router adds what
 //! is no handler of the API: the OpenAPI document, its page, and the icon.
 
 pub(crate) mod cache;
