@@ -1,8 +1,11 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+pub(crate) mod categorical;
 pub(crate) mod elements;
+mod elements_reduction;
 mod error;
 pub(crate) mod query;
+pub(crate) mod reduction_query;
 pub(crate) mod too_large;
 
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use utoipa::{IntoParams, IntoResponses};
 use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::nodes::missing;
-use crate::array::OpenNode;
+use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
@@ -28,13 +31,16 @@ use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
+use crate::reduce::Method;
 use crate::render::FormatOptions;
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
+use elements_reduction::ElementsReduction;
 use query::{DataQuery, QueryError};
+use reduction_query::ReductionQuery;
 use utoipa_axum::routes;
 
 /// Elements of an array.
@@ -76,6 +82,19 @@ pub(crate) struct SliceParams {
     /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
     #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
     isel: Option<String>,
+    /// Downsampling by position: a factor for each dimension of the result, as in `1,8,8`. Each window of so many selected
+    /// elements gives one; the last windows of a dimension may be shorter. Limits on decoded chunks count what is read.
+    downsample: Option<String>,
+    /// Downsampling by dimension name: one parameter with a factor for each named dimension. Excludes `downsample`.
+    #[param(rename = "downsample.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
+    downsample_name: Option<String>,
+    /// Downsampling to a size, as in `1024,768`: the last two dimensions are halved, both as often as it takes until they have
+    /// at most this width and height. Each halving applies `method` to the result of the one before. Excludes `downsample`.
+    fit: Option<String>,
+    /// How the elements of a window become one: `mean`, `mode` (the most frequent), `min`, `max`, `stride` (the first), or
+    /// `auto` (default): `mode` of `bool`, of arrays with the CF attribute `flag_values` and of OME-Zarr label images, else
+    /// `mean`. All but `stride` skip NaN and the values of the attributes `_FillValue` and `missing_value`.
+    method: Option<String>,
     /// Shape that the array must have, such as `10,20`. With another shape the response is a 409.
     expected_shape: Option<String>,
     /// Of a dependent array: whether its declaration is read strictly. The parameter needs no value; `false` and `0` switch
@@ -155,6 +174,10 @@ pub(crate) enum ElementsResponses {
 /// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
 /// selected by index; labels are in the coordinate arrays.
 ///
+/// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
+/// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
+/// factors.
+///
 /// - `bytes` (default): elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are
 ///   `int64`, and structs are written field by field. An element of variable length is its length in bytes as a
 ///   little-endian `uint32`, followed by these bytes.
@@ -198,7 +221,8 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let array = Arc::clone(node.array()?);
             query.check_shape(&array.metadata().shape)?;
             let subset = query.subset(array.metadata())?;
-            Ok::<_, Problem>((ElementsRequest::new(node, subset, rendering, started)?, target))
+            let reduction = reduction(state, &target, &array, &query.reduction, &subset).await?;
+            Ok::<_, Problem>((ElementsRequest::new(node, subset, reduction, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
         elements.respond(state, &target, head).await
@@ -256,9 +280,9 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let started = Instant::now();
         let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
         let query = query(&head.uri)?;
-        if query.selects() {
+        if query.selects() || query.reduction.reduces() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                .detail("a chunk is returned whole; use `/v1/data` with `slice` for a part of the array"));
+                .detail("a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it"));
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
@@ -268,9 +292,33 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
         let ranges =
             coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-        ElementsRequest::new(node, Subset(ranges), rendering, started)?.respond(state, &target, head).await
+        let elements = ElementsRequest::new(node, Subset(ranges), None, rendering, started)?;
+        elements.respond(state, &target, head).await
     };
     Box::pin(respond).await
+}
+
+/// How the query reduces a selection of an array, if it does.
+async fn reduction(
+    state: &AppState,
+    target: &NodeTarget,
+    array: &Array,
+    query: &ReductionQuery,
+    subset: &Subset,
+) -> Result<Option<ElementsReduction>, Problem> {
+    if !query.reduces() {
+        return Ok(None);
+    }
+    let metadata = array.metadata();
+    let has_flags = categorical::has_flags(metadata);
+    let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
+    let around = if asks_around { categorical::around(target, array.path()).await? } else { None };
+    let is_label_image = match &around {
+        Some((_, Some(node))) => categorical::is_label_image(node, state.cpu()).await?,
+        _ => false,
+    };
+    let requested = query.of_array(metadata, has_flags || is_label_image)?;
+    Ok(Some(ElementsReduction::new(requested, around, subset)?))
 }
 
 /// Parses the query of a URL.

@@ -3,6 +3,7 @@
 //! An unknown parameter is an error: a misspelt `slice` would otherwise return a whole array. Store routes ignore unknown
 //! parameters, since clients and caches add their own.
 
+use super::reduction_query::{ReductionError, ReductionQuery};
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass, nearest};
 use crate::http::problem::Problem;
@@ -11,13 +12,16 @@ use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
 /// The known parameters, for error details.
-const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, header, expected_shape, strict, \
-    allow_collision";
+const KNOWN: &str = "slice (or select), isel.NAME, downsample, downsample.NAME, fit, method, format (or f), fields, endian, nan, \
+    header, expected_shape, strict, allow_collision";
 
 /// The names that are suggested for a misspelt parameter.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     "slice",
     "select",
+    "downsample",
+    "fit",
+    "method",
     "format",
     "fields",
     "endian",
@@ -37,6 +41,8 @@ pub(crate) struct DataQuery {
     selection: Option<Selection>,
     /// Dimension names, each with its selection.
     named: Vec<(String, String)>,
+    /// How the selected elements are reduced.
+    pub(crate) reduction: ReductionQuery,
     pub(crate) format: Option<String>,
     pub(crate) fields: Option<String>,
     pub(crate) endian: Endianness,
@@ -75,6 +81,9 @@ pub(crate) enum QueryError {
     /// The query selects by position and by name at once.
     #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
     SliceAndNames,
+    /// The parameters of downsampling are invalid.
+    #[error(transparent)]
+    Reduction(#[from] ReductionError),
     /// The selection is invalid.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -89,6 +98,7 @@ impl Classify for QueryError {
             | Self::SliceAndNames
             | Self::Value { .. } => ErrorClass::InvalidRequest,
             Self::Selection(error) => error.class(),
+            Self::Reduction(error) => error.class(),
         }
     }
 }
@@ -110,6 +120,7 @@ impl DataQuery {
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
                 "strict" => once("strict", &mut strict, is_on(value))?,
                 "allow_collision" => once("allow_collision", &mut allow_collision, is_on(value))?,
+                name if query.reduction.take(name, value)? => {}
                 name => match name.strip_prefix(BY_NAME) {
                     Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
                     None => return Err(QueryError::Unknown(name.chars().take(40).collect())),
@@ -119,6 +130,7 @@ impl DataQuery {
         if query.selection.is_some() && !query.named.is_empty() {
             return Err(QueryError::SliceAndNames);
         }
+        query.reduction.check()?;
         query.endian = endian.unwrap_or_default();
         query.nan = nan.unwrap_or_default();
         query.header = header.unwrap_or(true);
