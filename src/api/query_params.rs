@@ -117,6 +117,9 @@ pub(crate) enum ParamError {
     /// The query selects by position and by name at once.
     #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
     SliceAndNames,
+    /// Parameters exclude each other.
+    #[error("{0} cannot be mixed: use one of them")]
+    Exclusive(&'static str),
     /// The selection is invalid.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -129,6 +132,7 @@ impl Classify for ParamError {
             | Self::Unknown { .. }
             | Self::Twice(_)
             | Self::SliceAndNames
+            | Self::Exclusive(_)
             | Self::Value { .. } => ErrorClass::InvalidRequest,
             Self::Selection(error) => error.class(),
         }

@@ -13,9 +13,10 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use super::chunk_reader::{ChunkReader, LoadedChunk, PendingWork, Progress, ResolvedChunk, Versions};
 use super::error::ArrayError;
 use super::from_memory::FromMemory;
-use super::plan::{Plan, ResponseSegment};
+use super::plan::Plan;
 use super::resolve::ChunkWork;
 use super::segment_buffer::SegmentBuffer;
+use super::segments::ResponseSegment;
 use super::snapshot::{Chunks, REVALIDATE_BATCH};
 use crate::chunk::{ChunkCoords, CopyRegion, Elements};
 

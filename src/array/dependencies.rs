@@ -25,6 +25,8 @@ pub struct Dependencies {
     path: NodePath,
     /// A weak reference, because the node may be large; it is cached as long as it is used.
     node: Weak<OpenNode>,
+    /// Another node whose attributes the response depends on.
+    other: Option<(NodePath, Weak<OpenNode>)>,
     chunks: ChunkVersions,
     validity: Mutex<Validity>,
 }
@@ -45,7 +47,13 @@ impl Dependencies {
     /// The dependencies of a response: a node, and chunks of it.
     #[must_use]
     pub fn new(opener: NodeOpener, path: NodePath, node: &Arc<OpenNode>, chunks: ChunkVersions) -> Self {
-        Self { opener, path, node: Arc::downgrade(node), chunks, validity: Mutex::default() }
+        Self { opener, path, node: Arc::downgrade(node), other: None, chunks, validity: Mutex::default() }
+    }
+
+    /// These dependencies and another node of the same hierarchy.
+    #[must_use]
+    pub fn and_node(self, path: NodePath, node: &Arc<OpenNode>) -> Self {
+        Self { other: Some((path, Arc::downgrade(node))), ..self }
     }
 
     /// Bytes of memory, about.
@@ -91,15 +99,25 @@ impl Dependencies {
     /// When the first of the checks began that found all dependencies current, all of them fresh enough for a request that
     /// began at `began`; `None` if something has changed, or if that is not known without I/O.
     async fn revalidate(&self, began: Instant) -> Option<Instant> {
-        let (node, checked_at) = self.opener.try_find(&self.path, began)?;
-        let is_same = std::ptr::eq(Arc::as_ptr(&node), self.node.as_ptr());
-        if is_same { Some(self.chunks.validated_since(began).await?.min(checked_at)) } else { None }
+        let mut checked_at = self.validate_node(&self.path, &self.node, began)?;
+        if let Some((path, node)) = &self.other {
+            checked_at = checked_at.min(self.validate_node(path, node, began)?);
+        }
+        Some(self.chunks.validated_since(began).await?.min(checked_at))
+    }
+
+    /// When a check began that found a node unchanged.
+    fn validate_node(&self, path: &NodePath, known: &Weak<OpenNode>, began: Instant) -> Option<Instant> {
+        let (node, checked_at) = self.opener.try_find(path, began)?;
+        std::ptr::eq(Arc::as_ptr(&node), known.as_ptr()).then_some(checked_at)
     }
 
     /// Lets the store report changes from now on.
     async fn watch(&self) {
-        let document = self.path.prefix().key("zarr.json").ok();
-        let keys: Vec<StoreKey> = self.chunks.keys().cloned().chain(document).collect();
+        let other = self.other.as_ref().map(|(path, _)| path);
+        let nodes = std::iter::once(&self.path).chain(other);
+        let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
+        let keys: Vec<StoreKey> = self.chunks.keys().cloned().chain(documents).collect();
         let Some(watch) = self.opener.hierarchy().store().watch(keys).await else { return };
         let mut validity = self.validity.lock().await;
         // A check after the start of the watch, which does not report earlier changes.

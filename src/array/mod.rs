@@ -4,7 +4,8 @@
 //! from metadata alone. A [`Snapshot`] has the versions of its chunks, before any of their bytes are read, or with all
 //! elements where these fit in one segment. A [`Reader`] returns the elements segment by segment, in bounded memory. It gets
 //! decoded chunks from a [`ChunkSource`] and does not know whether that caches them: `cache` implements the trait from above.
-//! This module knows neither encoding formats of responses nor HTTP.
+//! A plan may carry a [`Reduction`](crate::reduce::Reduction): segments are then parts of the reduced result, and `reduced`
+//! reads and reduces the windows of each. This module knows neither encoding formats of responses nor HTTP.
 //!
 //! # Steps of a read
 //!
@@ -54,8 +55,11 @@ mod partial_chunk;
 mod plan;
 mod read;
 mod read_context;
+mod reduced;
 mod resolve;
 mod segment_buffer;
+mod segment_reader;
+mod segments;
 mod snapshot;
 mod stored;
 

@@ -1,4 +1,4 @@
-//! [`Plan`]: the cost of a selection, known before anything is read, and the segments that it is read in.
+//! [`Plan`]: the cost of a selection, known before anything is read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bound_array::Array;
 use super::error::ArrayError;
-use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
+use super::segments::{ResponseSegment, segments, whole_bytes};
+use crate::chunk::{AssembleError, Subset};
+use crate::reduce::{Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,13 +57,7 @@ pub struct Plan {
     chunks: u64,
     band_bytes: u64,
     heap_limit: u64,
-}
-
-/// A part of a response that is assembled at a time: consecutive bytes of it, and the elements that they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResponseSegment {
-    pub(super) subset: Subset,
-    pub(super) bytes: Range<u64>,
+    reduction: Option<Arc<Reduction>>,
 }
 
 impl Plan {
@@ -84,7 +80,43 @@ impl Plan {
             chunks: within(cost.chunks),
             band_bytes: limits.segment_size.max(1),
             heap_limit: limits.max_response_size,
+            reduction: None,
         })
+    }
+
+    /// Plans to read a subset of an array and to reduce it. The limits on decoded chunks are for what is read, that on the
+    /// response is for the result. Where only the first element of each window counts, the others are not read.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`], also for windows that must be in memory as a whole and are larger than a segment.
+    pub fn reduced(
+        array: &Arc<Array>,
+        subset: Subset,
+        reduction: Arc<Reduction>,
+        limits: &ReadLimits,
+    ) -> Result<Self, ArrayError> {
+        let firsts = reduction.firsts(&subset);
+        if reduction.reducer().method() == Method::Stride {
+            return Self::new(array, firsts, limits);
+        }
+        if reduction.is_identity() {
+            return Self::new(array, subset, limits);
+        }
+        let item = array.metadata().data_type.element_bytes() as u128;
+        let response =
+            ("bytes of elements", firsts.elements().saturating_mul(item), limits.max_response_size);
+        let window = reduction.largest_window(&subset).saturating_mul(item);
+        let whole = ("bytes of one window", window, whole_bytes(limits.segment_size));
+        let needs_whole = reduction.reducer().accumulate().is_none();
+        for (what, requested, limit) in [Some(response), needs_whole.then_some(whole)].into_iter().flatten() {
+            if requested > limit.into() {
+                return Err(ArrayError::TooLarge { what, requested, limit });
+            }
+        }
+        let read = ReadLimits { max_response_size: u64::MAX, ..*limits };
+        let plan = Self::new(array, subset, &read)?;
+        let response_bytes = u64::try_from(response.1).unwrap_or(u64::MAX);
+        Ok(Self { response_bytes, reduction: Some(reduction), ..plan })
     }
 
     /// The array.
@@ -99,7 +131,7 @@ impl Plan {
         &self.subset
     }
 
-    /// Bytes of the response's items, known exactly before the first read. For elements of variable length, the bytes in the
+    /// Bytes of the response's items, known exactly before the first read; of a reduced response, of the results. For elements of variable length, the bytes in the
     /// heap come on top.
     #[must_use]
     pub fn response_bytes(&self) -> u64 {
@@ -149,65 +181,32 @@ impl Plan {
     }
 
     /// The segments that contain these bytes of the response, in order. The iterator is lazy.
-    ///
-    /// Leading dimensions are taken one element at a time, until the rest of the dimensions fits in a segment. The first
-    /// dimension that fits is cut where chunks end, or within chunks where the elements of one chunk do not fit.
     pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
-        let axes = self.subset.axes().to_vec();
-        let grid = self.array.grid().axes().to_vec();
-        let item = self.array.metadata().data_type.element_bytes() as u64;
-        // Bytes of the response per element of each dimension; within the response limit.
-        let mut per_element = vec![item; axes.len()];
-        for axis in (1..axes.len()).rev() {
-            per_element[axis - 1] = per_element[axis].saturating_mul(axes[axis].count);
-        }
-        let band_bytes = self.band_bytes;
-        let cut =
-            per_element.iter().position(|&one| one <= band_bytes).unwrap_or(axes.len().saturating_sub(1));
-        let total = self.response_bytes;
-        let end = bytes.end.min(total);
-        let mut at = bytes.start;
-        // The first segment begins where its unit does, which may be before the first requested byte.
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let Some(&unit) = per_element.get(cut) else {
-                // Rank 0: one element.
-                at = end;
-                return Some(ResponseSegment { subset: Subset(Vec::new()), bytes: 0..total });
-            };
-            let mut subset = Vec::with_capacity(axes.len());
-            let mut rest = at;
-            for axis in 0..cut {
-                subset.push(axes[axis].part(rest / per_element[axis], 1));
-                rest %= per_element[axis];
-            }
-            let first = rest / unit;
-            let remaining = axes[cut].part(first, axes[cut].count - first);
-            let start = at - rest + first * unit;
-            // No further than the requested bytes.
-            let limit = (band_bytes / unit).min((end - start).div_ceil(unit));
-            let count = segment_length(&remaining, &grid[cut], limit);
-            subset.push(remaining.part(0, count));
-            subset.extend(axes[cut + 1..].iter().copied());
-            at = start + count * unit;
-            Some(ResponseSegment { subset: Subset(subset), bytes: start..at })
-        })
+        let rank = self.subset.axes().len();
+        let factors =
+            self.reduction.as_ref().map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank));
+        segments(&self.array, &self.subset, &factors, self.band_bytes, bytes)
     }
-}
 
-/// How many elements of the range, from its first on, go into a segment of at most `limit` elements: as many whole pieces
-/// (the elements in one chunk) as fit, or `limit` elements of a piece that has more.
-fn segment_length(range: &AxisRange, axis: &ChunkAxis, limit: u64) -> u64 {
-    let mut count = 0;
-    for piece in axis.pieces(*range) {
-        if count + piece.count > limit {
-            break;
-        }
-        count += piece.count;
+    /// How the elements are reduced, if they are.
+    #[must_use]
+    pub fn reduction(&self) -> Option<&Arc<Reduction>> {
+        self.reduction.as_ref()
     }
-    if count == 0 { limit.clamp(1, range.count.max(1)) } else { count }
+
+    /// The most bytes of stored elements that are assembled at a time.
+    pub(super) fn band_bytes(&self) -> u64 {
+        self.band_bytes
+    }
+
+    /// The most bytes of stored elements that a reduced response has in memory beside its results.
+    #[must_use]
+    pub fn reduced_source_bytes(&self) -> u64 {
+        let Some(_) = &self.reduction else { return 0 };
+        let item = self.array.metadata().data_type.element_bytes() as u128;
+        let source = u64::try_from(self.subset.elements().saturating_mul(item)).unwrap_or(u64::MAX);
+        source.min(whole_bytes(self.band_bytes).saturating_mul(2))
+    }
 }
 
 impl Cost {

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
 
-use super::assembly::{Assembled, assemble};
-use super::chunk_reader::{ChunkReader, Versions};
+use super::assembly::Assembled;
+use super::chunk_reader::Versions;
 use super::chunk_source::ChunkSource;
 use super::error::ArrayError;
-use super::plan::{Plan, ResponseSegment};
+use super::plan::Plan;
 use super::read_context::{ReadContext, ReadObserver};
+use super::reduced;
+use super::segment_reader::SegmentReader;
+use super::segments::ResponseSegment;
 use super::snapshot::Snapshot;
 use crate::chunk::Elements;
 use crate::cpu::{ComputePool, ComputePoolError};
@@ -22,18 +25,15 @@ const SEGMENTS_AHEAD: usize = 1;
 /// Reads elements of arrays. Clones share the source and the pool.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    source: Arc<dyn ChunkSource>,
-    cpu: ComputePool,
+    segments: SegmentReader,
     observer: Option<Arc<dyn ReadObserver>>,
-    /// The source of chunks that are needed once.
-    uncached: Option<Arc<dyn ChunkSource>>,
 }
 
 impl Reader {
     /// A reader that gets its chunks from `source` and copies large segments on `cpu`.
     #[must_use]
     pub fn new(source: Arc<dyn ChunkSource>, cpu: ComputePool) -> Self {
-        Self { source, cpu, observer: None, uncached: None }
+        Self { segments: SegmentReader { source, cpu, uncached: None }, observer: None }
     }
 
     /// The same reader with `observer`, which is notified when the reads of a request have ended.
@@ -45,19 +45,19 @@ impl Reader {
     /// The same reader for elements that are read once: it does not cache chunks that it needs all elements of.
     #[must_use]
     pub fn without_caching(self) -> Self {
-        Self { uncached: self.source.uncached(), ..self }
+        Self { segments: self.segments.without_caching(), ..self }
     }
 
     /// The source of its chunks.
     #[must_use]
     pub fn source(&self) -> &Arc<dyn ChunkSource> {
-        &self.source
+        &self.segments.source
     }
 
     /// A context for the reads of one request from a mount.
     #[must_use]
     pub fn read_context(&self, mount: &Arc<str>) -> Arc<ReadContext> {
-        let context = ReadContext::new(self.source.concurrency());
+        let context = ReadContext::new(self.segments.source.concurrency());
         Arc::new(match &self.observer {
             Some(observer) => context.with_observer(Arc::clone(observer), mount),
             None => context,
@@ -69,7 +69,7 @@ impl Reader {
     /// # Errors
     /// Failures of the store.
     pub async fn lookup_versions(&self, plan: &Plan, context: &ReadContext) -> Result<Snapshot, ArrayError> {
-        Snapshot::lookup(plan, self.source.as_ref(), context).await
+        Snapshot::lookup(plan, self.segments.source.as_ref(), context).await
     }
 
     /// The versions of the chunks that a plan touches. Where the plan fits in one segment, the snapshot has all elements
@@ -82,7 +82,12 @@ impl Reader {
         let (Some(segment), None) = (segments.next(), segments.next()) else {
             return self.lookup_versions(plan, context).await;
         };
-        let Assembled { elements, chunks } = self.assemble(plan, &segment, Versions::Newest, context).await?;
+        if !reduced::is_read_whole(plan, &segment) {
+            return self.lookup_versions(plan, context).await;
+        }
+        let Assembled { elements, chunks } =
+            self.segments.assemble(plan, &segment, Versions::Newest, context).await?;
+        let elements = reduced::apply(&self.segments, plan, &segment, elements, context).await?;
         Ok(Snapshot::with_elements(plan.clone(), chunks, elements))
     }
 
@@ -121,34 +126,17 @@ impl Reader {
             .boxed()
     }
 
-    /// Assembles one segment of a snapshot.
+    /// Reads one segment of a snapshot, and reduces it where the plan says so.
     async fn segment(
         &self,
         snapshot: &Snapshot,
         segment: &ResponseSegment,
         context: &Arc<ReadContext>,
     ) -> Result<Elements, ArrayError> {
-        let versions = Versions::Snapshot(snapshot);
-        Ok(self.assemble(snapshot.plan(), segment, versions, context).await?.elements)
-    }
-
-    /// Assembles one segment from chunks of these versions.
-    async fn assemble(
-        &self,
-        plan: &Plan,
-        segment: &ResponseSegment,
-        versions: Versions<'_>,
-        context: &Arc<ReadContext>,
-    ) -> Result<Assembled, ArrayError> {
-        let chunks = ChunkReader {
-            source: &self.source,
-            uncached: self.uncached.as_ref(),
-            cpu: &self.cpu,
-            array: plan.array(),
-            versions,
-            context,
-        };
-        assemble(plan, segment, &chunks).await
+        match snapshot.plan().reduction() {
+            None => self.segments.stored(snapshot, segment, context).await,
+            Some(reduction) => reduced::segment(&self.segments, snapshot, segment, reduction, context).await,
+        }
     }
 }
 

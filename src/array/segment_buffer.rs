@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::chunk_reader::LoadedChunk;
 use super::error::ArrayError;
-use super::plan::{Plan, ResponseSegment};
+use super::plan::Plan;
+use super::segments::ResponseSegment;
 use crate::chunk::{AssembleError, Elements, ElementsMut};
 use crate::cpu::{ComputePool, ComputePoolError};
 
@@ -50,11 +51,12 @@ impl SegmentBuffer {
     /// [`ArrayError::Geometry`] if the segment is larger than memory can address.
     pub(super) fn new(plan: &Plan, segment: &ResponseSegment) -> Result<Self, ArrayError> {
         let metadata = plan.array().metadata();
-        let items_bytes = usize::try_from(segment.bytes.end - segment.bytes.start)
-            .map_err(|_too_long| ArrayError::Geometry)?;
+        let element_bytes = metadata.data_type.element_bytes();
+        let items_bytes =
+            usize::try_from(segment.source_bytes(element_bytes)).map_err(|_too_long| ArrayError::Geometry)?;
         let layout = SegmentLayout {
             items_bytes,
-            element_bytes: metadata.data_type.element_bytes(),
+            element_bytes: element_bytes,
             is_variable: metadata.data_type.is_variable(),
             heap_limit: plan.heap_limit(),
         };

@@ -1,4 +1,5 @@
-//! Response headers that describe elements: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`.
+//! Response headers that describe elements: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`, and of reduced ones
+//! `Array-Downsample` and `Array-Level`.
 
 use std::fmt::Write;
 
@@ -15,6 +16,19 @@ const HEADER_BYTES: usize = 2 << 10;
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
 const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
+
+const ARRAY_DOWNSAMPLE: HeaderName = HeaderName::from_static("array-downsample");
+const ARRAY_LEVEL: HeaderName = HeaderName::from_static("array-level");
+
+/// Sets the headers of reduced elements: the factor of each dimension of the response, and the level they are computed from,
+/// which is the array itself.
+pub(crate) fn put_reduction(headers: &mut HeaderMap, factors: &[u64]) {
+    let factors: Vec<String> = factors.iter().map(u64::to_string).collect();
+    if let Some(value) = from_text(factors.join(",")) {
+        headers.insert(ARRAY_DOWNSAMPLE, value);
+    }
+    headers.insert(ARRAY_LEVEL, HeaderValue::from_static("0"));
+}
 
 /// Sets the headers; one that would be too long is omitted.
 pub(crate) fn put_contents(headers: &mut HeaderMap, contents: &ResultSchema) {

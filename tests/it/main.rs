@@ -28,6 +28,7 @@ mod declared;
 mod dependents;
 mod disconnects;
 mod documents;
+mod downsample;
 mod edge;
 mod encoded;
 mod families;

@@ -17,15 +17,17 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
+use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::array::{
-    Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, Snapshot, Suggestions,
+    Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot,
+    Suggestions,
 };
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
-use crate::http::array_headers::put_contents;
+use crate::http::array_headers::{put_contents, put_reduction};
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
@@ -75,6 +77,7 @@ pub(crate) struct ElementsRequest {
     node: Arc<OpenNode>,
     array: Arc<Array>,
     subset: Subset,
+    reduction: Option<ElementsReduction>,
     rendering: Rendering,
     conversion: Arc<Conversion>,
     /// The data type and the shape of the response.
@@ -105,6 +108,7 @@ impl ElementsRequest {
     pub(crate) fn new(
         node: Arc<OpenNode>,
         subset: Subset,
+        reduction: Option<ElementsReduction>,
         rendering: Rendering,
         started: Instant,
     ) -> Result<Self, Problem> {
@@ -116,9 +120,10 @@ impl ElementsRequest {
             None => Conversion::whole(&metadata.data_type, endian),
             Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
         };
-        let contents = contents_of(&array, &subset, &rendering, &conversion);
+        let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
+        let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
         let conversion = Arc::new(conversion);
-        Ok(Self { node, array, subset, rendering, conversion, contents, started })
+        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, started })
     }
 
     /// The response to a GET or HEAD. It may enter the response cache.
@@ -128,7 +133,7 @@ impl ElementsRequest {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plan = Plan::new(&self.array, self.subset.clone(), &state.engine.read);
+        let plan = self.plan(&self.subset, &state.engine.read);
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
@@ -152,14 +157,27 @@ impl ElementsRequest {
         // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
+            && self.reduction.as_ref().is_none_or(ElementsReduction::is_cacheable)
             && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = Dependencies::new(opener, path, &self.node, chunks);
+            let made_of = match &self.reduction {
+                None => made_of,
+                Some(reduction) => reduction.with_dependencies(made_of),
+            };
             CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
                 .await;
         }
         Ok(permit.hold(answer))
+    }
+
+    /// A plan for a part of the array, reduced as requested.
+    fn plan(&self, subset: &Subset, limits: &ReadLimits) -> Result<Plan, ArrayError> {
+        match &self.reduction {
+            None => Plan::new(&self.array, subset.clone(), limits),
+            Some(reduction) => reduction.plan(&self.array, subset, limits),
+        }
     }
 
     /// The problem for an error. For an exceeded limit it suggests slices within the limit.
@@ -174,29 +192,37 @@ impl ElementsRequest {
         }
         let (limits, whole_bytes) = (&state.engine.read, state.options.max_buffered_response_size);
         let fits = |subset: &Subset| {
-            let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);
-            !matches!(
+            let firsts = self.reduction.as_ref().map(|reduction| reduction.firsts(subset));
+            let subset_of_result = firsts.as_ref().unwrap_or(subset);
+            let contents = contents_of(&self.array, subset_of_result, &self.rendering, &self.conversion);
+            let is_written = !matches!(
                 render::writer(self.rendering.style, &contents, whole_bytes),
                 Err(RenderError::TooLarge { .. })
-            )
+            );
+            is_written && self.plan(subset, limits).is_ok()
         };
-        let is_planned = Plan::new(&self.array, self.subset.clone(), limits).is_ok();
-        let suggestions = if is_planned && fits(&self.subset) {
+        let suggestions = if fits(&self.subset) {
             // Elements of variable length are longer than estimated, and those of any slice may be as well.
             Suggestions::default()
+        } else if self.reduction.is_some() {
+            // What is read may be larger than a response.
+            let limits = ReadLimits { max_response_size: u64::MAX, ..*limits };
+            Suggestions::new(&self.array, &self.subset, &limits, fits)
         } else {
             Suggestions::new(&self.array, &self.subset, limits, fits)
         };
         broken.problem(error, suggestions)
     }
 
-    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text.
+    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text. Elements that
+    /// are reduced come on top.
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
-        match self.contents.max_output_bytes(self.rendering.style.format) {
+        let response = match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
             Some(whole) => whole.min(state.options.max_buffered_response_size),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
-        }
+        };
+        response.saturating_add(plan.reduced_source_bytes())
     }
 
     async fn attempt(
@@ -240,6 +266,9 @@ impl ElementsRequest {
         let info = ValueInfo { size: 0, version, modified: None };
         put_validators(answer.headers_mut(), &info);
         put_contents(answer.headers_mut(), &self.contents);
+        if let Some(reduction) = &self.reduction {
+            put_reduction(answer.headers_mut(), &reduction.factors(&self.subset));
+        }
         // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let again = whole
@@ -261,6 +290,9 @@ impl ElementsRequest {
         };
         add(RENDERING);
         add(format!("{:?} {:?}", self.rendering, self.subset).as_bytes());
+        if let Some(reduction) = &self.reduction {
+            add(reduction.identity().as_bytes());
+        }
         for version in self.node.located.versions().chain(snapshot.versions()) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));

@@ -1,8 +1,11 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+pub(crate) mod categorical;
 pub(crate) mod elements;
+mod elements_reduction;
 mod error;
 pub(crate) mod query;
+pub(crate) mod reduction_query;
 pub(crate) mod too_large;
 
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use crate::api::documented::MountParam;
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, SelectionParams};
-use crate::array::OpenNode;
+use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
@@ -31,13 +34,16 @@ use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
+use crate::reduce::Method;
 use crate::render::{FORMATS, FormatOptions};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use elements::{ElementsRequest, Rendering};
+use elements_reduction::ElementsReduction;
 use query::{DataQuery, FormatParams};
+use reduction_query::ReductionParams;
 use utoipa_axum::routes;
 
 /// Elements of an array.
@@ -117,6 +123,10 @@ pub(crate) enum ElementsResponses {
 /// Returns the decoded elements of a selection; without `slice` and `isel.NAME`, of the whole array. Elements are returned
 /// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
 /// selected by index; labels are in the coordinate arrays.
+///
+/// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
+/// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
+/// factors.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,
@@ -125,6 +135,7 @@ pub(crate) enum ElementsResponses {
         MountParam,
         ("path" = String, Path, description = "Path of the array"),
         SelectionParams,
+        ReductionParams,
         ArrayParams,
         FormatParams,
     ),
@@ -152,7 +163,8 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
             let subset = query.selection.subset(array.metadata())?;
-            Ok::<_, Problem>((ElementsRequest::new(node, subset, rendering, started)?, target))
+            let reduction = reduction(state, &target, &array, &query.reduction, &subset).await?;
+            Ok::<_, Problem>((ElementsRequest::new(node, subset, reduction, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
         elements.respond(state, &target, head).await
@@ -175,7 +187,7 @@ async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Pr
     method(get, head),
     path = ROOT_DATA.template,
     tag = "data",
-    params(MountParam, SelectionParams, ArrayParams, FormatParams),
+    params(MountParam, SelectionParams, ReductionParams, ArrayParams, FormatParams),
     responses(ElementsResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
@@ -211,9 +223,10 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let started = Instant::now();
         let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
         let query = DataQuery::from_uri(&head.uri)?;
-        if query.selection.selects() {
-            return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                .detail("a chunk is returned whole; use `/v1/data` with `slice` for a part of the array"));
+        if query.selection.selects() || query.reduction.reduces() {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it",
+            ));
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
@@ -223,9 +236,33 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
         let ranges =
             coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-        ElementsRequest::new(node, Subset(ranges), rendering, started)?.respond(state, &target, head).await
+        let elements = ElementsRequest::new(node, Subset(ranges), None, rendering, started)?;
+        elements.respond(state, &target, head).await
     };
     Box::pin(respond).await
+}
+
+/// How the query reduces a selection of an array, if it does.
+async fn reduction(
+    state: &AppState,
+    target: &NodeTarget,
+    array: &Array,
+    query: &ReductionParams,
+    subset: &Subset,
+) -> Result<Option<ElementsReduction>, Problem> {
+    if !query.reduces() {
+        return Ok(None);
+    }
+    let metadata = array.metadata();
+    let has_flags = categorical::has_flags(metadata);
+    let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
+    let around = if asks_around { categorical::around(target, array.path()).await? } else { None };
+    let is_label_image = match &around {
+        Some((_, Some(node))) => categorical::is_label_image(node, &state.engine.cpu).await?,
+        _ => false,
+    };
+    let requested = query.of_array(metadata, has_flags || is_label_image)?;
+    Ok(Some(ElementsReduction::new(requested, around, subset)?))
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select

@@ -5,6 +5,7 @@
 use axum::http::Uri;
 use utoipa::IntoParams;
 
+use super::reduction_query::ReductionParams;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::metadata::Endianness;
@@ -14,7 +15,7 @@ use crate::render::NanMode;
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FormatParams {
-    /// Response format: `bytes` (default), `npy`, `json`, `csv` or `arrow`. Takes precedence over `Accept`. Alias: `f`.
+    /// Response format. Takes precedence over `Accept`. Alias: `f`. One of:
     pub(crate) format: Option<String>,
     /// Byte order of `bytes` and `npy`: `little` (default) or `big`.
     #[param(value_type = Option<String>)]
@@ -64,6 +65,8 @@ impl FormatParams {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataQuery {
     pub(crate) selection: SelectionParams,
+    /// How the selected elements are reduced.
+    pub(crate) reduction: ReductionParams,
     pub(crate) array: ArrayParams,
     pub(crate) format: FormatParams,
 }
@@ -80,9 +83,11 @@ impl DataQuery {
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, array, format } = &mut query;
-            let is_known =
-                selection.take(name, value)? || array.take(name, value)? || format.take(name, value)?;
+            let Self { selection, reduction, array, format } = &mut query;
+            let is_known = selection.take(name, value)?
+                || reduction.take(name, value)?
+                || array.take(name, value)?
+                || format.take(name, value)?;
             if !is_known {
                 return Err(ParamError::unknown(name, &Self::known()));
             }
@@ -91,7 +96,11 @@ impl DataQuery {
     }
 
     fn known() -> KnownParams {
-        KnownParams::default().and::<SelectionParams>().and::<FormatParams>().and::<ArrayParams>()
+        KnownParams::default()
+            .and::<SelectionParams>()
+            .and::<ReductionParams>()
+            .and::<FormatParams>()
+            .and::<ArrayParams>()
     }
 }
 

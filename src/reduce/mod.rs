@@ -1,0 +1,45 @@
+//! Downsampling of decoded elements: windows of an array, each reduced to one element of the same type.
+//!
+//! Methods are this server's own, defined exactly, because entity tags promise bytes: a result depends on the elements of its
+//! window alone, never on how an array is divided into chunks, segments or threads. Windows begin at the first selected
+//! element; the last window of a dimension covers the elements that exist, so lengths are rounded up.
+//!
+//! | method | an integer | a float | a complex number | `bool` | any other type |
+//! |---|---|---|---|---|---|
+//! | `mean` | exact sum, rounded half to even | summed as float64 in C order, rounded once | each part as a float | – | – |
+//! | `mode` | most frequent, the smallest of several | the same; 0 and -0 are one value | – | the same | – |
+//! | `min`, `max` | yes | yes | – | all, any | – |
+//! | `stride` | the first element, as it is | the same | the same | the same | the same |
+//!
+//! All but `stride` skip NaN and the values of the attributes `_FillValue` and `missing_value` ([`Missing`]). A window without
+//! other elements gives `_FillValue` for an integer, and NaN for a float. Sums begin at 0, so the mean of negative zeros is 0.
+//!
+//! A [`Reducer`] applies one method to a box of elements. A [`Reduction`] is what one request applies: one step, or several,
+//! where each step reduces the result of the one before. This module reads nothing; [`crate::array`] applies reductions to
+//! stored arrays in bounded memory.
+
+mod accumulate;
+mod complex;
+mod extreme;
+mod fold;
+mod mean;
+mod method;
+mod missing;
+mod mode;
+mod number;
+mod present;
+mod reducer;
+mod reduction;
+mod stride;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+pub use accumulate::Accumulate;
+pub use method::{Method, ReduceError};
+pub use missing::Missing;
+pub use reducer::Reducer;
+pub use reduction::Reduction;
+
+/// The version of the methods. It changes whenever a release computes other bytes from the same elements.
+pub const ALGORITHM: &str = "reduce 1";
