@@ -14,6 +14,7 @@ pub(crate) mod nodes;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
 pub(crate) mod service;
+pub(crate) mod stats;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;

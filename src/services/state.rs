@@ -17,6 +17,7 @@ use super::memory_info::MemoryInfo;
 use super::mount::Mount;
 use super::response_cache::CachedResponse;
 use super::shared_text::SharedTexts;
+use super::statistics_cache::StatisticsCache;
 use super::views::{Viewed, rechunker};
 use crate::admission::memory_pressure::{MemoryPressure, PressureCell};
 use crate::admission::{Admission, Load, RateLimiter};
@@ -54,6 +55,7 @@ struct Inner {
     /// The mounts by host name, in canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     answers: ResponseCache<CachedResponse>,
+    statistics: StatisticsCache,
     shared_texts: SharedTexts,
     access: ArcSwap<Access>,
     /// The last readiness results and their time; locked while new ones are fetched.
@@ -183,7 +185,8 @@ impl AppState {
             rechunkers,
             by_host,
             // Responses of other mounts must not be found under the same URLs.
-            answers: ResponseCache::new(arrays.answers_bytes),
+            answers: ResponseCache::new(arrays.answers_bytes / 8 * 6),
+            statistics: StatisticsCache::new(arrays.answers_bytes / 8 * 2),
             shared_texts: SharedTexts::default(),
             access: ArcSwap::from_pointee(access),
             readiness: Mutex::new(None),
@@ -250,6 +253,7 @@ impl AppState {
     /// Evicts about half of all cache entries.
     pub fn evict_half(&self) {
         self.0.answers.evict_half();
+        self.0.statistics.evict_half();
         self.caches().evict_half();
     }
 
@@ -318,6 +322,11 @@ impl AppState {
     /// The cache of small responses.
     pub(crate) fn answers(&self) -> &ResponseCache<CachedResponse> {
         &self.0.answers
+    }
+
+    /// The cache of statistics.
+    pub(crate) fn statistics(&self) -> &StatisticsCache {
+        &self.0.statistics
     }
 
     /// The long texts that responses in flight share.

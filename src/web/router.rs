@@ -21,7 +21,7 @@ use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]
 use crate::api::vectors;
-use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, views};
+use crate::api::{cache, data, icon, nodes, rechunk, s3, service, stats, store, views};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
@@ -57,6 +57,7 @@ fn documented() -> Vec<Route> {
         document::routes(),
         cache::routes(),
         data::routes(),
+        stats::routes(),
         #[cfg(feature = "vectors")]
         vectors::routes(),
         nodes::routes(),

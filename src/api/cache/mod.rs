@@ -105,6 +105,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
         let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
+        state.statistics().purge();
         Purged { forgotten, answers: state.answers().purge() }
     });
     Ok(Json(purged.await?))

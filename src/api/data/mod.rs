@@ -357,7 +357,7 @@ fn url(target: &NodeTarget, path: &NodePath) -> String {
 }
 
 /// Opens the node whose elements are requested.
-async fn open(
+pub(crate) async fn open(
     head: &Parts,
     target: &NodeTarget,
     path: &NodePath,
