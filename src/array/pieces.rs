@@ -48,7 +48,8 @@ impl Pieces {
         most_elements: u64,
     ) -> Result<Self, ArrayError> {
         let item = array.metadata().data_type.item_bytes() as u128;
-        let axes: Vec<(AxisRange, &ChunkAxis)> = subset.axes().iter().copied().zip(array.decoded_axes()).collect();
+        let axes: Vec<(AxisRange, &ChunkAxis)> =
+            subset.axes().iter().copied().zip(array.decoded_axes()).collect();
         let (mut chunks, mut decoded, mut largest): (u128, u128, u128) = (1, item, item);
         for (range, axis) in &axes {
             let touched = axis.touched(range);
@@ -68,14 +69,18 @@ impl Pieces {
             (Sampling::Exact, Some((what, requested, limit))) => {
                 return Err(ArrayError::TooLarge { what, requested, limit });
             }
-            (Sampling::Auto, Some(_)) => u128::from((SAMPLE_BYTES / clamped(largest)).clamp(1, SAMPLE_CHUNKS)),
+            (Sampling::Auto, Some(_)) => {
+                u128::from((SAMPLE_BYTES / clamped(largest)).clamp(1, SAMPLE_CHUNKS))
+            }
             (Sampling::Elements(elements), _) => {
                 let each = (largest / item.max(1)).max(1);
                 u128::from(elements).div_ceil(each).max(1)
             }
         };
         let by_memory = u128::from(most_elements) / (largest / item.max(1)).max(1);
-        let most = u128::from(limits.max_chunks).min(u128::from(limits.max_decoded_size) / largest.max(1)).min(by_memory);
+        let most = u128::from(limits.max_chunks)
+            .min(u128::from(limits.max_decoded_size) / largest.max(1))
+            .min(by_memory);
         let count = if count >= chunks && excess.is_none() { chunks } else { count.min(most).min(chunks) };
         if count == 0 && chunks > 0 {
             let limit = limits.max_decoded_size.min(most_elements);
@@ -133,7 +138,8 @@ fn sample(all: u128, count: u128) -> Vec<u128> {
         return (0..all).collect();
     }
     let golden = all / 1000 * 618 + all % 1000 * 618 / 1000;
-    let step = (golden.max(1)..).find(|&step| gcd(step, all) == 1).unwrap_or(1);
+    let step =
+        (golden.max(1)..=golden.saturating_add(1 << 20)).find(|&step| gcd(step, all) == 1).unwrap_or(1);
     // Below 2^63 elements an array has fewer chunks, so that the products fit.
     let mut places: Vec<u128> = (0..count).map(|at| (at + 1).wrapping_mul(step) % all).collect();
     places.sort_unstable();
@@ -157,7 +163,9 @@ mod tests {
         for (all, count) in [(1, 1), (10, 3), (1000, 64), (100_000, 64), (97, 96), (1 << 62, 64)] {
             let places = sample(all, count);
             assert_eq!(places.len() as u128, count);
-            assert!(places.windows(2).all(|pair| pair[0] < pair[1]) && places.iter().all(|&place| place < all));
+            assert!(
+                places.windows(2).all(|pair| pair[0] < pair[1]) && places.iter().all(|&place| place < all)
+            );
         }
         assert_eq!(sample(5, 9), [0, 1, 2, 3, 4]);
         assert!(sample(0, 0).is_empty());

@@ -103,7 +103,8 @@ impl Plan {
             return Self::new(array, subset, limits);
         }
         let item = array.metadata().data_type.item_bytes() as u128;
-        let response = ("bytes of elements", firsts.elements().saturating_mul(item), limits.max_response_size);
+        let response =
+            ("bytes of elements", firsts.elements().saturating_mul(item), limits.max_response_size);
         let window = reduction.largest_window(&subset).saturating_mul(item);
         let whole = ("bytes of one window", window, whole_bytes(limits.segment_size));
         let needs_whole = reduction.reducer().accumulate().is_none();
@@ -182,7 +183,8 @@ impl Plan {
     /// The segments that contain these bytes of the response, in order. The iterator is lazy.
     pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
         let rank = self.subset.axes().len();
-        let factors = self.reduction.as_ref().map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank));
+        let factors =
+            self.reduction.as_ref().map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank));
         segments(&self.array, &self.subset, &factors, self.band_bytes, bytes)
     }
 

@@ -85,7 +85,8 @@ impl Reader {
         if !reduced::is_read_whole(plan, &segment) {
             return self.lookup_versions(plan, context).await;
         }
-        let Assembled { elements, chunks } = self.segments.assemble(plan, &segment, Versions::Newest, context).await?;
+        let Assembled { elements, chunks } =
+            self.segments.assemble(plan, &segment, Versions::Newest, context).await?;
         let elements = reduced::apply(&self.segments, plan, &segment, elements, context).await?;
         Ok(Snapshot::with_elements(plan.clone(), chunks, elements))
     }

@@ -52,8 +52,8 @@ impl SegmentBuffer {
     pub(super) fn new(plan: &Plan, segment: &ResponseSegment) -> Result<Self, ArrayError> {
         let metadata = plan.array().metadata();
         let item_bytes = metadata.data_type.item_bytes();
-        let items_bytes = usize::try_from(segment.source_bytes(item_bytes))
-            .map_err(|_too_long| ArrayError::Geometry)?;
+        let items_bytes =
+            usize::try_from(segment.source_bytes(item_bytes)).map_err(|_too_long| ArrayError::Geometry)?;
         let layout = SegmentLayout {
             items_bytes,
             item_bytes,

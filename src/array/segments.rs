@@ -50,8 +50,7 @@ pub(super) fn segments(
     }
     let total = axes.first().map_or(item, |first| per_result[0].saturating_mul(first.results()));
     let per_source = source_bytes(&axes, item);
-    let cut =
-        per_source.iter().position(|&one| one <= band_bytes).unwrap_or(axes.len().saturating_sub(1));
+    let cut = per_source.iter().position(|&one| one <= band_bytes).unwrap_or(axes.len().saturating_sub(1));
     let end = bytes.end.min(total);
     let mut at = bytes.start;
     // The first segment begins where its unit does, which may be before the first requested byte.

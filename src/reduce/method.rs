@@ -32,7 +32,9 @@ pub enum ReduceError {
         known: String,
     },
     /// The attributes list more missing values than are compared.
-    #[error("the attributes list more missing values than the {limit} that are supported; `stride` compares none")]
+    #[error(
+        "the attributes list more missing values than the {limit} that are supported; `stride` compares none"
+    )]
     MissingValues {
         /// How many are supported.
         limit: usize,

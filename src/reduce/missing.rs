@@ -140,13 +140,21 @@ mod tests {
         for (attributes, data_type, expected) in [
             (json!({}), DataType::Int16, vec![]),
             (json!({"_FillValue": -999}), DataType::Int16, vec![int16(-999)]),
-            (json!({"_FillValue": -999.0, "missing_value": [1, -999]}), DataType::Int16, vec![int16(-999), int16(1)]),
+            (
+                json!({"_FillValue": -999.0, "missing_value": [1, -999]}),
+                DataType::Int16,
+                vec![int16(-999), int16(1)],
+            ),
             (json!({"_FillValue": 1e20, "missing_value": 0.5}), DataType::Int16, vec![]),
             (json!({"_FillValue": 1e20}), DataType::Float32, vec![float32(1e20)]),
             (json!({"_FillValue": "AAAAAAAA8L8="}), DataType::Float32, vec![float32(-1.0)]),
             (json!({"_FillValue": -1}), DataType::Bool, vec![]),
             (json!({"missing_value": {"a": 1}}), DataType::Float32, vec![]),
-            (json!({"_FillValue": 9_223_372_036_854_775_807_u64}), DataType::Int64, vec![i64::MAX.to_le_bytes().to_vec()]),
+            (
+                json!({"_FillValue": 9_223_372_036_854_775_807_u64}),
+                DataType::Int64,
+                vec![i64::MAX.to_le_bytes().to_vec()],
+            ),
         ] {
             assert_eq!(missing(attributes.clone(), &data_type), Ok(expected), "{attributes}");
         }

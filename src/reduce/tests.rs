@@ -82,11 +82,17 @@ fn nearest_16_bits(number: f64, value: impl Fn(u16) -> f64) -> u16 {
         return (0..=u16::MAX).find(|&bits| value(bits).to_bits() == number.to_bits()).unwrap();
     }
     let largest = (0..0x7fff).map(&value).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let beyond = (0..0x7fff).filter(|&bits| value(bits) == largest).map(|bits| value(bits) - value(bits - 1)).next().unwrap();
+    let beyond = (0..0x7fff)
+        .filter(|&bits| value(bits) == largest)
+        .map(|bits| value(bits) - value(bits - 1))
+        .next()
+        .unwrap();
     if number.abs() >= largest + beyond / 2.0 {
         return nearest_16_bits(f64::INFINITY.copysign(number), value);
     }
-    let candidates = (0..=u16::MAX).filter(|&bits| value(bits).is_finite() && value(bits).is_sign_negative() == number.is_sign_negative());
+    let candidates = (0..=u16::MAX).filter(|&bits| {
+        value(bits).is_finite() && value(bits).is_sign_negative() == number.is_sign_negative()
+    });
     let distance = |bits: &u16| (value(*bits) - number).abs();
     candidates
         .min_by(|one, other| distance(one).total_cmp(&distance(other)).then((one % 2).cmp(&(other % 2))))
@@ -117,7 +123,8 @@ fn expected(data_type: &DataType, method: Method, window: &[Vec<u8>], missing: &
     if method == Method::Stride {
         return window[0].clone();
     }
-    let is_present = |number: &Number| !matches!(number, Float(float) if float.is_nan()) && !missing.contains(number);
+    let is_present =
+        |number: &Number| !matches!(number, Float(float) if float.is_nan()) && !missing.contains(number);
     let present: Vec<Number> = window.iter().map(|item| decode(data_type, item)).filter(is_present).collect();
     let is_float = range(data_type).is_none();
     if present.is_empty() {
@@ -131,19 +138,26 @@ fn expected(data_type: &DataType, method: Method, window: &[Vec<u8>], missing: &
     };
     let result = match method {
         Method::Mean if is_float => {
-            let sum = present.iter().fold(0.0, |sum, number| sum + if let Float(number) = number { *number } else { 0.0 });
+            let sum = present
+                .iter()
+                .fold(0.0, |sum, number| sum + if let Float(number) = number { *number } else { 0.0 });
             Float(sum / present.len() as f64)
         }
         Method::Mean => {
-            let sum: i128 = present.iter().map(|number| if let Integer(number) = number { *number } else { 0 }).sum();
+            let sum: i128 =
+                present.iter().map(|number| if let Integer(number) = number { *number } else { 0 }).sum();
             let count = present.len() as i128;
             // The nearest integer; of two the even one.
             let near = sum / count;
             let distance = |mean: i128| (mean * count - sum).abs();
             Integer((near - 1..=near + 1).min_by_key(|&mean| (distance(mean), mean % 2 != 0)).unwrap())
         }
-        Method::Min => present.iter().copied().reduce(|best, next| if less(&next, &best) { next } else { best }).unwrap(),
-        Method::Max => present.iter().copied().reduce(|best, next| if less(&best, &next) { next } else { best }).unwrap(),
+        Method::Min => {
+            present.iter().copied().reduce(|best, next| if less(&next, &best) { next } else { best }).unwrap()
+        }
+        Method::Max => {
+            present.iter().copied().reduce(|best, next| if less(&best, &next) { next } else { best }).unwrap()
+        }
         Method::Mode => {
             let count = |number: &Number| present.iter().filter(|other| *other == number).count();
             let most = present.iter().map(count).max().unwrap();
@@ -171,11 +185,15 @@ fn model(
     missing: &[Number],
 ) -> Vec<u8> {
     let item_bytes = data_type.item_bytes();
-    let results: Vec<usize> = shape.iter().zip(factors).map(|(length, factor)| length.div_ceil(*factor)).collect();
+    let results: Vec<usize> =
+        shape.iter().zip(factors).map(|(length, factor)| length.div_ceil(*factor)).collect();
     let window = |result: Vec<usize>| {
-        let inside = |place: &Vec<usize>| place.iter().zip(&result).zip(factors).all(|((at, result), factor)| at / factor == *result);
+        let inside = |place: &Vec<usize>| {
+            place.iter().zip(&result).zip(factors).all(|((at, result), factor)| at / factor == *result)
+        };
         let places = places(shape).into_iter().filter(inside);
-        let flat = places.map(|place| place.iter().zip(shape).fold(0, |flat, (at, length)| flat * length + at));
+        let flat =
+            places.map(|place| place.iter().zip(shape).fold(0, |flat, (at, length)| flat * length + at));
         let window: Vec<Vec<u8>> = flat.map(|at| items[at * item_bytes..][..item_bytes].to_vec()).collect();
         expected(data_type, method, &window, missing)
     };
@@ -191,7 +209,9 @@ fn element(data_type: &DataType, seed: u64) -> Vec<u8> {
     // Often one of few values, so that there are ties; else any bits.
     let few = seed % 4;
     match range(data_type) {
-        Some((low, high)) if few > 0 => encode(data_type, Integer((i128::from(seed >> 8) % 3).clamp(low, high))),
+        Some((low, high)) if few > 0 => {
+            encode(data_type, Integer((i128::from(seed >> 8) % 3).clamp(low, high)))
+        }
         Some((low, high)) => {
             let span = high - low + 1;
             encode(data_type, Integer(low + i128::from(seed).rem_euclid(span)))
@@ -280,11 +300,18 @@ proptest! {
 
 #[test]
 fn complex_means_are_those_of_each_part_without_elements_that_are_nan() {
-    let pairs: [(f64, f64); 6] = [(1.0, 2.0), (3.0, 5.0), (f64::NAN, 1.0), (7.0, -1.0), (1.0, f64::NAN), (f64::NAN, 0.0)];
-    let items: Vec<u8> = pairs.iter().flat_map(|(real, imaginary)| [real.to_le_bytes(), imaginary.to_le_bytes()].concat()).collect();
+    let pairs: [(f64, f64); 6] =
+        [(1.0, 2.0), (3.0, 5.0), (f64::NAN, 1.0), (7.0, -1.0), (1.0, f64::NAN), (f64::NAN, 0.0)];
+    let items: Vec<u8> = pairs
+        .iter()
+        .flat_map(|(real, imaginary)| [real.to_le_bytes(), imaginary.to_le_bytes()].concat())
+        .collect();
     let reducer = Reducer::new(Method::Mean, &DataType::Complex128, Missing::default()).unwrap();
-    let means: Vec<f64> =
-        reducer.reduce(&items, &[6], &[2]).chunks(8).map(|part| f64::from_le_bytes(part.try_into().unwrap())).collect();
+    let means: Vec<f64> = reducer
+        .reduce(&items, &[6], &[2])
+        .chunks(8)
+        .map(|part| f64::from_le_bytes(part.try_into().unwrap()))
+        .collect();
     assert_eq!(means[..4], [2.0, 3.5, 7.0, -1.0]);
     assert!(means[4].is_nan() && means[5].is_nan());
     for method in [Method::Mode, Method::Min, Method::Max] {

@@ -34,8 +34,11 @@ pub(super) struct SourceRows {
 impl Windows {
     /// The windows of these lengths in a box of this shape. A factor of 0 counts as 1.
     pub(super) fn new(shape: &[usize], factors: &[usize]) -> Self {
-        let mut axes: Vec<(usize, usize)> =
-            shape.iter().zip(factors).map(|(&length, &factor)| (length, factor.clamp(1, length.max(1)))).collect();
+        let mut axes: Vec<(usize, usize)> = shape
+            .iter()
+            .zip(factors)
+            .map(|(&length, &factor)| (length, factor.clamp(1, length.max(1))))
+            .collect();
         let inner_from = axes.iter().rposition(|&(_, factor)| factor > 1).map_or(axes.len(), |at| at + 1);
         let inner = axes.drain(inner_from..).map(|(length, _)| length).product();
         let (length, factor) = axes.pop().unwrap_or((1, 1));

@@ -1,5 +1,6 @@
 //! [`Statistics`]: the statistics of a selection, read chunk by chunk, in bounded memory.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,7 +69,11 @@ impl Statistics {
     }
 
     /// The counts, sums and extremes, with a histogram of these edges. What is cached of unchanged chunks is not read.
-    pub(crate) async fn partial(&self, state: &AppState, edges: Option<Arc<[f64]>>) -> Result<Partial, ArrayError> {
+    pub(crate) async fn partial(
+        &self,
+        state: &AppState,
+        edges: Option<Arc<[f64]>>,
+    ) -> Result<Partial, ArrayError> {
         let mut all = Partial::default();
         let mut parts = stream::iter(self.snapshots.clone())
             .map(|snapshot| self.partial_of(state, snapshot, edges.clone()))
@@ -160,7 +165,8 @@ impl Statistics {
         }
         if let Some(edges) = edges {
             let (low, high) = (edges.first()?.to_bits(), edges.last()?.to_bits());
-            key.push_str(&format!("\0{low:x} {high:x} {}", edges.len()));
+            // Writing to a `String` cannot fail.
+            let _ = write!(key, "\0{low:x} {high:x} {}", edges.len());
         }
         Some(key)
     }

@@ -40,13 +40,16 @@ fn element(data_type: &str, number: f64) -> Vec<u8> {
 
 /// One step of a reduction of a box by its definition. float64 holds these numbers and their sums exactly.
 fn reduce(data_type: &str, method: &str, model: &Model, factors: &[usize]) -> Model {
-    let shape: Vec<usize> = model.shape.iter().zip(factors).map(|(length, factor)| length.div_ceil(*factor)).collect();
+    let shape: Vec<usize> =
+        model.shape.iter().zip(factors).map(|(length, factor)| length.div_ceil(*factor)).collect();
     let mut elements = Vec::new();
     for result in places(&shape) {
         let starts: Vec<usize> = result.iter().zip(factors).map(|(at, factor)| at * factor).collect();
         let edges = starts.iter().zip(&model.shape).zip(factors);
-        let edges: Vec<usize> = edges.map(|((start, length), factor)| (*factor).min(length - start)).collect();
-        let at = |place: Vec<usize>| starts.iter().zip(place).map(|(start, at)| start + at).collect::<Vec<_>>();
+        let edges: Vec<usize> =
+            edges.map(|((start, length), factor)| (*factor).min(length - start)).collect();
+        let at =
+            |place: Vec<usize>| starts.iter().zip(place).map(|(start, at)| start + at).collect::<Vec<_>>();
         let window: Vec<f64> = places(&edges)
             .map(|place| number(data_type, model.element(&at(place))))
             .filter(|number| !number.is_nan())
@@ -81,7 +84,14 @@ fn server_with(store: zarrd::store::SharedStore, (band_bytes, is_cached): (u64, 
     let mut server = Server::build(Mount::read_only("m", store));
     server.read.segment_size = band_bytes;
     if !is_cached {
-        server.cache = CacheOptions { decoded_size: 0, index_size: 0, node_size: 0, value_size: 0, encoded_size: 0, zip_directory_size: 0 };
+        server.cache = CacheOptions {
+            decoded_size: 0,
+            index_size: 0,
+            node_size: 0,
+            value_size: 0,
+            encoded_size: 0,
+            zip_directory_size: 0,
+        };
     }
     server.finish()
 }
@@ -162,9 +172,8 @@ fn cascades_of_random_arrays_are_their_steps_one_after_the_other() {
         let server = server_with(store, setup);
         let url = format!("/v1/data/m/a?fit={width},{height}&method={method}");
         let rank = axes.len();
-        let too_large = |model: &Model| {
-            model.shape[rank - 1] > width || (rank > 1 && model.shape[rank - 2] > height)
-        };
+        let too_large =
+            |model: &Model| model.shape[rank - 1] > width || (rank > 1 && model.shape[rank - 2] > height);
         let step: Vec<usize> = (0..rank).map(|dim| if dim + 2 >= rank { 2 } else { 1 }).collect();
         while too_large(&model) {
             model = reduce(type_name, method, &model, &step);
@@ -246,7 +255,11 @@ async fn factors_of_any_size_are_served_and_the_largest_give_one_element() {
     let (server, _) = picture("uint16", json!({})).await;
     for factor in ["6,8", "1000000,99", "18446744073709551615,18446744073709551615"] {
         let answer = server.get(&format!("/v1/data/m/a?downsample={factor}")).await;
-        assert_eq!((answer.header("array-shape"), &answer.body[..]), ("[1, 1]", [24, 0].as_slice()), "{factor}");
+        assert_eq!(
+            (answer.header("array-shape"), &answer.body[..]),
+            ("[1, 1]", [24, 0].as_slice()),
+            "{factor}"
+        );
     }
 }
 
@@ -255,7 +268,9 @@ async fn missing_values_are_skipped_and_the_fill_value_of_zarr_is_a_value() {
     // Elements are 1 to 48; 1, 2, 9 and 10 are the first window.
     let attributes = json!({"_FillValue": 1, "missing_value": [2, 9.0, 10]});
     let (server, _) = picture("int32", json!({"attributes": attributes, "fill_value": 3})).await;
-    for (method, expected) in [("mean", "[1,8,10,12]"), ("min", "[1,3,5,7]"), ("max", "[1,12,14,16]"), ("stride", "[1,3,5,7]")] {
+    for (method, expected) in
+        [("mean", "[1,8,10,12]"), ("min", "[1,3,5,7]"), ("max", "[1,12,14,16]"), ("stride", "[1,3,5,7]")]
+    {
         let url = format!("/v1/data/m/a?slice=:2&downsample=2,2&method={method}&format=json");
         assert_eq!(server.get(&url).await.body, format!("[{expected}]"), "{method}");
     }
@@ -267,7 +282,9 @@ async fn missing_values_are_skipped_and_the_fill_value_of_zarr_is_a_value() {
 
 #[tokio::test]
 async fn labels_are_reduced_by_their_mode_without_being_asked() {
-    let group = |attributes: Value| json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string();
+    let group = |attributes: Value| {
+        json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string()
+    };
     let array = |attributes: Value| {
         let members = json!({"attributes": attributes, "fill_value": 0});
         Array::of(&[2, 2]).data_type(data_type("uint8")).members(members)
@@ -303,25 +320,40 @@ async fn labels_are_reduced_by_their_mode_without_being_asked() {
 }
 
 #[tokio::test]
-async fn entity_tags_tell_methods_and_factors_apart_and_revalidate_without_reading() {
+async fn entity_tags_differ_by_method_and_factors_and_revalidate_without_reading() {
     let store = memory();
     let array = Array::of(&[6, 8]).chunks(&[4, 3]);
     array.store(&store, "a").await;
     let server = Server::of(store.clone());
-    let urls = ["", "?downsample=2,2", "?downsample=2,1", "?downsample=2,2&method=max", "?downsample=4,4", "?fit=2,2", "?fit=2,2&method=min"];
+    let urls = [
+        "",
+        "?downsample=2,2",
+        "?downsample=2,1",
+        "?downsample=2,2&method=max",
+        "?downsample=4,4",
+        "?fit=2,2",
+        "?fit=2,2&method=min",
+    ];
     let mut tags = std::collections::BTreeSet::new();
     for url in urls {
         let url = format!("/v1/data/m/a{url}");
         let answer = server.get(&url).await;
         let tag = answer.header("etag").to_owned();
         let head = server.ask(Method::HEAD, &url, &[]).await;
-        assert_eq!((head.header("etag"), head.header("content-length")), (&*tag, answer.header("content-length")));
+        assert_eq!(
+            (head.header("etag"), head.header("content-length")),
+            (&*tag, answer.header("content-length"))
+        );
         let again = server.ask(Method::GET, &url, &[("if-none-match", &tag)]).await;
         assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{url}");
         let failed = server.ask(Method::GET, &url, &[("if-match", "\"other\"")]).await;
         assert_eq!(failed.status, StatusCode::PRECONDITION_FAILED, "{url}");
         let part = server.ask(Method::GET, &url, &[("range", "bytes=1-2")]).await;
-        assert_eq!((part.status, &part.body), (StatusCode::PARTIAL_CONTENT, &answer.body.slice(1..3)), "{url}");
+        assert_eq!(
+            (part.status, &part.body),
+            (StatusCode::PARTIAL_CONTENT, &answer.body.slice(1..3)),
+            "{url}"
+        );
         assert!(tags.insert(tag), "{url}");
     }
     put(&store, "a/c/1/2", array.chunk(&array.model(), &[0, 0])).await;
@@ -334,7 +366,9 @@ async fn entity_tags_tell_methods_and_factors_apart_and_revalidate_without_readi
 #[tokio::test]
 async fn every_format_has_the_reduced_elements() {
     let (server, _) = picture("uint16", json!({"dimension_names": ["y", "x"]})).await;
-    let get = async |format: &str| server.get(&format!("/v1/data/m/a?slice=:2&downsample=2,4&format={format}")).await;
+    let get = async |format: &str| {
+        server.get(&format!("/v1/data/m/a?slice=:2&downsample=2,4&format={format}")).await
+    };
     assert_eq!(get("json").await.body, "[[6,10]]");
     assert_eq!(get("csv").await.body, "0,4\r\n6,10\r\n");
     assert!(get("npy").await.body.ends_with(&[6, 0, 10, 0]));
@@ -362,7 +396,9 @@ async fn limits_count_what_is_read_and_what_is_answered() {
     assert_eq!(server.get("/v1/data/m/a").await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(server.get("/v1/data/m/a?downsample=2,2").await.status, StatusCode::OK);
     server.get("/v1/data/m/a?downsample=1,2").await.refuses(413, "too-large", "the response");
-    for (server, setting) in [(build(all, all - 1, 64), "read.max_decoded_size"), (build(all, all, 63), "read.max_chunks")] {
+    for (server, setting) in
+        [(build(all, all - 1, 64), "read.max_decoded_size"), (build(all, all, 63), "read.max_chunks")]
+    {
         for query in ["downsample=64,64", "fit=1,1", "downsample=2,2&method=mode"] {
             let answer = server.get(&format!("/v1/data/m/a?{query}")).await;
             answer.refuses(413, "too-large", query);
@@ -383,7 +419,11 @@ async fn limits_count_what_is_read_and_what_is_answered() {
 async fn text_and_structs_are_thinned_and_have_no_mean() {
     let store = memory();
     for name in ["string", "struct", "r24", "complex64"] {
-        Array::of(&[5]).data_type(data_type(name)).codecs([Codec::serializer(&data_type(name), false)]).store(&store, name).await;
+        Array::of(&[5])
+            .data_type(data_type(name))
+            .codecs([Codec::serializer(&data_type(name), false)])
+            .store(&store, name)
+            .await;
     }
     let server = Server::of(store);
     for name in ["string", "struct", "r24"] {

@@ -15,7 +15,12 @@ const LITTLE: Codec = Codec::Bytes { big: false };
 /// An array of 6 × 8 that counts from 1 to 48 as `m/a`.
 async fn counting(type_name: &'static str, members: Value) -> Server {
     let store = memory();
-    Array::of(&[6, 8]).chunks(&[4, 3]).data_type(data_type(type_name)).members(members).store(&store, "a").await;
+    Array::of(&[6, 8])
+        .chunks(&[4, 3])
+        .data_type(data_type(type_name))
+        .members(members)
+        .store(&store, "a")
+        .await;
     Server::of(store)
 }
 
@@ -33,7 +38,9 @@ fn is_near(value: &Value, expected: f64) -> bool {
 async fn counts_sums_and_extremes_are_those_of_the_selection() {
     let server = counting("uint16", json!({"dimension_names": ["y", "x"]})).await;
     let all = get(&server, "").await;
-    for (name, expected) in [("count", 48), ("missing", 0), ("nan", 0), ("min", 1), ("max", 48), ("sum", 1176)] {
+    for (name, expected) in
+        [("count", 48), ("missing", 0), ("nan", 0), ("min", 1), ("max", 48), ("sum", 1176)]
+    {
         assert_eq!(all[name], expected, "{name}");
     }
     assert_eq!(all["mean"], 24.5);
@@ -42,9 +49,15 @@ async fn counts_sums_and_extremes_are_those_of_the_selection() {
     assert_eq!((&all["exact"], &all["seen"]), (&json!(true), &json!({"elements": 48, "chunks": 6})));
     let row = get(&server, "isel.y=1&ops=max,min").await;
     assert_eq!(row, json!({"min": 9, "max": 16, "exact": true, "seen": {"elements": 8, "chunks": 3}}));
-    assert_eq!(get(&server, "slice=::-2,1::3&ops=sum").await["sum"], (10 + 13 + 16) + (26 + 29 + 32) + (42 + 45 + 48));
+    assert_eq!(
+        get(&server, "slice=::-2,1::3&ops=sum").await["sum"],
+        (10 + 13 + 16) + (26 + 29 + 32) + (42 + 45 + 48)
+    );
     let none = get(&server, "slice=:0").await;
-    assert_eq!((&none["count"], &none["min"], &none["mean"], &none["std"]), (&json!(0), &Value::Null, &Value::Null, &Value::Null));
+    assert_eq!(
+        (&none["count"], &none["min"], &none["mean"], &none["std"]),
+        (&json!(0), &Value::Null, &Value::Null, &Value::Null)
+    );
 }
 
 #[tokio::test]
@@ -52,7 +65,10 @@ async fn histograms_and_percentiles_are_those_of_numpy() {
     let server = counting("int32", json!({})).await;
     let answer = get(&server, "histogram=4&percentiles=0,2.5,50,100").await;
     // numpy.histogram(numpy.arange(1, 49), 4) and numpy.percentile(…, [0, 2.5, 50, 100]).
-    assert_eq!(answer["histogram"], json!({"edges": [1.0, 12.75, 24.5, 36.25, 48.0], "counts": [12, 12, 12, 12]}));
+    assert_eq!(
+        answer["histogram"],
+        json!({"edges": [1.0, 12.75, 24.5, 36.25, 48.0], "counts": [12, 12, 12, 12]})
+    );
     assert_eq!(answer["percentiles"], json!({"0": 1.0, "2.5": 2.175, "50": 24.5, "100": 48.0}));
     let ranged = get(&server, "histogram=2:10..20&ops=count").await;
     assert_eq!(ranged["histogram"], json!({"edges": [10.0, 15.0, 20.0], "counts": [5, 6]}));
@@ -82,11 +98,15 @@ async fn nan_is_counted_and_skipped_and_absent_chunks_are_the_fill_value() {
         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
     });
     put(&store, "a/zarr.json", document.to_string()).await;
-    let chunk: Vec<u8> = [1.0_f32, f32::NAN, 4.0, f32::NAN].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let chunk: Vec<u8> =
+        [1.0_f32, f32::NAN, 4.0, f32::NAN].iter().flat_map(|number| number.to_le_bytes()).collect();
     put(&store, "a/c/0", chunk).await;
     let server = Server::of(store);
     let answer = get(&server, "percentiles=50").await;
-    assert_eq!((&answer["count"], &answer["nan"], &answer["min"], &answer["max"]), (&json!(6), &json!(2), &json!(1.0), &json!(4.0)));
+    assert_eq!(
+        (&answer["count"], &answer["nan"], &answer["min"], &answer["max"]),
+        (&json!(6), &json!(2), &json!(1.0), &json!(4.0))
+    );
     assert_eq!((&answer["sum"], &answer["percentiles"]["50"]), (&json!(13.0), &json!(2.0)));
 }
 
@@ -144,16 +164,33 @@ async fn an_array_of_many_small_chunks_is_sampled_within_the_limits_and_says_so(
 async fn invalid_questions_are_refused() {
     let server = counting("uint16", json!({})).await;
     for query in [
-        "ops=median", "ops=", "histogram=0", "histogram=65537", "histogram=4:1", "histogram=4:2..1", "histogram=4:0..inf",
-        "percentiles=101", "percentiles=x", "sample=0", "sample=some", "decode=xarray", "format=json", "slice=0,0,0",
-        "ops=min&ops=max", "downsample=2,2",
+        "ops=median",
+        "ops=",
+        "histogram=0",
+        "histogram=65537",
+        "histogram=4:1",
+        "histogram=4:2..1",
+        "histogram=4:0..inf",
+        "percentiles=101",
+        "percentiles=x",
+        "sample=0",
+        "sample=some",
+        "decode=xarray",
+        "format=json",
+        "slice=0,0,0",
+        "ops=min&ops=max",
+        "downsample=2,2",
     ] {
         server.get(&format!("/v1/stats/m/a?{query}")).await.refuses(400, "invalid-request", query);
     }
     server.get("/v1/stats/m/a?expected_shape=1").await.refuses(409, "conflict", "another shape");
     server.get("/v1/stats/m/none").await.refuses(404, "not-found", "no array");
     let store = memory();
-    Array::of(&[3]).data_type(data_type("string")).codecs([Codec::serializer(&data_type("string"), false)]).store(&store, "a").await;
+    Array::of(&[3])
+        .data_type(data_type("string"))
+        .codecs([Codec::serializer(&data_type("string"), false)])
+        .store(&store, "a")
+        .await;
     Server::of(store).get("/v1/stats/m/a").await.refuses(400, "invalid-request", "text");
 }
 
@@ -168,7 +205,8 @@ async fn statistics_are_the_same_whatever_the_layout_of_chunks_that_hold_integer
     ] {
         let store = memory();
         array.store(&store, "a").await;
-        let mut document = get(&Server::of(store), "ops=count,min,max,mean,sum&percentiles=1,99&histogram=9").await;
+        let mut document =
+            get(&Server::of(store), "ops=count,min,max,mean,sum&percentiles=1,99&histogram=9").await;
         document.as_object_mut().unwrap().remove("seen");
         documents.push(document);
     }
@@ -178,7 +216,12 @@ async fn statistics_are_the_same_whatever_the_layout_of_chunks_that_hold_integer
 #[tokio::test]
 async fn statistics_of_floats_are_the_same_bytes_each_time() {
     let store = memory();
-    Array::of(&[64, 64]).chunks(&[8, 8]).data_type(data_type("float64")).random(3, &[]).store(&store, "a").await;
+    Array::of(&[64, 64])
+        .chunks(&[8, 8])
+        .data_type(data_type("float64"))
+        .random(3, &[])
+        .store(&store, "a")
+        .await;
     let mut bodies = Vec::new();
     for _ in 0..4 {
         let server = Server::of(store.clone());

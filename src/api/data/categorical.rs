@@ -58,6 +58,9 @@ fn has_image_label(attributes: &Attributes) -> bool {
 fn is_unusable(error: &ArrayError) -> bool {
     matches!(
         error.class(),
-        ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Unsupported | ErrorClass::TooLarge
+        ErrorClass::InvalidMetadata
+            | ErrorClass::CorruptData
+            | ErrorClass::Unsupported
+            | ErrorClass::TooLarge
     )
 }

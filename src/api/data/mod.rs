@@ -281,8 +281,9 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
         let query = query(&head.uri)?;
         if query.selects() || query.reduction.reduces() {
-            return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                .detail("a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it"));
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it",
+            ));
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;

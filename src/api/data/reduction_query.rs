@@ -17,8 +17,14 @@ pub(crate) struct ReductionQuery {
     named: Vec<(String, u64)>,
     /// Width and height.
     fit: Option<(u64, u64)>,
-    /// The method; `Some(None)` is `auto`.
-    method: Option<Option<Method>>,
+    method: Option<RequestedMethod>,
+}
+
+/// The value of `method`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestedMethod {
+    Auto,
+    Named(Method),
 }
 
 /// Why the parameters are invalid.
@@ -55,7 +61,9 @@ pub(crate) enum ReductionError {
     #[error("the dimension {0} has one selected element, and no factor but 1")]
     Dropped(String),
     /// No dimension, or several, have the name.
-    #[error("`downsample.{name}`: {count} dimensions of the array are called `{name}`; the names are {known}")]
+    #[error(
+        "`downsample.{name}`: {count} dimensions of the array are called `{name}`; the names are {known}"
+    )]
     Dimension {
         /// The name.
         name: String,
@@ -116,7 +124,11 @@ impl ReductionQuery {
     /// Rejects parameters that contradict each other.
     pub(crate) fn check(&self) -> Result<(), ReductionError> {
         let given = [self.factors.is_some(), !self.named.is_empty(), self.fit.is_some()];
-        if given.into_iter().filter(|&given| given).count() > 1 { Err(ReductionError::Several) } else { Ok(()) }
+        if given.into_iter().filter(|&given| given).count() > 1 {
+            Err(ReductionError::Several)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether elements are to be reduced. `method` alone has no effect, as pictures of the same URL take it too.
@@ -126,7 +138,14 @@ impl ReductionQuery {
 
     /// Whether the method follows from the array.
     pub(crate) fn is_auto(&self) -> bool {
-        matches!(self.method, None | Some(None))
+        self.named_method().is_none()
+    }
+
+    fn named_method(&self) -> Option<Method> {
+        match self.method {
+            Some(RequestedMethod::Named(method)) => Some(method),
+            Some(RequestedMethod::Auto) | None => None,
+        }
     }
 
     /// The reduction of the elements of an array; `is_categorical` is whether these are labels of things, not quantities.
@@ -136,7 +155,7 @@ impl ReductionQuery {
         is_categorical: bool,
     ) -> Result<RequestedReduction, ReductionError> {
         let data_type = &metadata.data_type;
-        let method = self.method.flatten().unwrap_or_else(|| Method::auto(data_type, is_categorical));
+        let method = self.named_method().unwrap_or_else(|| Method::auto(data_type, is_categorical));
         method.check(data_type)?;
         let missing = match method {
             Method::Stride => Missing::default(),
@@ -144,7 +163,11 @@ impl ReductionQuery {
         };
         let unnamed = || vec![None; metadata.shape.len()];
         let names = metadata.dimension_names.clone().unwrap_or_else(unnamed);
-        Ok(RequestedReduction { query: self.clone(), reducer: Reducer::new(method, data_type, missing)?, names })
+        Ok(RequestedReduction {
+            query: self.clone(),
+            reducer: Reducer::new(method, data_type, missing)?,
+            names,
+        })
     }
 }
 
@@ -200,7 +223,8 @@ fn by_name(
             }
             [(_, (slot, _))] => **slot = *factor,
             _ => {
-                let known: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
+                let known: Vec<&str> =
+                    names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
                 let name = name.chars().take(40).collect();
                 return Err(ReductionError::Dimension { name, count, known: known.join(", ") });
             }
@@ -215,7 +239,11 @@ fn factors(value: &str) -> Result<Vec<u64>, ReductionError> {
     let list = value.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim);
     let factors: Option<Vec<u64>> = list.filter(|part| !part.is_empty()).map(factor).collect();
     factors.ok_or_else(|| {
-        not_understood("downsample", value, "a factor from 1 on for each dimension of the result, such as `1,8,8`")
+        not_understood(
+            "downsample",
+            value,
+            "a factor from 1 on for each dimension of the result, such as `1,8,8`",
+        )
     })
 }
 
@@ -232,12 +260,12 @@ fn plane(value: &str) -> Result<(u64, u64), ReductionError> {
     }
 }
 
-fn method(value: &str) -> Result<Option<Method>, ReductionError> {
+fn method(value: &str) -> Result<RequestedMethod, ReductionError> {
     if value == "auto" {
-        return Ok(None);
+        return Ok(RequestedMethod::Auto);
     }
     Method::from_name(value)
-        .map(Some)
+        .map(RequestedMethod::Named)
         .ok_or_else(|| not_understood("method", value, "`auto`, `mean`, `mode`, `min`, `max` or `stride`"))
 }
 

@@ -34,7 +34,8 @@ pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Compute
         members.insert(name.to_owned(), value);
     }
     if let Some(distribution) = distribution {
-        let one = |(text, percent): &(String, f64)| (text.clone(), optional(distribution.percentile(*percent)));
+        let one =
+            |(text, percent): &(String, f64)| (text.clone(), optional(distribution.percentile(*percent)));
         members.insert("percentiles".to_owned(), Value::Object(query.percentiles.iter().map(one).collect()));
     }
     if let Some((edges, counts)) = histogram {

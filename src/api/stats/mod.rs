@@ -216,13 +216,13 @@ impl StatsRequest {
             answer.headers_mut().remove(header::CONTENT_LENGTH);
             return Ok(answer);
         }
-        let text = match state.statistics().document(version.tag()) {
-            Some(text) => Bytes::clone(&text),
-            None => {
-                let text = self.compute(state, &statistics).await?;
-                state.statistics().insert_document(version.tag(), text.clone());
-                text
-            }
+        let cached = state.statistics().document(version.tag());
+        let text = if let Some(text) = cached {
+            Bytes::clone(&text)
+        } else {
+            let text = self.compute(state, &statistics).await?;
+            state.statistics().insert_document(version.tag(), text.clone());
+            text
         };
         let mut answer = text_answer(&head.headers, [text], version).into_response();
         put_trace(answer.headers_mut(), statistics.trace());
@@ -240,9 +240,10 @@ impl StatsRequest {
                 Some((edges.to_vec(), counts))
             }
         };
-        let distribution = match self.query.percentiles.is_empty() {
-            true => None,
-            false => Some(statistics.distribution(state).await?),
+        let distribution = if self.query.percentiles.is_empty() {
+            None
+        } else {
+            Some(statistics.distribution(state).await?)
         };
         let (is_exact, seen) = (self.pieces.is_exact, statistics.seen());
         let computed = Computed { partial, histogram, distribution, is_exact, seen };
@@ -262,7 +263,11 @@ impl StatsRequest {
         };
         add(ALGORITHM.as_bytes());
         add(format!("{:?} {} {}", self.subset, self.pieces.subsets.len(), self.query.identity()).as_bytes());
-        add(self.node.array().map_or_else(|_| String::new(), |array| format!("{} {}", array.mount(), array.path())).as_bytes());
+        add(self
+            .node
+            .array()
+            .map_or_else(|_| String::new(), |array| format!("{} {}", array.mount(), array.path()))
+            .as_bytes());
         for version in statistics.versions() {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));

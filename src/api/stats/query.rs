@@ -134,9 +134,9 @@ fn percentiles(value: &str) -> Result<Vec<(String, f64)>, StatsQueryError> {
         Some((text.to_owned(), percent))
     };
     let parsed: Option<Vec<_>> = value.split(',').map(|text| one(text.trim())).collect();
-    parsed
-        .filter(|percentiles| percentiles.len() <= MAX_PERCENTILES)
-        .ok_or_else(|| not_understood("percentiles", value, "at most 64 numbers from 0 to 100, such as `2,98`"))
+    parsed.filter(|percentiles| percentiles.len() <= MAX_PERCENTILES).ok_or_else(|| {
+        not_understood("percentiles", value, "at most 64 numbers from 0 to 100, such as `2,98`")
+    })
 }
 
 fn sampling(value: &str) -> Result<Sampling, StatsQueryError> {

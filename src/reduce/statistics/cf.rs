@@ -7,7 +7,7 @@ use crate::error::{Classify, ErrorClass};
 use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::method::{Kind, ReduceError};
 use crate::reduce::missing::Missing;
-use crate::reduce::number::{Float, Number};
+use crate::reduce::number::{Real, RealFloat};
 
 /// How elements become values.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,9 @@ impl CfValues {
             (scale, offset) => Some((scale.unwrap_or(1.0), offset.unwrap_or(0.0))),
         };
         let unsigned = attributes.get("_Unsigned");
-        if matches!(&unsigned, Some(Value::String(text)) if text == "true") || unsigned == Some(Value::Bool(true)) {
+        if matches!(&unsigned, Some(Value::String(text)) if text == "true")
+            || unsigned == Some(Value::Bool(true))
+        {
             data_type = match data_type {
                 DataType::Int8 => DataType::UInt8,
                 DataType::Int16 => DataType::UInt16,
@@ -126,12 +128,12 @@ impl CfValues {
         }
     }
 
-    fn missing<T: Number>(&self) -> Vec<T> {
+    fn missing<T: Real>(&self) -> Vec<T> {
         let elements = self.missing.elements();
         elements.filter_map(|element| T::raw(element).first().copied()).map(T::get).collect()
     }
 
-    fn integers<T: Number + Into<i64>>(&self, items: &[u8], visitor: &mut impl Visitor) {
+    fn integers<T: Real + Into<i64>>(&self, items: &[u8], visitor: &mut impl Visitor) {
         let missing = self.missing::<T>();
         for &raw in T::raw(items) {
             let number = T::get(raw);
@@ -149,7 +151,7 @@ impl CfValues {
     fn large_integers(&self, items: &[u8], visitor: &mut impl Visitor) {
         let missing = self.missing::<u64>();
         for &raw in u64::raw(items) {
-            let number = <u64 as Number>::get(raw);
+            let number = <u64 as Real>::get(raw);
             if missing.contains(&number) {
                 visitor.missing();
                 continue;
@@ -164,7 +166,7 @@ impl CfValues {
         }
     }
 
-    fn floats<T: Float>(&self, items: &[u8], visitor: &mut impl Visitor) {
+    fn floats<T: RealFloat>(&self, items: &[u8], visitor: &mut impl Visitor) {
         let missing = self.missing::<T>();
         let (scale, offset) = self.packing.unwrap_or((1.0, 0.0));
         let is_packed = self.packing.is_some();

@@ -9,5 +9,5 @@ mod partial;
 mod percentiles;
 
 pub use cf::{CfError, CfValues};
-pub use partial::{Bins, Extent, Partial};
+pub use partial::{Bins, Extremes, Partial};
 pub use percentiles::{Distribution, MAX_VALUES};

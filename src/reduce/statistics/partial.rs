@@ -2,7 +2,7 @@
 
 use super::cf::{CfValues, Visitor, double};
 
-/// Values are summed in blocks of so many, which are merged.
+/// Values are summed in blocks of this length, which are merged.
 const BLOCK: usize = 4096;
 
 /// The edges of a histogram: bins of equal width between two values.
@@ -28,7 +28,7 @@ impl Bins {
 
 /// The smallest and the largest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Extent {
+pub struct Extremes {
     /// Of integers.
     pub integers: Option<(i64, i64)>,
     /// Of all values.
@@ -45,7 +45,7 @@ pub struct Partial {
     /// Elements that are NaN.
     pub nan: u64,
     /// The extremes.
-    pub extent: Extent,
+    pub extent: Extremes,
     /// The exact sum of integers.
     pub integer_sum: i128,
     /// The sum of the other values.
@@ -75,7 +75,7 @@ impl Partial {
         partial
     }
 
-    /// The statistics of so many equal elements.
+    /// The statistics of a number of equal elements.
     #[must_use]
     pub fn of_equal(values: &CfValues, item: &[u8], times: u64, edges: Option<&[f64]>) -> Self {
         let one = Self::of(values, item, edges);
@@ -176,7 +176,7 @@ impl Partial {
     }
 }
 
-impl Extent {
+impl Extremes {
     fn merge(&mut self, other: Self) {
         let integers = |one: (i64, i64), other: (i64, i64)| (one.0.min(other.0), one.1.max(other.1));
         let floats = |one: (f64, f64), other: (f64, f64)| (one.0.min(other.0), one.1.max(other.1));
@@ -202,7 +202,7 @@ impl Visitor for Numbers<'_> {
         let partial = &mut *self.partial;
         partial.count += 1;
         partial.integer_sum += i128::from(number);
-        partial.extent.merge(Extent {
+        partial.extent.merge(Extremes {
             integers: Some((number, number)),
             floats: Some((double(number), double(number))),
         });
@@ -217,7 +217,7 @@ impl Visitor for Numbers<'_> {
         }
         partial.count += 1;
         partial.float_sum += number;
-        partial.extent.merge(Extent { integers: None, floats: Some((number, number)) });
+        partial.extent.merge(Extremes { integers: None, floats: Some((number, number)) });
         self.numbers.push(number);
     }
 

@@ -34,7 +34,7 @@ impl Distribution {
         Self { counts, total, ..Self::default() }
     }
 
-    /// The distribution of so many equal elements.
+    /// The distribution of a number of equal elements.
     #[must_use]
     pub fn of_equal(values: &CfValues, item: &[u8], times: u64) -> Self {
         let one = Self::of(values, item);
