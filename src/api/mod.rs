@@ -18,6 +18,7 @@ pub(crate) mod rechunk;
 pub(crate) mod s3;
 pub(crate) mod selection;
 pub(crate) mod service;
+pub(crate) mod stats;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
         service::routes(),
         cache::routes(),
         data::routes(),
+        stats::routes(),
         #[cfg(feature = "vectors")]
         vectors::routes(),
         nodes::routes(),

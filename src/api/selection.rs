@@ -72,7 +72,7 @@ impl SelectionParams {
     }
 }
 
-/// The parameters about the array that is read, and about its fields.
+/// The parameters about the array that is read.
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ArrayParams {
@@ -87,9 +87,23 @@ pub(crate) struct ArrayParams {
     /// parameter needs no value; `false` and `0` switch it off.
     #[param(value_type = Option<String>)]
     allow_collision: Option<bool>,
+}
+
+/// The parameter that selects fields.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FieldsParams {
     /// Fields of a struct data type, such as `a,p.x`. A single field gives its elements, several give a struct with these
     /// fields in this order. The default is all fields.
     pub(crate) fields: Option<String>,
+}
+
+impl QueryParams for FieldsParams {}
+
+impl ParseParams for FieldsParams {
+    fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        if name == "fields" { once("fields", &mut self.fields, value.to_owned()) } else { Ok(false) }
+    }
 }
 
 impl QueryParams for ArrayParams {}
@@ -100,7 +114,6 @@ impl ParseParams for ArrayParams {
             "expected_shape" => once("expected_shape", &mut self.expected_shape, parse_shape(value)?),
             "strict" => once("strict", &mut self.strict, is_on(value)),
             "allow_collision" => once("allow_collision", &mut self.allow_collision, is_on(value)),
-            "fields" => once("fields", &mut self.fields, value.to_owned()),
             _ => Ok(false),
         }
     }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::fold::Fold;
-use super::number::Number;
+use super::number::Real;
 
 /// A window of elements that are given one part after the other, in C order.
 pub trait Accumulate: Send {
@@ -28,7 +28,7 @@ impl<T, F: Fold<T>> Folded<T, F> {
     }
 }
 
-impl<T: Number, F: Fold<T>> Accumulate for Folded<T, F> {
+impl<T: Real, F: Fold<T>> Accumulate for Folded<T, F> {
     fn add(&mut self, items: &[u8]) {
         let raw = T::raw(items);
         self.elements += raw.len() as u64;

@@ -5,19 +5,19 @@ use std::marker::PhantomData;
 use super::accumulate::Accumulate;
 use super::fold::for_each_of_window;
 use super::mean::mean_of;
-use super::number::Float;
+use super::number::RealFloat;
 use super::windows::Windows;
 
 /// The sums of both parts, and how many elements they are of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum<T> {
+pub(super) struct ComplexSum<T> {
     real: f64,
     imaginary: f64,
     present: u64,
     part: PhantomData<T>,
 }
 
-impl<T: Float> Sum<T> {
+impl<T: RealFloat> ComplexSum<T> {
     /// Adds an element, unless one of its parts is NaN.
     fn add_element(&mut self, [real, imaginary]: [T::Raw; 2]) {
         let (real, imaginary) = (T::get(real), T::get(imaginary));
@@ -29,7 +29,7 @@ impl<T: Float> Sum<T> {
     }
 }
 
-impl<T: Float> Accumulate for Sum<T> {
+impl<T: RealFloat> Accumulate for ComplexSum<T> {
     fn add(&mut self, items: &[u8]) {
         let (elements, _) = T::raw(items).as_chunks::<2>();
         for &element in elements {
@@ -44,12 +44,12 @@ impl<T: Float> Accumulate for Sum<T> {
 }
 
 /// Reduces each window of a box to the mean of its elements, whose parts are of the type `T`.
-pub(super) fn reduce<T: Float>(items: &[u8], windows: &Windows) -> Vec<u8> {
+pub(super) fn reduce<T: RealFloat>(items: &[u8], windows: &Windows) -> Vec<u8> {
     let (elements, _) = T::raw(items).as_chunks::<2>();
     let mut reduced = Vec::with_capacity(windows.results() * 2 * size_of::<T>());
     windows.for_each_result_row(|rows| {
         for place in 0..windows.result_row() {
-            let mut sum = Sum { real: 0.0, imaginary: 0.0, present: 0, part: PhantomData::<T> };
+            let mut sum = ComplexSum { real: 0.0, imaginary: 0.0, present: 0, part: PhantomData::<T> };
             for_each_of_window(windows, rows, place, |at| {
                 if let Some(&element) = elements.get(at) {
                     sum.add_element(element);

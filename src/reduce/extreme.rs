@@ -1,7 +1,7 @@
 //! `min` and `max`: the smallest or largest element. Of equal elements, such as 0 and -0, the first in C order.
 
 use super::fold::{self, Fold};
-use super::number::Number;
+use super::number::Real;
 use super::present::PresentOnly;
 use super::windows::Windows;
 
@@ -20,7 +20,7 @@ impl<const LARGEST: bool> Extreme<LARGEST> {
 pub(super) struct PresentExtreme<T, const LARGEST: bool>(pub(super) PresentOnly<T>);
 
 /// Reduces each window of a box to its smallest or largest element.
-pub(super) fn reduce<T: Number, const LARGEST: bool>(
+pub(super) fn reduce<T: Real, const LARGEST: bool>(
     items: &[u8],
     windows: &Windows,
     present: PresentOnly<T>,
@@ -35,30 +35,30 @@ pub(super) fn reduce<T: Number, const LARGEST: bool>(
 }
 
 /// Whether a number replaces the best one so far.
-#[inline(always)]
-fn is_better<T: Number, const LARGEST: bool>(number: T, best: T) -> bool {
+#[inline]
+fn is_better<T: Real, const LARGEST: bool>(number: T, best: T) -> bool {
     if LARGEST { number > best } else { number < best }
 }
 
-impl<T: Number, const LARGEST: bool> Fold<T> for Extreme<LARGEST> {
+impl<T: Real, const LARGEST: bool> Fold<T> for Extreme<LARGEST> {
     type State = T;
 
     fn start(&self) -> T {
         T::worst(LARGEST)
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, best: T, number: T) -> T {
         if is_better::<T, LARGEST>(number, best) || best.is_nan() { number } else { best }
     }
 
-    #[inline(always)]
+    #[inline]
     fn finish(&self, best: T, _: u64) -> Option<T> {
         Some(if best.is_nan() { T::undefined() } else { best })
     }
 }
 
-impl<T: Number, const LARGEST: bool> Fold<T> for PresentExtreme<T, LARGEST> {
+impl<T: Real, const LARGEST: bool> Fold<T> for PresentExtreme<T, LARGEST> {
     /// The best so far, and whether there is one.
     type State = (T, bool);
 
@@ -66,7 +66,7 @@ impl<T: Number, const LARGEST: bool> Fold<T> for PresentExtreme<T, LARGEST> {
         (self.0.empty(), false)
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, (best, any): (T, bool), number: T) -> (T, bool) {
         if !self.0.is_present(number) {
             (best, any)

@@ -1,6 +1,6 @@
 //! [`Fold`]: a method as a state that takes one element after the other, and the loop over all windows of a box.
 
-use super::number::Number;
+use super::number::Real;
 use super::windows::{SourceRows, Windows};
 
 /// A method that needs a state of constant size.
@@ -14,12 +14,12 @@ pub(super) trait Fold<T>: Send + Sync {
     /// The state after one more element.
     fn add(&self, state: Self::State, number: T) -> Self::State;
 
-    /// The result of a window with this many elements; `None` if the fold cannot tell, because it saw a NaN.
+    /// The result of a window with this many elements; `None` if the fold has none, because it saw a NaN.
     fn finish(&self, state: Self::State, elements: u64) -> Option<T>;
 }
 
 /// Reduces each window of a box by `fast`, and those that it has no result for by `careful`.
-pub(super) fn reduce<T: Number>(
+pub(super) fn reduce<T: Real>(
     items: &[u8],
     windows: &Windows,
     fast: &impl Fold<T>,
@@ -46,11 +46,7 @@ pub(super) fn reduce<T: Number>(
 }
 
 /// Adds a row to the states of its windows, of which each has this many elements side by side.
-fn add_windows<T: Number, F: Fold<T>, const FACTOR: usize>(
-    fold: &F,
-    row: &[T::Raw],
-    states: &mut [F::State],
-) {
+fn add_windows<T: Real, F: Fold<T>, const FACTOR: usize>(fold: &F, row: &[T::Raw], states: &mut [F::State]) {
     let (windows, rest) = row.as_chunks::<FACTOR>();
     for (state, window) in states.iter_mut().zip(windows) {
         for &raw in window {
@@ -65,7 +61,7 @@ fn add_windows<T: Number, F: Fold<T>, const FACTOR: usize>(
 }
 
 /// Adds a row to the states of its windows.
-fn add_row<T: Number, F: Fold<T>>(
+fn add_row<T: Real, F: Fold<T>>(
     fold: &F,
     row: &[T::Raw],
     factor: usize,
@@ -89,7 +85,7 @@ fn add_row<T: Number, F: Fold<T>>(
 }
 
 /// Appends the results of a row.
-fn finish_row<T: Number, F: Fold<T>>(
+fn finish_row<T: Real, F: Fold<T>>(
     windows: &Windows,
     rows: &SourceRows,
     states: &[F::State],
@@ -117,7 +113,7 @@ fn finish_row<T: Number, F: Fold<T>>(
 }
 
 /// The state of a fold after the elements of the window at one place of a result row.
-fn again<T: Number, F: Fold<T>>(
+fn again<T: Real, F: Fold<T>>(
     windows: &Windows,
     rows: &SourceRows,
     place: usize,

@@ -6,7 +6,9 @@ use half::{bf16, f16};
 
 use super::accumulate::{Accumulate, Folded};
 use super::fold::{self, Fold};
-use super::number::{Float, Integer, Number, rounded_quotient_32, rounded_quotient_64, rounded_quotient_128};
+use super::number::{
+    Integer, Real, RealFloat, rounded_quotient_32, rounded_quotient_64, rounded_quotient_128,
+};
 use super::present::PresentOnly;
 use super::windows::Windows;
 
@@ -30,12 +32,12 @@ macro_rules! sums {
         impl Sum<$type> for $sum {
             const ZERO: Self = 0;
 
-            #[inline(always)]
+            #[inline]
             fn add(self, number: $type) -> Self {
                 self + <$sum>::from(number)
             }
 
-            #[inline(always)]
+            #[inline]
             #[expect(
                 clippy::allow_attributes,
                 clippy::cast_possible_truncation,
@@ -58,7 +60,7 @@ sums! {
 }
 
 /// A real type with its mean.
-pub(super) trait Average: Number {
+pub(super) trait Average: Real {
     /// Reduces each window of a box to the mean of its elements.
     fn mean(items: &[u8], windows: &Windows, present: PresentOnly<Self>) -> Vec<u8>;
 
@@ -136,12 +138,12 @@ impl<T: Integer, S: Sum<T>> Fold<T> for IntegerMean<S> {
         S::ZERO
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, state: S, number: T) -> S {
         state.add(number)
     }
 
-    #[inline(always)]
+    #[inline]
     fn finish(&self, state: S, elements: u64) -> Option<T> {
         Some(state.mean(elements))
     }
@@ -160,7 +162,7 @@ where
         (0, 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, (sum, present): (i128, u64), number: T) -> (i128, u64) {
         if self.0.is_present(number) { (sum + number.into(), present + 1) } else { (sum, present) }
     }
@@ -173,19 +175,19 @@ where
 /// The mean of floats of which none is NaN or missing.
 struct FloatMean;
 
-impl<T: Float> Fold<T> for FloatMean {
+impl<T: RealFloat> Fold<T> for FloatMean {
     type State = f64;
 
     fn start(&self) -> f64 {
         0.0
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, state: f64, number: T) -> f64 {
         state + number.double()
     }
 
-    #[inline(always)]
+    #[inline]
     fn finish(&self, state: f64, elements: u64) -> Option<T> {
         if state.is_nan() { None } else { Some(T::rounded(state / count(elements))) }
     }
@@ -194,14 +196,14 @@ impl<T: Float> Fold<T> for FloatMean {
 /// The mean of floats without NaN and those that are missing.
 struct PresentFloatMean<T>(PresentOnly<T>);
 
-impl<T: Float> Fold<T> for PresentFloatMean<T> {
+impl<T: RealFloat> Fold<T> for PresentFloatMean<T> {
     type State = (f64, u64);
 
     fn start(&self) -> (f64, u64) {
         (0.0, 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn add(&self, (sum, present): (f64, u64), number: T) -> (f64, u64) {
         if self.0.is_present(number) { (sum + number.double(), present + 1) } else { (sum, present) }
     }
@@ -212,7 +214,7 @@ impl<T: Float> Fold<T> for PresentFloatMean<T> {
 }
 
 /// The mean of floats with this sum; NaN of none.
-pub(super) fn mean_of<T: Float>(sum: f64, present: u64) -> T {
+pub(super) fn mean_of<T: RealFloat>(sum: f64, present: u64) -> T {
     let mean = sum / count(present);
     if mean.is_nan() { T::undefined() } else { T::rounded(mean) }
 }

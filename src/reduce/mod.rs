@@ -30,6 +30,7 @@ mod number;
 mod present;
 mod reducer;
 mod reduction;
+pub mod statistics;
 mod stride;
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 
 use super::fold::for_each_of_window;
-use super::number::Number;
+use super::number::Real;
 use super::present::PresentOnly;
 use super::windows::Windows;
 
 /// Reduces each window of a box to its most frequent element.
-pub(super) fn reduce<T: Number>(items: &[u8], windows: &Windows, present: &PresentOnly<T>) -> Vec<u8> {
+pub(super) fn reduce<T: Real>(items: &[u8], windows: &Windows, present: &PresentOnly<T>) -> Vec<u8> {
     let raw = T::raw(items);
     let mut reduced = Vec::with_capacity(windows.results() * size_of::<T>());
     let mut numbers: Vec<T> = Vec::with_capacity(windows.largest());
@@ -26,7 +26,7 @@ pub(super) fn reduce<T: Number>(items: &[u8], windows: &Windows, present: &Prese
 }
 
 /// The most frequent of these numbers, of several the smallest; `None` of none. None of them is NaN.
-fn most_frequent<T: Number>(numbers: &mut [T]) -> Option<T> {
+fn most_frequent<T: Real>(numbers: &mut [T]) -> Option<T> {
     let first = *numbers.first()?;
     // Most windows of labels have one label.
     if numbers.iter().all(|number| *number == first) {

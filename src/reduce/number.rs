@@ -1,9 +1,9 @@
-//! [`Number`]: elements as numbers of the processor, with what each method needs of them.
+//! [`Real`]: elements as numbers of the processor, with what each method needs of them.
 
 use half::{bf16, f16};
 
 /// An element of a real type, read from and written to its canonical bytes.
-pub(super) trait Number: Copy + PartialOrd + Send + Sync + 'static {
+pub(super) trait Real: Copy + PartialOrd + Send + Sync + 'static {
     /// The bytes of an element.
     type Raw: Copy;
 
@@ -30,10 +30,10 @@ pub(super) trait Number: Copy + PartialOrd + Send + Sync + 'static {
 }
 
 /// An integer.
-pub(super) trait Integer: Number + Into<i128> {}
+pub(super) trait Integer: Real + Into<i128> {}
 
 /// A float.
-pub(super) trait Float: Number {
+pub(super) trait RealFloat: Real {
     /// The number as a float64.
     fn double(self) -> f64;
 
@@ -49,7 +49,7 @@ macro_rules! common {
             items.as_chunks().0
         }
 
-        #[inline(always)]
+        #[inline]
         fn get(raw: Self::Raw) -> Self {
             Self::from_le_bytes(raw)
         }
@@ -62,10 +62,10 @@ macro_rules! common {
 
 macro_rules! integers {
     ($($type:ty),*) => {$(
-        impl Number for $type {
+        impl Real for $type {
             common!($type);
 
-            #[inline(always)]
+            #[inline]
             fn is_nan(self) -> bool {
                 false
             }
@@ -91,10 +91,10 @@ integers!(u8, i8, u16, i16, u32, i32, u64, i64);
 
 macro_rules! floats {
     ($($type:ty, $zero:expr, $double:expr, $rounded:expr;)*) => {$(
-        impl Number for $type {
+        impl Real for $type {
             common!($type);
 
-            #[inline(always)]
+            #[inline]
             fn is_nan(self) -> bool {
                 <$type>::is_nan(self)
             }
@@ -112,14 +112,14 @@ macro_rules! floats {
             }
         }
 
-        impl Float for $type {
-            #[inline(always)]
+        impl RealFloat for $type {
+            #[inline]
             fn double(self) -> f64 {
                 let double: fn($type) -> f64 = $double;
                 double(self)
             }
 
-            #[inline(always)]
+            #[inline]
             fn rounded(double: f64) -> Self {
                 let rounded: fn(f64) -> $type = $rounded;
                 rounded(double)
@@ -145,7 +145,7 @@ fn single(double: f64) -> f32 {
 /// same as rounding the float64 to these bits: no tie arises that was none.
 fn rounded_to_odd(double: f64) -> f32 {
     let nearest = single(double);
-    if f64::from(nearest) == double || double.is_nan() {
+    if f64::from(nearest).to_bits() == double.to_bits() || double.is_nan() {
         return nearest;
     }
     let towards_zero =
@@ -156,7 +156,7 @@ fn rounded_to_odd(double: f64) -> f32 {
 /// The quotient of two integers rounded half to even, for a positive divisor.
 macro_rules! rounded_quotient {
     ($name:ident, $type:ty) => {
-        #[inline(always)]
+        #[inline]
         pub(super) fn $name(sum: $type, count: $type) -> $type {
             let (floor, rest) = if count & (count - 1) == 0 {
                 (sum >> count.trailing_zeros(), sum & (count - 1))
@@ -204,14 +204,14 @@ mod tests {
     fn a_float64_is_rounded_once_to_float16() {
         // Just above a tie of float16; rounded to float32 first, it is the tie.
         let above = 1.0 + 2_f64.powi(-11) + 2_f64.powi(-40);
-        assert_eq!(<f16 as Float>::rounded(above).to_f64(), 1.0 + 2_f64.powi(-10));
-        assert_eq!(<f16 as Float>::rounded(1.0 + 2_f64.powi(-11)).to_f64(), 1.0);
+        assert_eq!(<f16 as RealFloat>::rounded(above).to_f64(), 1.0 + 2_f64.powi(-10));
+        assert_eq!(<f16 as RealFloat>::rounded(1.0 + 2_f64.powi(-11)).to_f64(), 1.0);
         assert_eq!(
-            <bf16 as Float>::rounded(1.0 + 2_f64.powi(-8) + 2_f64.powi(-40)).to_f64(),
+            <bf16 as RealFloat>::rounded(1.0 + 2_f64.powi(-8) + 2_f64.powi(-40)).to_f64(),
             1.0 + 2_f64.powi(-7)
         );
-        assert_eq!(<f16 as Float>::rounded(1e300), f16::INFINITY);
-        assert_eq!(<f16 as Float>::rounded(-1e-300).to_bits(), 0x8000);
-        assert!(<f16 as Float>::rounded(f64::NAN).is_nan());
+        assert_eq!(<f16 as RealFloat>::rounded(1e300), f16::INFINITY);
+        assert_eq!(<f16 as RealFloat>::rounded(-1e-300).to_bits(), 0x8000);
+        assert!(<f16 as RealFloat>::rounded(f64::NAN).is_nan());
     }
 }

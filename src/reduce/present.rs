@@ -1,6 +1,6 @@
 //! [`PresentOnly`]: which elements count, and what a window without any gives.
 
-use super::number::Number;
+use super::number::Real;
 
 /// The missing values of a type. NaN is missing too.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub(super) struct PresentOnly<T> {
     missing: Box<[T]>,
 }
 
-impl<T: Number> PresentOnly<T> {
+impl<T: Real> PresentOnly<T> {
     /// With these missing values.
     pub(super) fn new(missing: Box<[T]>) -> Self {
         Self { missing }
@@ -20,7 +20,7 @@ impl<T: Number> PresentOnly<T> {
     }
 
     /// Whether a number counts.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_present(&self, number: T) -> bool {
         !number.is_nan() && !self.missing.contains(&number)
     }

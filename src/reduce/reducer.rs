@@ -7,7 +7,7 @@ use super::extreme::PresentExtreme;
 use super::mean::Average;
 use super::method::{Method, ReduceError};
 use super::missing::Missing;
-use super::number::Number;
+use super::number::Real;
 use super::present::PresentOnly;
 use super::windows::Windows;
 use super::{complex, extreme, mode, stride};
@@ -74,10 +74,10 @@ impl Reducer {
             return Some(Box::new(First { element_bytes: self.element_bytes(), item: Vec::new() }));
         }
         match &self.data_type {
-            DataType::ComplexFloat16 => Some(Box::new(complex::Sum::<f16>::default())),
-            DataType::ComplexBFloat16 => Some(Box::new(complex::Sum::<bf16>::default())),
-            DataType::Complex64 => Some(Box::new(complex::Sum::<f32>::default())),
-            DataType::Complex128 => Some(Box::new(complex::Sum::<f64>::default())),
+            DataType::ComplexFloat16 => Some(Box::new(complex::ComplexSum::<f16>::default())),
+            DataType::ComplexBFloat16 => Some(Box::new(complex::ComplexSum::<bf16>::default())),
+            DataType::Complex64 => Some(Box::new(complex::ComplexSum::<f32>::default())),
+            DataType::Complex128 => Some(Box::new(complex::ComplexSum::<f64>::default())),
             _ => self.visit(Accumulated { method: self.method }).flatten(),
         }
     }
@@ -103,7 +103,7 @@ impl Reducer {
         })
     }
 
-    fn present<T: Number>(&self) -> PresentOnly<T> {
+    fn present<T: Real>(&self) -> PresentOnly<T> {
         let missing = self.missing.elements().filter_map(|element| T::raw(element).first().copied());
         PresentOnly::new(missing.map(T::get).collect())
     }

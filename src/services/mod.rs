@@ -13,6 +13,8 @@ pub(crate) mod response_cache;
 pub(crate) mod route;
 pub(crate) mod shared_text;
 pub(crate) mod state;
+pub(crate) mod statistics;
+pub(crate) mod statistics_cache;
 #[cfg(test)]
 pub(crate) mod test_store;
 pub(crate) mod traffic;

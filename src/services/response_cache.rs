@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::shared_text::SharedTexts;
+use super::statistics_cache::StatisticsCache;
 use crate::admission::{Admission, AdmissionRequest};
 use crate::array::Dependencies;
 use crate::cache::ResponseCache;
@@ -38,14 +39,20 @@ const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_T
 pub(crate) struct ResponseCaches {
     /// Small responses with elements.
     pub(crate) elements: ResponseCache<CachedResponse>,
+    /// Statistics of chunks and of selections.
+    pub(crate) statistics: StatisticsCache,
     /// The long texts that responses in flight share.
     pub(crate) texts: SharedTexts,
 }
 
 impl ResponseCaches {
-    /// Empty caches; that of elements takes up to this number of bytes.
-    pub(super) fn new(elements_bytes: u64) -> Self {
-        Self { elements: ResponseCache::new(elements_bytes), texts: SharedTexts::default() }
+    /// Empty caches, which take up to this number of bytes together; a quarter of them for statistics.
+    pub(super) fn new(bytes: u64) -> Self {
+        Self {
+            elements: ResponseCache::new(bytes / 4 * 3),
+            statistics: StatisticsCache::new(bytes / 4),
+            texts: SharedTexts::default(),
+        }
     }
 }
 

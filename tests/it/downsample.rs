@@ -44,12 +44,14 @@ fn reduce(data_type: &str, method: &str, model: &Model, factors: &[usize]) -> Mo
         model.shape.iter().zip(factors).map(|(length, factor)| length.div_ceil(*factor)).collect();
     let mut elements = Vec::new();
     for result in places(&shape) {
-        let inside = |place: &Vec<usize>| {
-            place.iter().zip(&result).zip(factors).all(|((at, result), factor)| at / factor == *result)
-        };
-        let window: Vec<f64> = places(&model.shape)
-            .filter(inside)
-            .map(|place| number(data_type, model.element(&place)))
+        let starts: Vec<usize> = result.iter().zip(factors).map(|(at, factor)| at * factor).collect();
+        let edges = starts.iter().zip(&model.shape).zip(factors);
+        let edges: Vec<usize> =
+            edges.map(|((start, length), factor)| (*factor).min(length - start)).collect();
+        let at =
+            |place: Vec<usize>| starts.iter().zip(place).map(|(start, at)| start + at).collect::<Vec<_>>();
+        let window: Vec<f64> = places(&edges)
+            .map(|place| number(data_type, model.element(&at(place))))
             .filter(|number| !number.is_nan())
             .collect();
         let sum: f64 = window.iter().sum();
@@ -138,7 +140,7 @@ const TYPES: [&str; 4] = ["uint8", "uint16", "int32", "bool"];
 fn direct_windows_of_random_arrays_match_a_naive_model_whatever_the_bands_and_caches() {
     let methods = select(&["mean", "mode", "min", "max"][..]);
     let cases = (axes(), select(&TYPES[..]), methods, setup(), any::<bool>(), any::<u64>());
-    holds(200, cases, async |(axes, type_name, method, setup, is_sharded, seed)| {
+    holds(120, cases, async |(axes, type_name, method, setup, is_sharded, seed)| {
         if (type_name, method) == ("bool", "mean") {
             return;
         }
@@ -164,7 +166,7 @@ fn direct_windows_of_random_arrays_match_a_naive_model_whatever_the_bands_and_ca
 fn cascades_of_random_arrays_are_their_steps_one_after_the_other() {
     let methods = select(&["mean", "mode", "min", "max"][..]);
     let cases = (axes(), select(&TYPES[..3]), methods, setup(), (1..20_usize, 1..20_usize), any::<u64>());
-    holds(150, cases, async |(axes, type_name, method, setup, (width, height), seed)| {
+    holds(100, cases, async |(axes, type_name, method, setup, (width, height), seed)| {
         let (store, array) = (memory(), stored(&axes, type_name, false, seed));
         let mut model = array.store(&store, "a").await;
         let server = server_with(store, setup);
@@ -318,7 +320,7 @@ async fn labels_are_reduced_by_their_mode_without_being_asked() {
 }
 
 #[tokio::test]
-async fn entity_tags_tell_methods_and_factors_apart_and_revalidate_without_reading() {
+async fn entity_tags_differ_by_method_and_factors_and_revalidate_without_reading() {
     let store = memory();
     let array = Array::of(&[6, 8]).chunks(&[4, 3]);
     array.store(&store, "a").await;
@@ -328,8 +330,9 @@ async fn entity_tags_tell_methods_and_factors_apart_and_revalidate_without_readi
         "?downsample=2,2",
         "?downsample=2,1",
         "?downsample=2,2&method=max",
-        "?fit=4,4",
-        "?fit=4,4&method=min",
+        "?downsample=4,4",
+        "?fit=2,2",
+        "?fit=2,2&method=min",
     ];
     let mut tags = std::collections::BTreeSet::new();
     for url in urls {
@@ -345,10 +348,10 @@ async fn entity_tags_tell_methods_and_factors_apart_and_revalidate_without_readi
         assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{url}");
         let failed = server.ask(Method::GET, &url, &[("if-match", "\"other\"")]).await;
         assert_eq!(failed.status, StatusCode::PRECONDITION_FAILED, "{url}");
-        let part = server.ask(Method::GET, &url, &[("range", "bytes=3-4")]).await;
+        let part = server.ask(Method::GET, &url, &[("range", "bytes=1-2")]).await;
         assert_eq!(
             (part.status, &part.body),
-            (StatusCode::PARTIAL_CONTENT, &answer.body.slice(3..5)),
+            (StatusCode::PARTIAL_CONTENT, &answer.body.slice(1..3)),
             "{url}"
         );
         assert!(tags.insert(tag), "{url}");

@@ -67,6 +67,7 @@ mod s3;
 mod settings;
 mod slices;
 mod stampede;
+mod statistics;
 mod support;
 mod supported;
 mod tidy;

@@ -282,7 +282,12 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
         ("chunk", _) => &["0.0.0"],
         ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
         ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
-        ("path", data) if data.starts_with("/v1/data/") => &["a", "b", "old/a"],
+        ("path", data) if data.starts_with("/v1/data/") => {
+            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max"]
+        }
+        ("path", stats) if stats.starts_with("/v1/stats/") => {
+            &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards"]
+        }
         ("path", _) => &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"],
         ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
         ("key", store) if store.starts_with("/store/") => &[

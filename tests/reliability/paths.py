@@ -26,7 +26,7 @@ READING = ["GET"] * 8 + ["HEAD", "OPTIONS", "PROPFIND"]
 WRITING = ["PUT", "DELETE", "PATCH", "POST", "MKCOL", "COPY", "MOVE"]
 """To a mount of their own: what they write would make documents of the other bad ones."""
 ROUTES = [
-    *["/store/MOUNT"] * 12, "/v1/data/MOUNT", "/v1/nodes/MOUNT", "/v1/chunk/MOUNT", "/v1/vectors/MOUNT", "/plain/MOUNT",
+    *["/store/MOUNT"] * 12, "/v1/data/MOUNT", "/v1/nodes/MOUNT", "/v1/chunk/MOUNT", "/v1/stats/MOUNT", "/v1/vectors/MOUNT", "/plain/MOUNT",
     "/unshard/MOUNT", "/rechunk/MOUNT/auto/raw", "/rechunk/MOUNT/2,2/zstd-3/dtype=safe", "/s3/MOUNT", "/v1/partial/MOUNT",
     "/v1/erase/MOUNT", "/store", "/s3", "", "http://x/store/MOUNT", "//store//MOUNT", "/store/MOUNT/../MOUNT", "/store/%6d",
     "/store/MOUNT;x", "/STORE/MOUNT", "/docs", "/v1",

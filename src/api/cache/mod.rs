@@ -109,6 +109,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
         let entries = state.engine.caches.purge(&mount.cache_name, path.prefix());
+        state.responses.statistics.purge();
         Purged { entries, answers: state.responses.elements.purge() }
     });
     Ok(Json(purged.await?))

@@ -28,7 +28,7 @@ impl ElementsReduction {
         Ok(Self { requested, reduction, around })
     }
 
-    /// A plan to read a selection and to reduce it as requested. `whole` is the selection of the response.
+    /// A plan to read a selection and to reduce it as requested.
     pub(crate) fn plan(
         &self,
         array: &Arc<Array>,
@@ -55,7 +55,7 @@ impl ElementsReduction {
         format!("{ALGORITHM} {} {:?}", self.reduction.reducer().method().name(), self.reduction.steps())
     }
 
-    /// Whether the method may change without a change of the array, and nothing would tell: then the response is not cached.
+    /// Whether the method may change without a change of the array, and no lookup would show it: then the response is not cached.
     pub(crate) fn is_cacheable(&self) -> bool {
         !matches!(self.around, Some((_, None)))
     }

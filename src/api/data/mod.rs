@@ -23,7 +23,7 @@ use crate::api::dependents::{check_collision, reading};
 use crate::api::documented::MountParam;
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
-use crate::api::selection::{ArrayParams, SelectionParams};
+use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
 use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
@@ -137,6 +137,7 @@ pub(crate) enum ElementsResponses {
         SelectionParams,
         ReductionParams,
         ArrayParams,
+        FieldsParams,
         FormatParams,
     ),
     responses(ElementsResponses)
@@ -159,7 +160,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
                 Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
             };
             let rendering = rendering(&head.headers, &query)?;
-            let node = open(head, &target, &target.path, &query).await?;
+            let node = open(head, &target, &target.path, &query.array).await?;
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
             let subset = query.selection.subset(array.metadata())?;
@@ -187,7 +188,7 @@ async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Pr
     method(get, head),
     path = ROOT_DATA.template,
     tag = "data",
-    params(MountParam, SelectionParams, ReductionParams, ArrayParams, FormatParams),
+    params(MountParam, SelectionParams, ReductionParams, ArrayParams, FieldsParams, FormatParams),
     responses(ElementsResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
@@ -206,6 +207,7 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
         MountParam,
         ("path" = String, Path, description = "Path of the array, then `c` and the chunk's coordinates: `a/b/c/0/1`"),
         ArrayParams,
+        FieldsParams,
         FormatParams,
     ),
     responses(ElementsResponses)
@@ -230,7 +232,7 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
-        let node = open(head, &target, &path, &query).await?;
+        let node = open(head, &target, &path, &query.array).await?;
         let array = Arc::clone(node.array()?);
         query.array.check_shape(&array.metadata().shape)?;
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
@@ -294,27 +296,27 @@ fn url(target: &NodeTarget, path: &NodePath) -> String {
 }
 
 /// Opens the node whose elements are requested.
-async fn open(
+pub(crate) async fn open(
     head: &Parts,
     target: &NodeTarget,
     path: &NodePath,
-    query: &DataQuery,
+    params: &ArrayParams,
 ) -> Result<Arc<OpenNode>, Problem> {
-    let node = match target.opener.open_as(path, reading(query.array.is_strict())).await {
+    let node = match target.opener.open_as(path, reading(params.is_strict())).await {
         Ok(node) => node,
         Err(error) => {
             let rights = Caller::of(&head.extensions).rights();
             return Err(Box::pin(missing::problem_of(error, rights, target, path)).await);
         }
     };
-    check_collision(&node, query.array.allows_collision())?;
+    check_collision(&node, params.allows_collision())?;
     Ok(node)
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let format = negotiate::choose(headers, query.format.format.as_deref(), FORMATS)?;
     let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
-    Ok(Rendering { style, fields: query.array.fields.clone(), header: query.format.has_header() })
+    Ok(Rendering { style, fields: query.fields.fields.clone(), header: query.format.has_header() })
 }
 
 fn no_such_chunk() -> Problem {

@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 
 use super::reduction_query::ReductionParams;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
-use crate::api::selection::{ArrayParams, SelectionParams};
+use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
 use crate::metadata::Endianness;
 use crate::render::NanMode;
 
@@ -68,6 +68,7 @@ pub(crate) struct DataQuery {
     /// How the selected elements are reduced.
     pub(crate) reduction: ReductionParams,
     pub(crate) array: ArrayParams,
+    pub(crate) fields: FieldsParams,
     pub(crate) format: FormatParams,
 }
 
@@ -83,10 +84,11 @@ impl DataQuery {
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, reduction, array, format } = &mut query;
+            let Self { selection, reduction, array, fields, format } = &mut query;
             let is_known = selection.take(name, value)?
                 || reduction.take(name, value)?
                 || array.take(name, value)?
+                || fields.take(name, value)?
                 || format.take(name, value)?;
             if !is_known {
                 return Err(ParamError::unknown(name, &Self::known()));
@@ -100,6 +102,7 @@ impl DataQuery {
             .and::<SelectionParams>()
             .and::<ReductionParams>()
             .and::<FormatParams>()
+            .and::<FieldsParams>()
             .and::<ArrayParams>()
     }
 }

@@ -30,9 +30,15 @@ pub(crate) struct ReductionParams {
     /// How the elements of a window become one: `mean`, `mode` (the most frequent), `min`, `max`, `stride` (the first), or
     /// `auto` (default): `mode` of `bool`, of arrays with the CF attribute `flag_values` and of OME-Zarr label images, else
     /// `mean`. All but `stride` skip NaN and the values of the attributes `_FillValue` and `missing_value`.
-    // `Some(None)` is `auto`.
     #[param(value_type = Option<String>)]
-    method: Option<Option<Method>>,
+    method: Option<RequestedMethod>,
+}
+
+/// The value of `method`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestedMethod {
+    Auto,
+    Named(Method),
 }
 
 impl QueryParams for ReductionParams {}
@@ -124,7 +130,14 @@ impl ReductionParams {
 
     /// Whether the method follows from the array.
     pub(crate) fn is_auto(&self) -> bool {
-        matches!(self.method, None | Some(None))
+        self.named_method().is_none()
+    }
+
+    fn named_method(&self) -> Option<Method> {
+        match self.method {
+            Some(RequestedMethod::Named(method)) => Some(method),
+            Some(RequestedMethod::Auto) | None => None,
+        }
     }
 
     /// The reduction of the elements of an array; `is_categorical` is whether these are labels of things, not quantities.
@@ -134,7 +147,7 @@ impl ReductionParams {
         is_categorical: bool,
     ) -> Result<RequestedReduction, ReductionError> {
         let data_type = &metadata.data_type;
-        let method = self.method.flatten().unwrap_or_else(|| Method::auto(data_type, is_categorical));
+        let method = self.named_method().unwrap_or_else(|| Method::auto(data_type, is_categorical));
         method.check(data_type)?;
         let missing = match method {
             Method::Stride => Missing::default(),
@@ -241,11 +254,11 @@ fn plane(value: &str) -> Result<(u64, u64), ParamError> {
     }
 }
 
-fn method(value: &str) -> Result<Option<Method>, ParamError> {
+fn method(value: &str) -> Result<RequestedMethod, ParamError> {
     if value == "auto" {
-        return Ok(None);
+        return Ok(RequestedMethod::Auto);
     }
     Method::from_name(value)
-        .map(Some)
+        .map(RequestedMethod::Named)
         .ok_or_else(|| ParamError::value("method", value, "`auto`, `mean`, `mode`, `min`, `max` or `stride`"))
 }

@@ -98,7 +98,7 @@ fn every_spelling_of_a_node_gets_the_same_decision() {
     let ran = runner.run(&keys_and_ways(), |(path, ways)| {
         let is_granted =
             ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));
-        for route in ["/v1/data/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
+        for route in ["/v1/data/m/", "/v1/stats/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
             // A request for a chunk concerns the node before its coordinates.
             let path = if route.contains("chunk") { format!("{path}/c/0") } else { path.clone() };
             for way in &ways {
@@ -163,6 +163,8 @@ async fn a_revoked_right_is_refused_though_the_response_is_cached() {
             .await;
     let urls = [
         "/v1/data/m/arr?slice=0",
+        "/v1/data/m/arr?downsample=2&method=stride",
+        "/v1/stats/m/arr",
         "/store/m/arr/c/0",
         "/v1/chunk/m/arr/c/0",
         "/rechunk/m/auto/raw/arr/c/0",
@@ -208,6 +210,9 @@ async fn a_grant_for_a_prefix_covers_every_key_read_for_its_nodes() {
         ("g", "/rechunk/m/auto/raw/dtype=stored/arr/c/0", 403),
         ("in", "/v1/data/m/g/in", 200),
         ("in", "/v1/chunk/m/g/in/c/0", 200),
+        ("in", "/v1/stats/m/g/in", 200),
+        ("g", "/v1/stats/m/g/in", 200),
+        ("g", "/v1/stats/m/arr", 403),
         ("in", "/v1/nodes/m/g", 403),
         ("arr", "/v1/chunk/m/arr/c/0", 200),
         ("arr", "/unshard/m/arr/c/0", 200),
@@ -215,6 +220,7 @@ async fn a_grant_for_a_prefix_covers_every_key_read_for_its_nodes() {
         ("chunks", "/store/m/arr/c/0", 200),
         ("chunks", "/store/m/arr/c/?format=json", 200),
         ("chunks", "/v1/chunk/m/arr/c/0", 403),
+        ("chunks", "/v1/stats/m/arr", 403),
         ("chunks", "/v1/nodes/m/arr/c", 403),
         ("chunks", "/plain/m/arr/c/0", 403),
         ("chunks", "/unshard/m/arr/c/?format=json", 403),

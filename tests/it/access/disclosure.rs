@@ -40,6 +40,8 @@ async fn a_mount_without_any_right_is_indistinguishable_from_a_missing_one() {
         "/v1/nodes/MOUNT/arr",
         "/v1/data/MOUNT/arr",
         "/v1/data/MOUNT/arr?slice=bad",
+        "/v1/data/MOUNT/arr?downsample=2",
+        "/v1/stats/MOUNT/arr",
         "/v1/chunk/MOUNT/arr/c/0",
         "/v1/vectors/MOUNT/arr",
         "/v1/partial/MOUNT",

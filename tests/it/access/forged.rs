@@ -191,6 +191,7 @@ async fn a_signed_url_grants_no_more_than_was_signed() {
         "/unshard/m/arr/c/0",
         "/rechunk/m/auto/raw/arr/c/0",
         "/v1/data/m/arr",
+        "/v1/stats/m/arr",
         "/v1/chunk/m/arr/c/0",
         "/v1/nodes/m/arr",
         "/v1/vectors/m/arr",

@@ -1,0 +1,257 @@
+//! `/v1/stats/{mount}/{path}`: statistics of a selection of an array, exact or of a sample.
+
+mod document;
+mod query;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{Method, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use utoipa::IntoResponses;
+use utoipa_axum::routes;
+
+use crate::admission::AdmissionRequest;
+use crate::api::data;
+use crate::api::documented::MountParam;
+use crate::api::json_response::text_answer;
+use crate::api::selection::{ArrayParams, SelectionParams};
+use crate::array::{ArrayError, Pieces};
+use crate::chunk::Subset;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::timing::put_trace;
+use crate::http::validators::hex_tag;
+use crate::reduce::ALGORITHM;
+use crate::reduce::statistics::{Bins, CfValues, MAX_VALUES};
+use crate::services::extract::NodeTarget;
+use crate::services::route::Route;
+use crate::services::state::AppState;
+use crate::services::statistics::Statistics;
+use crate::store::Version;
+use document::{Computed, document};
+use query::{StatsParams, StatsQuery};
+
+/// Statistics of an array.
+pub(crate) const STATS: RouteSpec =
+    RouteSpec::new("/v1/stats/{mount}/{*path}", Resource::Node).admitted_by(AdmittedBy::Handler);
+
+/// Statistics of the array at the root of a mount.
+pub(crate) const ROOT_STATS: RouteSpec = RouteSpec::new("/v1/stats/{mount}", Resource::Node)
+    .with_slash("/v1/stats/{mount}/")
+    .admitted_by(AdmittedBy::Handler);
+
+/// The routes of statistics.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::new(&STATS, routes!(get_stats)), Route::new(&ROOT_STATS, routes!(get_root_stats))]
+}
+
+/// Maximum number of attempts for a response whose chunks change while it is computed.
+const TRIES: usize = 3;
+
+/// Responses of the routes for statistics.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes the answers for the API document")]
+pub(crate) enum StatsResponses {
+    /// The statistics. Those without any value are null; `exact` is false for a sample.
+    #[response(status = 200, content_type = "application/json")]
+    Statistics,
+    /// Not modified: the response still has an entity tag of `If-None-Match`.
+    #[response(status = 304)]
+    NotModified,
+    /// The selection or another parameter is invalid, or the elements are no real numbers.
+    #[response(status = 400)]
+    NotUnderstood,
+    /// The mount or the array does not exist.
+    #[response(status = 404)]
+    NotFound,
+    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
+    #[response(status = 409)]
+    AnotherShape,
+    /// The precondition failed.
+    #[response(status = 412)]
+    PreconditionFailed,
+    /// Reading all chunks would exceed a limit.
+    #[response(status = 413)]
+    TooLarge,
+    /// The declaration of a dependent array is invalid.
+    #[response(status = 422)]
+    NotUsable,
+    /// Stored chunks or metadata are corrupt.
+    #[response(status = 500)]
+    Corrupt,
+    /// The array uses an unsupported codec, data type or extension.
+    #[response(status = 501)]
+    Unsupported,
+}
+
+/// Compute statistics of a selection
+///
+/// Returns counts, extremes, mean, standard deviation, sum, and on request percentiles and a histogram of a selection; without
+/// `slice` and `isel.NAME`, of the whole array. NaN and missing values are counted and otherwise skipped. Sums of integers are
+/// exact. Statistics of unchanged chunks are cached.
+#[utoipa::path(
+    method(get, head),
+    path = STATS.template,
+    tag = "data",
+    params(
+        MountParam,
+        ("path" = String, Path, description = "Path of the array"),
+        SelectionParams,
+        StatsParams,
+        ArrayParams,
+    ),
+    responses(StatsResponses)
+)]
+pub(crate) async fn get_stats(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
+    let head = request.into_parts().0;
+    // Boxed, because the large future would enlarge every future around it.
+    Box::pin(stats(&state, &head)).await
+}
+
+/// Compute statistics of a selection of the array at the root of a mount
+#[utoipa::path(
+    method(get, head),
+    path = ROOT_STATS.template,
+    tag = "data",
+    params(MountParam, SelectionParams, StatsParams, ArrayParams),
+    responses(StatsResponses)
+)]
+pub(crate) async fn get_root_stats(state: State<AppState>, request: Request) -> Result<Response, Problem> {
+    get_stats(state, request).await
+}
+
+/// Statistics that are requested: of these pieces.
+struct StatsRequest {
+    query: StatsQuery,
+    node: Arc<crate::array::OpenNode>,
+    subset: Subset,
+    values: Arc<CfValues>,
+    pieces: Pieces,
+}
+
+async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    state.traffic.admission.try_reject(AdmissionRequest::to_elements(head))?;
+    let target = NodeTarget::new(&state.mounts, &STATS, &head.uri, &head.extensions)?;
+    let query = StatsQuery::from_uri(&head.uri)?;
+    let node = data::open(head, &target, &target.path, &query.array).await?;
+    let array = Arc::clone(node.array()?);
+    query.array.check_shape(&array.metadata().shape)?;
+    let subset = query.selection.subset(array.metadata())?;
+    let values = Arc::new(CfValues::new(array.metadata(), query.decodes())?);
+    let keeps_values = !query.percentiles().is_empty() && !values.are_few();
+    let most_elements = if keeps_values { MAX_VALUES } else { u64::MAX };
+    let limits = &state.engine.read;
+    let pieces = Pieces::choose(&array, &subset, query.sampling(), limits, most_elements)?;
+    let bytes = held_bytes(state, &pieces, &values, keeps_values);
+    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
+    let request = StatsRequest { query, node, subset, values, pieces };
+    let mut tries = 1;
+    let mut answer = loop {
+        match request.attempt(state, head).await {
+            Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+            answered => break answered?,
+        }
+    };
+    answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+    Ok(permit.hold(answer))
+}
+
+/// The memory in bytes of a request in flight: elements that are read, those that are kept, and the histograms.
+fn held_bytes(state: &AppState, pieces: &Pieces, values: &CfValues, keeps_values: bool) -> u64 {
+    let elements = pieces.subsets.iter().map(Subset::elements).fold(0_u128, u128::saturating_add);
+    let elements = u64::try_from(elements).unwrap_or(u64::MAX);
+    let read = elements.saturating_mul(values.element_bytes() as u64);
+    let read = read.min(state.engine.read.segment_size.saturating_mul(2));
+    let kept = if keeps_values { elements.min(MAX_VALUES).saturating_mul(16) } else { 0 };
+    read.saturating_add(kept).saturating_add(pieces.subsets.len() as u64 * 1024)
+}
+
+impl StatsRequest {
+    async fn attempt(&self, state: &AppState, head: &Parts) -> Result<Response, ArrayError> {
+        let (node, values) = (Arc::clone(&self.node), Arc::clone(&self.values));
+        let statistics = Statistics::lookup(state, node, values, self.query.decodes(), &self.pieces).await?;
+        let version = self.version(&statistics);
+        match Conditions::from_headers(&head.headers).for_read(&version, None) {
+            Verdict::Proceed => {}
+            _ => return Ok(text_answer(&head.headers, [Bytes::new()], version)),
+        }
+        if head.method == Method::HEAD {
+            let mut answer = text_answer(&head.headers, [Bytes::new()], version);
+            answer.headers_mut().remove(header::CONTENT_LENGTH);
+            return Ok(answer);
+        }
+        let cached = state.responses.statistics.document(version.tag());
+        let text = if let Some(text) = cached {
+            Bytes::clone(&text)
+        } else {
+            let text = self.compute(state, &statistics).await?;
+            state.responses.statistics.insert_document(version.tag(), text.clone());
+            text
+        };
+        let mut answer = text_answer(&head.headers, [text], version).into_response();
+        put_trace(answer.headers_mut(), statistics.trace());
+        Ok(answer)
+    }
+
+    async fn compute(&self, state: &AppState, statistics: &Statistics) -> Result<Bytes, ArrayError> {
+        let partial = statistics.partial(state, None).await?;
+        let histogram = match self.query.stats.histogram {
+            None => None,
+            Some((bins, range)) => {
+                let range = range.or(partial.extent.floats).unwrap_or((0.0, 1.0));
+                let edges: Arc<[f64]> = edges(bins, range).into();
+                let counts = statistics.partial(state, Some(Arc::clone(&edges))).await?.counts;
+                Some((edges.to_vec(), counts))
+            }
+        };
+        let distribution = if self.query.percentiles().is_empty() {
+            None
+        } else {
+            Some(statistics.distribution(state).await?)
+        };
+        let (is_exact, seen) = (self.pieces.is_exact, statistics.seen());
+        let computed = Computed { partial, histogram, distribution, is_exact, seen };
+        let (query, values) = (self.query.clone(), Arc::clone(&self.values));
+        let text = state.engine.cpu.run(move || document(&query, &values, &computed).to_string()).await?;
+        Ok(text.into())
+    }
+
+    /// The version of the response, derived from the versions of all its inputs and from the query.
+    fn version(&self, statistics: &Statistics) -> Version {
+        let mut strong = true;
+        let mut digest = Sha256::new();
+        // The parts contain no zero byte: tags are visible ASCII, and `Debug` escapes control characters.
+        let mut add = |part: &[u8]| {
+            digest.update(part);
+            digest.update([0]);
+        };
+        add(ALGORITHM.as_bytes());
+        add(format!("{:?} {} {}", self.subset, self.pieces.subsets.len(), self.query.identity()).as_bytes());
+        add(self
+            .node
+            .array()
+            .map_or_else(|_| String::new(), |array| format!("{} {}", array.mount(), array.path()))
+            .as_bytes());
+        for version in statistics.versions() {
+            strong &= version.is_none_or(Version::is_strong);
+            add(version.map_or(b"", |version| version.tag().as_bytes()));
+        }
+        let tag = hex_tag(&digest.finalize());
+        if strong { Version::strong(&tag) } else { Version::weak(&tag) }
+    }
+}
+
+/// The edges of bins in a range; a range of one value is widened as numpy does.
+fn edges(count: usize, (low, high): (f64, f64)) -> Vec<f64> {
+    let (low, high) = match (low.is_finite() && high.is_finite(), low < high) {
+        (true, true) => (low, high),
+        (true, false) => (low - 0.5, high + 0.5),
+        (false, _) => (0.0, 1.0),
+    };
+    Bins { count, low, high }.edges()
+}

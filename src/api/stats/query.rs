@@ -1,0 +1,169 @@
+//! [`StatsQuery`]: the query parameters of statistics, parsed once.
+
+use axum::http::Uri;
+use utoipa::IntoParams;
+
+use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
+use crate::api::selection::{ArrayParams, SelectionParams};
+use crate::array::Sampling;
+
+/// The names of statistics, in the order of the response.
+pub(crate) const OPS: [&str; 8] = ["count", "missing", "nan", "min", "max", "mean", "std", "sum"];
+
+/// The most bins of a histogram.
+const MAX_BINS: usize = 1 << 16;
+/// The most percentiles.
+const MAX_PERCENTILES: usize = 64;
+
+/// A requested histogram: the number of bins, and their range if it is given.
+type HistogramRequest = (usize, Option<(f64, f64)>);
+
+/// The parameters of statistics.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatsParams {
+    /// The statistics in the response, such as `min,max`: of `count`, `missing`, `nan`, `min`, `max`, `mean`, `std` and `sum`.
+    /// The default is all of these.
+    #[param(value_type = Option<String>)]
+    ops: Option<Vec<&'static str>>,
+    /// A histogram with this number of bins of equal width, from the smallest to the largest value or between given edges:
+    /// `64` or `64:0..1`.
+    #[param(value_type = Option<String>)]
+    pub(crate) histogram: Option<HistogramRequest>,
+    /// Percentiles from 0 to 100, such as `2,98`, interpolated linearly.
+    // Each as it was written, and as a number.
+    #[param(value_type = Option<String>)]
+    percentiles: Option<Vec<(String, f64)>>,
+    /// `auto` (default): all chunks, if that is within the limits on decoded chunks and bytes, else a sample. `exact`: all
+    /// chunks, or a 413. A number: a sample of about so many elements. The sample is always of the same chunks.
+    #[param(value_type = Option<String>)]
+    sample: Option<Sampling>,
+    /// `cf` (default): statistics are of the values that the CF attributes `_FillValue`, `missing_value`, `scale_factor`,
+    /// `add_offset` and `_Unsigned` describe. `none`: of the stored numbers.
+    #[param(value_type = Option<String>)]
+    decode: Option<bool>,
+}
+
+impl QueryParams for StatsParams {}
+
+impl ParseParams for StatsParams {
+    fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        match name {
+            "ops" => once("ops", &mut self.ops, ops(value)?),
+            "histogram" => once("histogram", &mut self.histogram, histogram(value)?),
+            "percentiles" => once("percentiles", &mut self.percentiles, percentiles(value)?),
+            "sample" => once("sample", &mut self.sample, sampling(value)?),
+            "decode" => once("decode", &mut self.decode, decodes(value)?),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// A parsed query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatsQuery {
+    pub(crate) selection: SelectionParams,
+    pub(crate) array: ArrayParams,
+    pub(crate) stats: StatsParams,
+}
+
+impl StatsQuery {
+    /// Parses the query of a URL.
+    ///
+    /// # Errors
+    /// [`ParamError`].
+    pub(crate) fn from_uri(uri: &Uri) -> Result<Self, ParamError> {
+        let mut query = Self::default();
+        for (name, value) in &pairs(uri)? {
+            let Self { selection, array, stats } = &mut query;
+            let is_known =
+                selection.take(name, value)? || array.take(name, value)? || stats.take(name, value)?;
+            if !is_known {
+                let known = KnownParams::default();
+                let known = known.and::<SelectionParams>().and::<StatsParams>().and::<ArrayParams>();
+                return Err(ParamError::unknown(name, &known));
+            }
+        }
+        Ok(query)
+    }
+
+    /// The requested statistics, each one of [`OPS`].
+    pub(crate) fn ops(&self) -> &[&'static str] {
+        self.stats.ops.as_deref().unwrap_or(&OPS)
+    }
+
+    /// Each requested percentile as it was written, and as a number.
+    pub(crate) fn percentiles(&self) -> &[(String, f64)] {
+        self.stats.percentiles.as_deref().unwrap_or_default()
+    }
+
+    /// Which chunks are read.
+    pub(crate) fn sampling(&self) -> Sampling {
+        self.stats.sample.unwrap_or(Sampling::Auto)
+    }
+
+    /// Whether values are decoded by the CF attributes.
+    pub(crate) fn decodes(&self) -> bool {
+        self.stats.decode.unwrap_or(true)
+    }
+
+    /// What of the response's bytes follows from the query beside the selection, for its version.
+    pub(crate) fn identity(&self) -> String {
+        let (ops, percentiles, decodes) = (self.ops(), self.percentiles(), self.decodes());
+        format!("{ops:?} {:?} {percentiles:?} {decodes}", self.stats.histogram)
+    }
+}
+
+fn ops(value: &str) -> Result<Vec<&'static str>, ParamError> {
+    let takes = "names with commas between, of: count, missing, nan, min, max, mean, std, sum";
+    let asked: Vec<&str> = value.split(',').map(str::trim).collect();
+    if asked.iter().any(|name| !OPS.contains(name)) {
+        return Err(ParamError::value("ops", value, takes));
+    }
+    Ok(OPS.into_iter().filter(|name| asked.contains(name)).collect())
+}
+
+fn histogram(value: &str) -> Result<(usize, Option<(f64, f64)>), ParamError> {
+    let parsed = || {
+        let (bins, range) = value.split_once(':').map_or((value, None), |(bins, range)| (bins, Some(range)));
+        let bins: usize = bins.parse().ok().filter(|bins| (1..=MAX_BINS).contains(bins))?;
+        let Some(range) = range else { return Some((bins, None)) };
+        let (low, high) = range.split_once("..")?;
+        let (low, high): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
+        (low < high && (high - low).is_finite()).then_some((bins, Some((low, high))))
+    };
+    let takes = "a number of bins from 1 to 65536, and optionally a range: `64` or `64:0..1`";
+    parsed().ok_or_else(|| ParamError::value("histogram", value, takes))
+}
+
+fn percentiles(value: &str) -> Result<Vec<(String, f64)>, ParamError> {
+    let one = |text: &str| {
+        let percent: f64 = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
+        Some((text.to_owned(), percent))
+    };
+    let parsed: Option<Vec<_>> = value.split(',').map(|text| one(text.trim())).collect();
+    parsed.filter(|percentiles| percentiles.len() <= MAX_PERCENTILES).ok_or_else(|| {
+        ParamError::value("percentiles", value, "at most 64 numbers from 0 to 100, such as `2,98`")
+    })
+}
+
+fn sampling(value: &str) -> Result<Sampling, ParamError> {
+    match value {
+        "auto" => Ok(Sampling::Auto),
+        "exact" => Ok(Sampling::Exact),
+        number => number
+            .parse()
+            .ok()
+            .filter(|&elements| elements > 0)
+            .map(Sampling::Elements)
+            .ok_or_else(|| ParamError::value("sample", value, "`auto`, `exact` or a number of elements")),
+    }
+}
+
+fn decodes(value: &str) -> Result<bool, ParamError> {
+    match value {
+        "cf" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(ParamError::value("decode", value, "`cf` or `none`")),
+    }
+}
