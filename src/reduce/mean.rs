@@ -39,7 +39,6 @@ macro_rules! sums {
 
             #[inline]
             #[expect(
-                clippy::allow_attributes,
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,
                 clippy::cast_sign_loss,

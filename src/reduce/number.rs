@@ -176,6 +176,8 @@ rounded_quotient!(rounded_quotient_128, i128);
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::float_cmp, reason = "rounding is exact")]
+
     use super::*;
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! The model goes through windows index by index, and computes with integers of 128 bits and with float64.
 
+#![expect(clippy::float_cmp, reason = "results are exact")]
+
 use half::{bf16, f16};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

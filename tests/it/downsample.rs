@@ -27,7 +27,6 @@ fn number(data_type: &str, element: &[u8]) -> f64 {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers are in range")]
 fn element(data_type: &str, number: f64) -> Vec<u8> {
     match data_type {
         "uint8" | "bool" => vec![number as u8],
