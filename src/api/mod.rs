@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod dependents;
 pub(crate) mod held;
 pub(crate) mod icon;
+pub(crate) mod image;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;

@@ -54,6 +54,8 @@ struct Inner {
     /// The mounts by host name, in canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     answers: ResponseCache<CachedResponse>,
+    /// The ranges of sampled arrays, by a digest of what they were read from.
+    ranges: ResponseCache<(f64, f64)>,
     shared_texts: SharedTexts,
     access: ArcSwap<Access>,
     /// The last readiness results and their time; locked while new ones are fetched.
@@ -75,6 +77,9 @@ struct SharedServices {
     room: RechunkBudget,
     memory: OnceLock<MemoryInfo>,
 }
+
+/// Size in bytes of the cache of ranges.
+const RANGES_BYTES: u64 = 1 << 20;
 
 /// The readiness of each mount's backend, by mount name.
 pub(crate) type Readiness = BTreeMap<String, MountState>;
@@ -184,6 +189,7 @@ impl AppState {
             by_host,
             // Responses of other mounts must not be found under the same URLs.
             answers: ResponseCache::new(arrays.answers_bytes),
+            ranges: ResponseCache::new(RANGES_BYTES),
             shared_texts: SharedTexts::default(),
             access: ArcSwap::from_pointee(access),
             readiness: Mutex::new(None),
@@ -318,6 +324,11 @@ impl AppState {
     /// The cache of small responses.
     pub(crate) fn answers(&self) -> &ResponseCache<CachedResponse> {
         &self.0.answers
+    }
+
+    /// The ranges of sampled arrays, by a digest of what they were read from.
+    pub(crate) fn ranges(&self) -> &ResponseCache<(f64, f64)> {
+        &self.0.ranges
     }
 
     /// The long texts that responses in flight share.

@@ -21,7 +21,7 @@ use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]
 use crate::api::vectors;
-use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, views};
+use crate::api::{cache, data, icon, image, nodes, rechunk, s3, service, store, views};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
@@ -35,6 +35,7 @@ use crate::services::state::AppState;
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
         (name = "nodes", description = "Arrays and groups of any format version, in one form"),
         (name = "data", description = "Decoded elements"),
+        (name = "images", description = "Pictures of arrays"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
@@ -57,6 +58,7 @@ fn documented() -> Vec<Route> {
         document::routes(),
         cache::routes(),
         data::routes(),
+        image::routes(),
         #[cfg(feature = "vectors")]
         vectors::routes(),
         nodes::routes(),
