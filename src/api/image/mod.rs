@@ -1,5 +1,6 @@
-//! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets.
+//! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
 
+mod describe;
 mod headers;
 mod layout;
 mod ome;
@@ -10,6 +11,7 @@ mod respond;
 mod sample;
 mod scene;
 mod subject;
+mod tiles;
 
 use std::sync::Arc;
 
@@ -50,7 +52,11 @@ pub(crate) const ROOT_IMAGE: RouteSpec = RouteSpec::new("/v1/image/{mount}", Res
 
 /// The routes of pictures.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))]
+    let mut routes =
+        vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))];
+    routes.extend(tiles::routes());
+    routes.extend(describe::routes());
+    routes
 }
 
 /// The formats of pictures.

@@ -267,6 +267,16 @@ impl ImageQuery {
         Ok(())
     }
 
+    /// The colormap that the request names or has the colours of; viridis, if it says nothing.
+    pub(crate) fn colormap(&self) -> Option<Colormap> {
+        match &self.coloring {
+            None => Colormap::named("viridis"),
+            Some(Coloring::Named(name)) => Colormap::named(name),
+            Some(Coloring::Stops(stops)) => Some(Colormap::from_stops(stops)),
+            Some(Coloring::Categories | Coloring::None) => None,
+        }
+    }
+
     /// The selected subset of an array whose dimensions have these names; without a selection, the whole array.
     pub(crate) fn subset(
         &self,

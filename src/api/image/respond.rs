@@ -265,6 +265,25 @@ fn known_ranges(state: &AppState, scene: &Scene, samples: &[Option<Sample>]) -> 
     scene.planes.iter().zip(samples).map(known).collect()
 }
 
+/// The ranges of planes that do not depend on the elements of the picture.
+///
+/// # Errors
+/// Those of reading the sample.
+pub(crate) async fn ranges(state: &AppState, scene: &Scene) -> Result<Vec<(f64, f64)>, ElementsError> {
+    let context = state.reader().read_context(scene.subject.array.mount());
+    let samples = samples(state, scene, &context, &mut Tag::new(scene)).await?;
+    let mut ranges = Vec::with_capacity(samples.len());
+    for (plane, sample) in scene.planes.iter().zip(&samples) {
+        let (low, high) = match (&plane.range, sample) {
+            (RangeSource::Known(low, high, _), _) => (*low, *high),
+            (_, Some(sample)) => sampled_range(state, scene, sample, &context).await?,
+            _ => (0.0, 1.0),
+        };
+        ranges.push(usable(low, high, scene.scale));
+    }
+    Ok(ranges)
+}
+
 /// Reads and draws the planes.
 async fn draw(
     state: &AppState,

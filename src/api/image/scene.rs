@@ -38,7 +38,7 @@ pub(crate) struct ScenePlane {
     pub(crate) range: RangeSource,
     /// The channel, if the array has channels.
     pub(crate) channel: Option<u64>,
-    color: Color,
+    pub(crate) color: Color,
 }
 
 /// A picture before any element is read.
@@ -56,9 +56,9 @@ pub(crate) struct Scene {
     pub(crate) scale: Scale,
     /// Whether rows are drawn from the bottom.
     pub(crate) flips_rows: bool,
-    below: Outside,
-    above: Outside,
-    missing: Color,
+    pub(crate) below: Outside,
+    pub(crate) above: Outside,
+    pub(crate) missing: Color,
     /// The side of the square that the picture is put on.
     pub(crate) square: Option<u32>,
 }
@@ -463,8 +463,9 @@ fn drawing(
         (_, Some(labels)) => Some(Drawing::Categories(labels)),
         (Some(Coloring::None), _) if query.has_16_bits => Some(Drawing::Gray16),
         (Some(Coloring::None), _) => named("gray"),
-        (Some(Coloring::Named(name)), _) => named(name),
-        (Some(Coloring::Stops(stops)), _) => Some(Drawing::Mapped(Box::new(Colormap::from_stops(stops)))),
+        (Some(Coloring::Named(_) | Coloring::Stops(_)), _) => {
+            query.colormap().map(|map| Drawing::Mapped(Box::new(map)))
+        }
         (Some(Coloring::Categories) | None, None) => named(if is_image { "gray" } else { "viridis" }),
     };
     drawing.ok_or_else(|| Problem::from_class(ErrorClass::Internal))

@@ -17,6 +17,11 @@ impl Categories {
         Self(colors.into_iter().collect())
     }
 
+    /// The labels that have a colour of their own, with it.
+    pub fn known(&self) -> impl Iterator<Item = (i128, Color)> {
+        self.0.iter().map(|(label, color)| (*label, *color))
+    }
+
     /// The colour of a label.
     #[must_use]
     pub fn color(&self, label: i128) -> Color {

@@ -1,0 +1,452 @@
+//! `/v1/tilejson/{mount}/{path}` and `/v1/legend/{mount}/{path}`: what a viewer needs to know of a picture.
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use utoipa_axum::routes;
+
+use super::query::{ImageQuery, RangeWord};
+use super::range::{RangeSource, shown};
+use super::scene::{Drawing, Frame, Scene};
+use super::subject::Subject;
+use super::tiles::{DEFAULT_TILE, NATIVE, levels, whole_plane};
+use super::{ColorParams, query, respond};
+use crate::admission::AdmissionRequest;
+use crate::api::json_response::text_answer;
+use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::negotiate::{self, Offer};
+use crate::http::path::encode;
+use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::validators::put_validators;
+use crate::render::raster::{Color, Colormap, Mapping, Outside, ramps};
+use crate::services::extract::NodeTarget;
+use crate::services::route::Route;
+use crate::services::state::AppState;
+use crate::store::{ValueInfo, Version};
+
+/// The tiles of a node.
+pub(crate) const TILEJSON: RouteSpec =
+    RouteSpec::new("/v1/tilejson/{mount}/{*path}", Resource::Node).admitted_by(AdmittedBy::Handler);
+
+/// The tiles of the node at the root of a mount.
+pub(crate) const ROOT_TILEJSON: RouteSpec = RouteSpec::new("/v1/tilejson/{mount}", Resource::Node)
+    .with_slash("/v1/tilejson/{mount}/")
+    .admitted_by(AdmittedBy::Handler);
+
+/// The legend of a picture.
+pub(crate) const LEGEND: RouteSpec =
+    RouteSpec::new("/v1/legend/{mount}/{*path}", Resource::Node).admitted_by(AdmittedBy::Handler);
+
+/// The legend of the picture of the node at the root of a mount.
+pub(crate) const ROOT_LEGEND: RouteSpec = RouteSpec::new("/v1/legend/{mount}", Resource::Node)
+    .with_slash("/v1/legend/{mount}/")
+    .admitted_by(AdmittedBy::Handler);
+
+/// The legend of a colormap.
+pub(crate) const COLORMAP: RouteSpec =
+    RouteSpec::new("/v1/legend", Resource::Public).admitted_by(AdmittedBy::Nobody);
+
+/// The routes of descriptions.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&TILEJSON, routes!(get_tilejson)),
+        Route::new(&ROOT_TILEJSON, routes!(get_root_tilejson)),
+        Route::new(&LEGEND, routes!(get_legend)),
+        Route::new(&ROOT_LEGEND, routes!(get_root_legend)),
+        Route::new(&COLORMAP, routes!(get_colormap)),
+    ]
+}
+
+/// The formats of legends; the first is the default.
+const OFFERS: &[Offer] =
+    &[Offer { name: "png", media_type: "image/png" }, Offer { name: "json", media_type: "application/json" }];
+/// Pixels of a legend whose size is not requested.
+const LEGEND_SIZE: (u32, u32) = (256, 16);
+/// Numbers beside the colours of a legend in JSON.
+const STOPS: u32 = 5;
+/// Part of the entity tag of legends. It changes whenever a release draws them differently.
+const RENDERER: &str = "legend 1";
+
+/// Parameters of legends, as `ImageQuery` parses them.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
+pub(crate) struct LegendParams {
+    /// Width of the PNG file in pixels (256).
+    width: Option<String>,
+    /// Height of the PNG file in pixels (16).
+    height: Option<String>,
+    /// Response format: `png` (default) or `json`. Takes precedence over `Accept`. Alias: `f`.
+    format: Option<String>,
+}
+
+/// What the colours of a picture stand for.
+enum Legend {
+    Colormap { colormap: Box<Colormap>, mapping: Mapping, outside: (Outside, Outside, Color) },
+    Channels(Vec<(Option<u64>, Color, (f64, f64))>),
+    Categories(Vec<(i128, Color, Option<String>)>),
+}
+
+/// Describe the tiles of a picture
+///
+/// Returns a TileJSON 3.0 document: the template of the tiles' URLs, with the parameters of this request and with the range
+/// that `range=auto` has, and the levels. `extent` is the plane in elements: `native` tiles have no geographic bounds.
+#[utoipa::path(
+    method(get, head),
+    path = TILEJSON.template,
+    tag = "images",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node"),
+        super::tiles::TileParams,
+        ColorParams,
+    ),
+    responses(
+        (status = 200, description = "The description", content_type = "application/json"),
+        (status = 304, description = "The document still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid, or the selection is no plane"),
+        (status = 404, description = "The mount or the node does not exist"),
+        (status = 422, description = "The node has no picture (`no-picture`)"),
+    )
+)]
+pub(crate) async fn get_tilejson(
+    State(state): State<AppState>,
+    request: Request,
+) -> Result<Response, Problem> {
+    Box::pin(tilejson(&state, &request.into_parts().0)).await
+}
+
+/// Describe the tiles of a picture of the node at the root of a mount
+#[utoipa::path(
+    method(get, head),
+    path = ROOT_TILEJSON.template,
+    tag = "images",
+    params(("mount" = String, Path, description = "Name of a mount"), super::tiles::TileParams, ColorParams),
+    responses(
+        (status = 200, description = "The description", content_type = "application/json"),
+        (status = 404, description = "The mount does not exist, or its root is not a node"),
+    )
+)]
+pub(crate) async fn get_root_tilejson(state: State<AppState>, request: Request) -> Result<Response, Problem> {
+    get_tilejson(state, request).await
+}
+
+/// Read the legend of a picture
+///
+/// Returns the colours of the picture that `/v1/image` draws with the same parameters, from the smallest number to the
+/// largest: as a PNG file, or in JSON with the numbers. `range=auto` is resolved; `range=slice` and percentiles belong to one
+/// picture, whose header `Image-Range` has them.
+#[utoipa::path(
+    method(get, head),
+    path = LEGEND.template,
+    tag = "images",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node"),
+        ColorParams,
+        LegendParams,
+    ),
+    responses(
+        (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
+        (status = 304, description = "The legend still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid"),
+        (status = 404, description = "The mount or the node does not exist"),
+        (status = 406, description = "`Accept` allows neither PNG nor JSON"),
+        (status = 422, description = "The node has no picture, or its labels have no names (`no-picture`)"),
+    )
+)]
+pub(crate) async fn get_legend(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
+    Box::pin(legend(&state, &request.into_parts().0)).await
+}
+
+/// Read the legend of the picture of the node at the root of a mount
+#[utoipa::path(
+    method(get, head),
+    path = ROOT_LEGEND.template,
+    tag = "images",
+    params(("mount" = String, Path, description = "Name of a mount"), ColorParams, LegendParams),
+    responses(
+        (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
+        (status = 404, description = "The mount does not exist, or its root is not a node"),
+    )
+)]
+pub(crate) async fn get_root_legend(state: State<AppState>, request: Request) -> Result<Response, Problem> {
+    get_legend(state, request).await
+}
+
+/// Read the legend of a colormap
+///
+/// Returns the colours of `colormap` or `colors` for the range `lo,hi` (`0,1` without one), as a PNG file or in JSON.
+#[utoipa::path(
+    method(get, head),
+    path = COLORMAP.template,
+    tag = "images",
+    params(ColorParams, LegendParams),
+    responses(
+        (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
+        (status = 304, description = "The legend still has an entity tag of `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid"),
+        (status = 406, description = "`Accept` allows neither PNG nor JSON"),
+    )
+)]
+pub(crate) async fn get_colormap(
+    State(state): State<AppState>,
+    request: Request,
+) -> Result<Response, Problem> {
+    colormap(&state, &request.into_parts().0).await
+}
+
+/// A scene of one element of a node: its colours are those of every picture of the node.
+async fn scene(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    query: &ImageQuery,
+) -> Result<Scene, Problem> {
+    let subject = Subject::open(state, head, target).await?;
+    let layout = subject.layout(query)?;
+    let (rows, columns) = layout.sides();
+    let layout = layout.with_sides(rows.part(0, 1), columns.part(0, 1));
+    Scene::new(subject, layout, query, Frame::Square(0, 1), state.read_limits())
+        .map_err(|refused| refused.into_problem(state))
+}
+
+async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    let target = NodeTarget::new(state, &TILEJSON, &head.uri, &head.extensions)?;
+    let (query, pairs) = query(&head.uri)?;
+    let scene = scene(state, head, &target, &query).await?;
+    let plane = whole_plane(&scene.subject, &query)?;
+    let (rows, columns) = plane.sides();
+    let permit = state.admission().acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
+    let is_resolved =
+        scene.planes.iter().all(|plane| matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample));
+    let ranges = if is_resolved { respond::ranges(state, &scene).await? } else { Vec::new() };
+    let is_range = |name: &str| matches!(name, "range" | "rescale" | "colorscalerange");
+    let mut words: Vec<String> = Vec::new();
+    for (name, value) in pairs.iter().filter(|(name, _)| ranges.len() != 1 || !is_range(name)) {
+        words.push(format!("{}={}", encode(name), encode(value)));
+    }
+    let is_mapped = matches!(scene.drawing, Drawing::Mapped(_) | Drawing::Gray16);
+    if let (true, [(low, high)]) = (is_mapped, &ranges[..]) {
+        words.push(format!("range={},{}", shown(*low), shown(*high)));
+    }
+    let words = if words.is_empty() { String::new() } else { format!("?{}", words.join("&")) };
+    let base = BasePath::of(&head.extensions);
+    let (base, mount) = (base.as_str(), encode(&target.mount.name));
+    let path: String = target.path.as_str().split('/').map(|name| format!("/{}", encode(name))).collect();
+    let path = if target.path.as_str().is_empty() { "" } else { &path };
+    let tiles = tile_template(&mount, path);
+    let maxzoom = levels(&plane) - 1;
+    let range = ranges.first().filter(|_| is_mapped).map(|(low, high)| json!([low, high]));
+    let document = json!({
+        "tilejson": "3.0.0",
+        "name": if target.path.name().is_empty() { &target.mount.name } else { target.path.name() },
+        "scheme": "xyz",
+        "tiles": [format!("{base}{tiles}{words}")],
+        "minzoom": 0,
+        "maxzoom": maxzoom,
+        "tms": NATIVE,
+        "tile_size": query.tile.unwrap_or(DEFAULT_TILE),
+        "extent": [0, 0, columns.count, rows.count],
+        "range": range,
+        "legend": format!("{base}{}{words}", legend_path(&mount, path)),
+    });
+    let text = document.to_string();
+    let version = Version::from_text(text.as_bytes());
+    Ok(permit.hold(text_answer(&head.headers, [text.into()], version)))
+}
+
+/// The URLs of the tiles of a node, without a base path and a query.
+fn tile_template(mount: &str, path: &str) -> String {
+    format!("/tiles/{mount}/{NATIVE}/{{z}}/{{x}}/{{y}}{path}")
+}
+
+/// The path of the legend of a node.
+fn legend_path(mount: &str, path: &str) -> String {
+    format!("/v1/legend/{mount}{path}")
+}
+
+async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    let target = NodeTarget::new(state, &LEGEND, &head.uri, &head.extensions)?;
+    let (query, _) = query(&head.uri)?;
+    let offer = negotiate::choose(&head.headers, query.format.as_deref(), OFFERS)?;
+    let scene = scene(state, head, &target, &query).await?;
+    if scene.planes.iter().any(|plane| !matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample)) {
+        return Err(Problem::from_class(ErrorClass::InvalidRequest)
+            .detail("`range`: a legend needs `lo,hi`, `auto` or `type`; the header `Image-Range` of a picture has its ends"));
+    }
+    let permit = state.admission().acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
+    let ranges = respond::ranges(state, &scene).await?;
+    let attributes = scene.subject.array.metadata().attributes.object();
+    let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);
+    let legend = of_scene(&scene, &ranges)?;
+    let described =
+        json!({ "units": text("units"), "name": text("long_name").or_else(|| text("standard_name")) });
+    let mut answer = answer(state, &head.headers, &legend, &query, offer, described).await?;
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(permit.hold(answer))
+}
+
+async fn colormap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    let (query, _) = query(&head.uri)?;
+    let offer = negotiate::choose(&head.headers, query.format.as_deref(), OFFERS)?;
+    let bad = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
+    let (low, high) = match query.range {
+        None => (0.0, 1.0),
+        Some(RangeWord::Given(low, high)) => (low, high),
+        Some(_) => return Err(bad("without an array, `range` is `lo,hi`")),
+    };
+    let colormap = query
+        .colormap()
+        .ok_or_else(|| bad("without an array, `colormap` is a name, or `colors` has the colours"))?;
+    let mapping = Mapping::new(low, high, query.scale.unwrap_or_default())
+        .ok_or_else(|| bad("`scale=log` needs a range that begins above 0, such as `range=0.01,100`"))?;
+    let outside = (
+        query.below.unwrap_or_default(),
+        query.above.unwrap_or_default(),
+        query.missing.unwrap_or(Color::TRANSPARENT),
+    );
+    let legend = Legend::Colormap { colormap: Box::new(colormap), mapping, outside };
+    answer(state, &head.headers, &legend, &query, offer, json!({})).await
+}
+
+/// The legend of a scene.
+fn of_scene(scene: &Scene, ranges: &[(f64, f64)]) -> Result<Legend, Problem> {
+    let internal = || Problem::from_class(ErrorClass::Internal);
+    let &(low, high) = ranges.first().ok_or_else(internal)?;
+    let colormap = match &scene.drawing {
+        Drawing::Categories(categories) => {
+            let mut named = names(scene);
+            for (label, _) in categories.known() {
+                if !named.iter().any(|(known, _)| *known == label) {
+                    named.push((label, None));
+                }
+            }
+            named.sort_unstable_by_key(|(label, _)| *label);
+            let entry = |(label, name)| (label, categories.color(label), name);
+            return Ok(Legend::Categories(named.into_iter().map(entry).collect()));
+        }
+        Drawing::Composite => {
+            let channels = scene.planes.iter().zip(ranges);
+            return Ok(Legend::Channels(
+                channels.map(|(plane, &range)| (plane.channel, plane.color, range)).collect(),
+            ));
+        }
+        Drawing::Mapped(colormap) => colormap.clone(),
+        Drawing::Gray16 => Box::new(Colormap::named("gray").ok_or_else(internal)?),
+    };
+    let mapping = Mapping::new(low, high, scene.scale).ok_or_else(internal)?;
+    Ok(Legend::Colormap { colormap, mapping, outside: (scene.below, scene.above, scene.missing) })
+}
+
+/// The values of labels in the attributes of an array, with their names (CF Conventions 1.11, section 3.5).
+fn names(scene: &Scene) -> Vec<(i128, Option<String>)> {
+    let attributes = scene.subject.array.metadata().attributes.object();
+    let values =
+        attributes.get("flag_values").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let meanings = attributes.get("flag_meanings").and_then(Value::as_str).unwrap_or_default();
+    let mut meanings = meanings.split_whitespace();
+    let pair = |value: &Value| Some((i128::from(value.as_i64()?), meanings.next().map(str::to_owned)));
+    values.iter().take(1 << 16).filter_map(pair).collect()
+}
+
+impl Legend {
+    fn ramps(&self) -> Vec<Vec<Color>> {
+        let light = |color: Color| Colormap::from_stops(&[Color::opaque(0), color]).colors().to_vec();
+        match self {
+            Self::Colormap { colormap, .. } => vec![colormap.colors().to_vec()],
+            Self::Channels(channels) => channels.iter().map(|(_, color, _)| light(*color)).collect(),
+            Self::Categories(labels) => vec![labels.iter().map(|(_, color, _)| *color).collect()],
+        }
+    }
+
+    fn document(&self) -> Value {
+        match self {
+            Self::Colormap { colormap, mapping, outside: (below, above, missing) } => {
+                let colors: Vec<String> = colormap.colors().iter().map(ToString::to_string).collect();
+                let stop = |at: u32| {
+                    let place = f64::from(at) / f64::from(STOPS - 1);
+                    let color = usize::try_from(at * 255 / (STOPS - 1)).unwrap_or_default();
+                    json!({ "value": mapping.number(place), "color": colors.get(color) })
+                };
+                let outside = |outside: &Outside| match outside {
+                    Outside::Extend => "extend".to_owned(),
+                    Outside::Color(color) => color.to_string(),
+                };
+                let (low, high) = mapping.range();
+                json!({
+                    "kind": "colormap",
+                    "range": [low, high],
+                    "scale": mapping.scale().name(),
+                    "stops": (0..STOPS).map(stop).collect::<Vec<_>>(),
+                    "colors": colors,
+                    "below": outside(below),
+                    "above": outside(above),
+                    "missing": missing.to_string(),
+                })
+            }
+            Self::Channels(channels) => {
+                let channel = |(channel, color, (low, high)): &(Option<u64>, Color, (f64, f64))| json!({ "channel": channel, "color": color.to_string(), "range": [low, high] });
+                json!({ "kind": "channels", "channels": channels.iter().map(channel).collect::<Vec<_>>() })
+            }
+            Self::Categories(labels) => {
+                let label = |(value, color, name): &(i128, Color, Option<String>)| json!({ "value": i64::try_from(*value).ok(), "color": color.to_string(), "name": name });
+                json!({ "kind": "categories", "categories": labels.iter().map(label).collect::<Vec<_>>() })
+            }
+        }
+    }
+}
+
+/// The response with a legend, and in JSON with what describes it.
+async fn answer(
+    state: &AppState,
+    headers: &HeaderMap,
+    legend: &Legend,
+    query: &ImageQuery,
+    offer: Offer,
+    described: Value,
+) -> Result<Response, Problem> {
+    let mut document = legend.document();
+    if let (Value::Object(document), Value::Object(described)) = (&mut document, described) {
+        document.extend(described.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    let text = document.to_string();
+    let (width, height) =
+        (query.legend_size.0.unwrap_or(LEGEND_SIZE.0), query.legend_size.1.unwrap_or(LEGEND_SIZE.1));
+    let mut answer = if offer.name == "json" {
+        let version = Version::from_text(text.as_bytes());
+        text_answer(headers, [text.into()], version)
+    } else {
+        let version = Version::from_text(format!("{RENDERER} {width} {height} {text}").as_bytes());
+        let colors = legend.ramps();
+        let file = state.cpu().run(move || ramps(&colors, width, height).map(|picture| picture.encode()));
+        let file = file.await?.ok_or_else(|| {
+            super::layout::no_picture("the labels of the array have no names and no colours".to_owned())
+        })??;
+        file_answer(headers, file.into(), version)
+    };
+    answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(answer)
+}
+
+/// The response to a GET of a PNG file of this version.
+fn file_answer(headers: &HeaderMap, file: Bytes, version: Version) -> Response {
+    let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
+        Verdict::Failed => return Problem::from_class(ErrorClass::PreconditionFailed).into_response(),
+        Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
+        Verdict::Proceed => {
+            let mut answer = file.into_response();
+            answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
+            answer
+        }
+    };
+    put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer
+}
