@@ -283,7 +283,7 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     }
     let permit = state.admission().acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
     let ranges = respond::ranges(state, &scene).await?;
-    let attributes = scene.subject.array.metadata().attributes.object();
+    let attributes = scene.subject.attributes();
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);
     let legend = of_scene(&scene, &ranges)?;
     let described =
@@ -347,7 +347,7 @@ fn of_scene(scene: &Scene, ranges: &[(f64, f64)]) -> Result<Legend, Problem> {
 
 /// The values of labels in the attributes of an array, with their names (CF Conventions 1.11, section 3.5).
 fn names(scene: &Scene) -> Vec<(i128, Option<String>)> {
-    let attributes = scene.subject.array.metadata().attributes.object();
+    let attributes = scene.subject.attributes();
     let values =
         attributes.get("flag_values").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let meanings = attributes.get("flag_meanings").and_then(Value::as_str).unwrap_or_default();

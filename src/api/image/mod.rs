@@ -4,6 +4,7 @@ mod describe;
 mod headers;
 mod layout;
 mod ome;
+mod orientation;
 mod query;
 mod range;
 mod reduced;
@@ -24,6 +25,7 @@ use utoipa_axum::routes;
 
 use crate::api::data::error::ElementsError;
 use crate::api::data::precheck;
+use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
 use crate::http::negotiate::{self, Offer};
@@ -35,6 +37,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use layout::Layout;
+use orientation::orientation;
 use query::{ImageQuery, ImageQueryError, Origin};
 use scene::{Frame, Scene, boxed};
 use subject::Subject;
@@ -183,7 +186,16 @@ pub(crate) enum ImageResponses {
     responses(ImageResponses)
 )]
 pub(crate) async fn get_image(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
-    Box::pin(image(&state, &request.into_parts().0)).await
+    Box::pin(image(&state, &plain(request))).await
+}
+
+/// The head of a request. Without an `Accept` that allows PNG, the response depends on the URL alone and can be cached by it.
+fn plain(request: Request) -> Parts {
+    let mut head = request.into_parts().0;
+    if negotiate::choose(&head.headers, None, OFFERS).is_ok() {
+        head.headers.remove(header::ACCEPT);
+    }
+    head
 }
 
 /// Read a picture of the node at the root of a mount
@@ -212,7 +224,17 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let (subject, layout) = level(subject, layout, &target, &query, frame).await?;
     let mut scene = Scene::new(subject, layout, &query, frame, state.read_limits())
         .map_err(|refused| refused.into_problem(state))?;
-    scene.flips_rows = query.origin == Some(Origin::Lower);
+    match query.origin.unwrap_or_default() {
+        Origin::Upper => {}
+        Origin::Lower => scene.flips_rows = true,
+        Origin::Auto => {
+            let caller = Caller::of(&head.extensions);
+            let found = orientation(state, &target, caller, &scene.subject, &scene.layout).await?;
+            scene.flips_rows =
+                found.ascends != (scene.layout.sides().0.step < 0) && !found.versions.is_empty();
+            scene.versions = found.versions;
+        }
+    }
     respond::respond(state, &target, head, Arc::new(scene), location).await
 }
 

@@ -9,7 +9,7 @@ use crate::render::raster::Color;
 /// Most levels and channels that are read.
 const MOST: usize = 64;
 /// Most colours of labels that are read.
-const MOST_LABELS: usize = 1 << 16;
+const MOST_LABELS: usize = 1 << 12;
 
 /// The image of a group.
 #[derive(Clone, Debug, Default, PartialEq)]

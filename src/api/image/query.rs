@@ -509,8 +509,8 @@ fn tile(value: &str) -> Result<u32, ImageQueryError> {
 }
 
 fn pixels(name: &'static str, value: &str) -> Result<u32, ImageQueryError> {
-    let side = value.parse().ok().filter(|side| (1..=4096).contains(side));
-    side.ok_or_else(|| not_understood(name, value, "pixels, from 1 to 4096"))
+    let side = value.parse().ok().filter(|side| (1..=1024).contains(side));
+    side.ok_or_else(|| not_understood(name, value, "pixels, from 1 to 1024"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use http_body::Body as HttpBody;
 use sha2::{Digest, Sha256};
 
 use super::headers::{ImageHeaders, put_stages};
@@ -69,7 +70,7 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    let permit = state.admission().acquire(entrant, scene.memory_bytes()).await?;
+    let mut permit = state.admission().acquire(entrant, scene.memory_bytes()).await?;
     let mut tries = 1;
     let (mut answer, again) = loop {
         match attempt(state, head, &scene).await {
@@ -81,6 +82,7 @@ pub(crate) async fn respond(
             }
         }
     };
+    let length = HttpBody::size_hint(answer.body()).upper().unwrap_or_default();
     let headers = answer.headers_mut();
     headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
@@ -89,7 +91,10 @@ pub(crate) async fn respond(
         let name = download::name_of(&target.mount.name, &target.path, &target.path);
         download::put(answer.headers_mut(), &name, "png");
     }
-    if let Some((made_of, version, body)) = again.filter(|_| scene.subject.nodes.len() == 1)
+    // From here on only the file is in memory.
+    permit.resize(length)?;
+    if let Some((made_of, version, body)) =
+        again.filter(|_| scene.subject.nodes.len() == 1 && scene.versions.is_empty())
         && let Some(node) = scene.subject.nodes.first()
         && node.dependent.is_none()
         && state.answers().fits(made_of.bytes() + body.len() as u64)
@@ -192,6 +197,9 @@ impl Tag {
         let mut tag = Self { text: Vec::with_capacity(1 << 10), is_strong: true };
         tag.part(RENDERER);
         tag.part(scene.words().as_bytes());
+        for version in &scene.versions {
+            tag.add(version.as_ref());
+        }
         for node in &scene.subject.nodes {
             for version in node.located.versions() {
                 tag.add(version);

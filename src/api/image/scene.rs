@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
 use super::Refused;
 use super::layout::{Layout, no_picture};
 use super::query::{ChannelWord, ChannelsWord, Coloring, DEFAULT_SIDE, ImageQuery, RangeWord, Size};
@@ -12,12 +15,14 @@ use crate::array::{ArrayError, Plan, ReadLimits, slice_text};
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
+use crate::http::validators::hex_tag;
 use crate::metadata::{DataType, Endianness};
 use crate::render::Conversion;
 use crate::render::raster::{
     Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Method, Outside, Part, Scale,
     Style, halved,
 };
+use crate::store::Version;
 
 /// The colours of channels that have none of their own, in turn.
 const CHANNEL_COLORS: [u32; 6] = [0x00_00ff, 0x00_ff00, 0xff_0000, 0x00_ffff, 0xff_00ff, 0xff_ff00];
@@ -56,6 +61,8 @@ pub(crate) struct Scene {
     pub(crate) scale: Scale,
     /// Whether rows are drawn from the bottom.
     pub(crate) flips_rows: bool,
+    /// Versions of other documents and chunks that the picture depends on.
+    pub(crate) versions: Vec<Option<Version>>,
     pub(crate) below: Outside,
     pub(crate) above: Outside,
     pub(crate) missing: Color,
@@ -120,10 +127,11 @@ impl Scene {
     ) -> Result<Self, Refused> {
         let metadata = subject.array.metadata();
         let part = query.part.unwrap_or_default();
-        let (conversion, decoding) = decoding(&subject, query, part)?;
+        let attributes = subject.attributes();
+        let (conversion, decoding) = decoding(&subject, &attributes, query, part)?;
         let (rows, columns) = layout.sides();
         let halvings = frame.halvings(columns.count, rows.count);
-        let labels = labels(&subject, query);
+        let labels = labels(&subject, &attributes, query);
         let channels = channels(&subject, &layout, query, labels.is_some())?;
         let method = query.method.unwrap_or(match &metadata.data_type {
             DataType::Bool => Method::Mode,
@@ -133,7 +141,6 @@ impl Scene {
         check_method(method, query.method.is_some(), decoding.data_type())?;
         let drawing = drawing(query, channels.is_some(), labels, subject.ome.is_some())?;
         let scale = query.scale.unwrap_or_default();
-        let attributes = metadata.attributes.object();
         let word = query.range.unwrap_or(match layout.is_photograph && channels.is_some() {
             true => RangeWord::Type,
             false => RangeWord::Auto,
@@ -179,6 +186,7 @@ impl Scene {
             drawing,
             scale,
             flips_rows: false,
+            versions: Vec::new(),
             below: query.below.unwrap_or_default(),
             above: query.above.unwrap_or_default(),
             missing: query.missing.unwrap_or(Color::TRANSPARENT),
@@ -256,27 +264,18 @@ impl Scene {
             self.planes.iter().map(|plane| (&plane.range, plane.channel, plane.color)).collect();
         let subsets: Vec<_> = self.planes.iter().map(|plane| plane.plan.subset()).collect();
         let fields = self.conversion.as_ref().map(|conversion| format!("{conversion:?}"));
-        let Self {
-            layout,
-            halvings,
-            method,
-            decoding,
-            drawing,
-            scale,
-            flips_rows,
-            below,
-            above,
-            missing,
-            square,
-            ..
-        } = self;
-        format!(
-            "{:?}",
-            (
-                (ranges, subsets, fields, layout.rows, layout.columns, halvings, method, decoding),
-                (drawing, scale, flips_rows, below, above, missing, square)
-            )
-        )
+        // A digest takes less time than 256 colours in words.
+        let drawing = match &self.drawing {
+            Drawing::Mapped(colormap) => {
+                let colors: Vec<u8> = colormap.colors().iter().flat_map(|color| color.rgb()).collect();
+                hex_tag(&Sha256::digest(&colors))
+            }
+            other => format!("{other:?}"),
+        };
+        let (rows, columns) = (self.layout.rows, self.layout.columns);
+        let plane = (ranges, subsets, fields, rows, columns, self.halvings, self.method, &self.decoding);
+        let colors = (drawing, self.scale, self.below, self.above, self.missing);
+        format!("{:?}", (plane, colors, self.flips_rows, self.square))
     }
 
     /// The style of the picture with these ranges of its planes; `None` if they do not fit the scale.
@@ -334,6 +333,7 @@ pub(crate) fn boxed(layout: Layout, query: &ImageQuery, shape: &[u64]) -> Result
 /// The elements of the requested fields, and the numbers that they stand for.
 fn decoding(
     subject: &Subject,
+    attributes: &Map<String, Value>,
     query: &ImageQuery,
     part: Part,
 ) -> Result<(Option<Arc<Conversion>>, Decoding), Problem> {
@@ -352,7 +352,7 @@ fn decoding(
     let decoding = if query.is_stored || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, &metadata.attributes.object())
+        Decoding::cf(data_type, part, attributes)
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();
@@ -366,14 +366,13 @@ fn decoding(
 }
 
 /// The colours of labels, if the elements are labels and the request does not say otherwise.
-fn labels(subject: &Subject, query: &ImageQuery) -> Option<Categories> {
+fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery) -> Option<Categories> {
     let of_image = subject.ome.as_ref().and_then(|ome| ome.labels.clone());
     let of_flags = || {
-        let attributes = subject.array.metadata().attributes.object();
         let values = attributes.get("flag_values")?.as_array()?;
         let colors = attributes.get("flag_colors").and_then(|colors| colors.as_str()).unwrap_or_default();
         let mut colors = colors.split_whitespace().map(Color::parse);
-        let pair = |value: &serde_json::Value| Some((i128::from(value.as_i64()?), colors.next()??));
+        let pair = |value: &Value| Some((i128::from(value.as_i64()?), colors.next()??));
         Some(values.iter().take(1 << 16).filter_map(pair).collect::<Vec<_>>())
     };
     let known = of_image.or_else(of_flags);

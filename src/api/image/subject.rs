@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
+use serde_json::{Map, Value};
 
 use super::layout::{Dimensions, Layout, no_picture};
 use super::ome::Ome;
@@ -25,6 +26,27 @@ use crate::services::state::AppState;
 /// Most children of a group that are opened to find one with a picture.
 const MOST_CHILDREN: usize = 100;
 
+/// The attributes that a picture depends on.
+const ATTRIBUTES: [&str; 15] = [
+    "_FillValue",
+    "_Unsigned",
+    "missing_value",
+    "scale_factor",
+    "add_offset",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "actual_range",
+    "flag_values",
+    "flag_colors",
+    "flag_meanings",
+    "units",
+    "long_name",
+    "standard_name",
+];
+/// Bytes of the longest of them that is read.
+const MOST_ATTRIBUTE_BYTES: usize = 16 << 10;
+
 /// The array that a picture is of.
 #[derive(Debug)]
 pub(crate) struct Subject {
@@ -34,7 +56,7 @@ pub(crate) struct Subject {
     /// The array whose sample the default range comes from: the smallest level.
     pub(crate) sampled: Arc<Array>,
     /// The image that the array is a level of.
-    pub(crate) ome: Option<Ome>,
+    pub(crate) ome: Option<Arc<Ome>>,
     /// The stored levels, the largest first; the array alone, if it is not a level of an image.
     pub(crate) levels: Vec<NodePath>,
     /// Which of them the array is.
@@ -61,6 +83,15 @@ impl Subject {
             Node::Array(_) => opening.array(node).await,
             Node::Group(_) => Box::pin(opening.group(target.path.clone(), node)).await,
         }
+    }
+
+    /// The attributes of the array that say what its elements stand for. A longer one than anyone writes counts as absent.
+    pub(crate) fn attributes(&self) -> Map<String, Value> {
+        let attributes = &self.array.metadata().attributes;
+        let is_short =
+            |name: &&str| attributes.member_text(name).is_some_and(|text| text.len() <= MOST_ATTRIBUTE_BYTES);
+        let names = ATTRIBUTES.into_iter().filter(is_short);
+        names.filter_map(|name| Some((name.to_owned(), attributes.get(name)?))).collect()
     }
 
     /// An array that is in no image.
@@ -153,7 +184,7 @@ impl Opening<'_> {
         if let Some(ome) = self.ome(&metadata.attributes).await? {
             let levels = levels(&above, &ome);
             if let Some(level) = levels.iter().position(|known| *known == path) {
-                subject = Subject { ome: Some(ome), levels, level, ..subject };
+                subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };
                 subject.nodes.push(group);
                 self.sample_smallest(&mut subject).await;
             }
@@ -199,7 +230,7 @@ impl Opening<'_> {
         let node = self.target.opener.open(first).await?;
         let array = Arc::clone(node.array()?);
         let mut subject =
-            Subject { ome: Some(ome), levels, ..Subject::alone(node, array, path.clone(), true) };
+            Subject { ome: Some(Arc::new(ome)), levels, ..Subject::alone(node, array, path.clone(), true) };
         subject.nodes.push(group);
         self.sample_smallest(&mut subject).await;
         Ok(subject)

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::query::{ImageQuery, Size};
 use super::scene::{Frame, Scene};
 use super::subject::Subject;
-use super::{ColorParams, ImageResponses, check_format, query, respond};
+use super::{ColorParams, ImageResponses, check_format, plain, query, respond};
 use crate::api::data::precheck;
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
@@ -85,7 +85,7 @@ struct Address {
     responses(ImageResponses)
 )]
 pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
-    Box::pin(tile(&state, &request.into_parts().0)).await
+    Box::pin(tile(&state, &plain(request))).await
 }
 
 /// Read a tile of a picture of the node at the root of a mount

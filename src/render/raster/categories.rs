@@ -1,6 +1,6 @@
 //! [`Categories`]: a colour for each label, for values that are names and not amounts.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::color::Color;
 use super::decoding::Decoding;
@@ -8,7 +8,7 @@ use super::numbers::integer;
 
 /// The colours of labels. 0 is the background and transparent, unless it has a colour of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Categories(HashMap<i128, Color>);
+pub struct Categories(BTreeMap<i128, Color>);
 
 impl Categories {
     /// The colours of some labels; all others have one that is derived from their number.

@@ -13,6 +13,7 @@ fn sample(path: &str) -> (String, &'static str) {
         .replace("{mount}", "m")
         .replace("{chunks}", "auto")
         .replace("{codec}", "raw")
+        .replace("{tms}/{z}/{x}/{y}", "native/0/0/0")
         .replace("{key}", "arr/zarr.json")
         .replace("{path}", node)
         .replace("{prefix}", "arr");
