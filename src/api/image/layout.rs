@@ -349,10 +349,7 @@ mod tests {
         let chosen =
             |axes| layout(&[5, 9, 7], "t,y,x", false, "", &[("axes", axes)]).map(|layout| text(&layout));
         assert_eq!(chosen("t,x").unwrap(), "0:5,0,0:7 rows 0 columns 2 channels None");
-        assert_eq!(
-            chosen("2,1").unwrap(),
-            "0,0:9,0:7 rows 2 columns 1 channels None".replace("0,0:9", "2,0:9")
-        );
+        assert_eq!(chosen("2,1").unwrap(), "2,0:9,0:7 rows 2 columns 1 channels None");
         assert!(chosen("t,q").unwrap_err().contains("t, y, x"));
         assert!(chosen("t,t").unwrap_err().contains("twice"));
         let error = layout(&[5, 9, 7], "t,y,x", false, "1", &[("axes", "t,x")]).unwrap_err();

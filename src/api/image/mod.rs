@@ -1,8 +1,9 @@
 //! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
 
-mod describe;
+mod channels;
 mod headers;
 mod layout;
+mod legend;
 mod ome;
 mod orientation;
 mod query;
@@ -12,7 +13,9 @@ mod respond;
 mod sample;
 mod scene;
 mod subject;
+mod tilejson;
 mod tiles;
+mod values;
 
 use std::sync::Arc;
 
@@ -58,7 +61,8 @@ pub(crate) fn routes() -> Vec<Route> {
     let mut routes =
         vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))];
     routes.extend(tiles::routes());
-    routes.extend(describe::routes());
+    routes.extend(tilejson::routes());
+    routes.extend(legend::routes());
     routes
 }
 

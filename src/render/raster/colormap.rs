@@ -107,8 +107,8 @@ mod tests {
             ("magma", colorous::MAGMA, 1),
             ("inferno", colorous::INFERNO, 1),
             ("plasma", colorous::PLASMA, 1),
-            ("cividis", colorous::CIVIDIS, 8),
-            ("turbo", colorous::TURBO, 16),
+            ("cividis", colorous::CIVIDIS, 24),
+            ("turbo", colorous::TURBO, 24),
             ("RdBu", colorous::RED_BLUE, 24),
             ("Spectral", colorous::SPECTRAL, 24),
         ] {
