@@ -41,6 +41,7 @@ TYPES = ["bool", "int8", "uint8", "<i2", ">i2", "<u2", ">u4", "int32", "int64", 
 PACKED = {"scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -32768, "missing_value": [-32767], "units": "K"}
 PHOTOGRAPH = numpy.random.default_rng(3).integers(0, 256, (30, 20, 3), "uint8")
 LABELS = numpy.repeat(numpy.repeat(numpy.arange(20, dtype="uint32").reshape(4, 5) % 7, 10, 0), 8, 1)
+CLIMATE = (250 + numpy.random.default_rng(6).random((4, 17, 31)) * 60).astype("float32")
 STACK = numpy.random.default_rng(4).integers(0, 4000, (3, 5, 33, 21), "uint16")
 
 
@@ -60,6 +61,10 @@ def pictures(tmp_path_factory):
     root.create_array("photograph", data=PHOTOGRAPH, chunks=(16, 16, 3))
     root.create_array("labels", data=LABELS, chunks=(16, 16), attributes={"flag_values": [1, 2, 3], "flag_colors": "#ff0000 #00ff00 #0000ff"})
     root.create_array("stack", data=STACK, chunks=(1, 1, 16, 16), dimension_names=("t", "z", "y", "x"))
+    climate = root.create_group("climate")
+    climate.create_array("t2m", data=CLIMATE, chunks=(2, 8, 16), dimension_names=("time", "lat", "lon"), attributes={"units": "K"})
+    climate.create_array("lat", data=numpy.linspace(-80, 80, 17), dimension_names=("lat",), attributes={"units": "degrees_north"})
+    climate.create_array("lat_bounds", data=numpy.zeros((17, 2)), dimension_names=("lat", "bound"))
     root.create_array("line", data=numpy.arange(10), chunks=(5,))
     images.write(folder / "m/ome", "0.5")
     config = folder / "zarrd.toml"
@@ -248,6 +253,43 @@ def test_channels_add_up(pictures):
     numpy.testing.assert_array_equal(pixels(small)[..., 0], red[::2, ::2])
     blue = pixels(ask(pictures, "ome/0", channels="1:0000ff:0:255", isel__z="2"))
     numpy.testing.assert_array_equal(blue[..., 2], images.PIXELS[1, 2])
+
+
+def test_north_is_at_the_top(pictures):
+    values = CLIMATE[1]
+    query = {"range": "250,310", "isel__time": "1"}
+    expected = drawn(values, 250, 310, table("viridis"))
+    numpy.testing.assert_array_equal(pixels(ask(pictures, "climate/t2m", **query)), expected[::-1])
+    numpy.testing.assert_array_equal(pixels(ask(pictures, "climate/t2m", origin="upper", **query)), expected)
+    backwards = pixels(ask(pictures, "climate/t2m", slice="1,::-1", range="250,310"))
+    numpy.testing.assert_array_equal(backwards, expected[::-1])
+
+
+def test_the_picture_of_a_dataset_is_that_of_its_first_variable(pictures):
+    answer = ask(pictures, "climate", range="250,310")
+    numpy.testing.assert_array_equal(pixels(answer), drawn(CLIMATE[0], 250, 310, table("viridis"))[::-1])
+
+
+def test_tiles_are_those_of_the_stored_levels(pictures):
+    description = requests.get(f"{pictures.base}/v1/tilejson/m/ome", params={"isel.z": "2"}, timeout=processes.SECONDS).json()
+    assert (description["tilejson"], description["minzoom"], description["maxzoom"]) == ("3.0.0", 0, 0)
+    url = description["tiles"][0].replace("{z}/{x}/{y}", "0/0/0")
+    found = pixels(requests.get(pictures.base + url, timeout=processes.SECONDS))
+    assert found.shape == (256, 256, 4)
+    numpy.testing.assert_array_equal(found[:48, :64, 0], images.PIXELS[0, 2])
+    numpy.testing.assert_array_equal(found[:48, :64, 1], images.PIXELS[1, 2])
+    assert (found[48:] == 0).all() and (found[:, 64:] == 0).all()
+    legend = requests.get(pictures.base + description["legend"], params={"format": "json"}, timeout=processes.SECONDS).json()
+    assert [channel["color"] for channel in legend["channels"]] == ["ff0000", "00ff00"]
+
+
+def test_the_range_of_tiles_is_that_of_the_picture(pictures):
+    answer = ask(pictures, path_of("<f4"))
+    description = requests.get(f"{pictures.base}/v1/tilejson/m/{path_of('<f4')}", timeout=processes.SECONDS).json()
+    assert description["range"] == [float(end) for end in answer.headers["Image-Range"].split(",")]
+    url = description["tiles"][0].replace("{z}/{x}/{y}", "0/0/0")
+    found = pixels(requests.get(pictures.base + url, timeout=processes.SECONDS))
+    numpy.testing.assert_array_equal(found[:HEIGHT, :WIDTH], pixels(answer))
 
 
 def test_a_picture_that_has_not_changed_is_not_sent_again(pictures):

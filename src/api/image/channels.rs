@@ -2,8 +2,9 @@
 
 use super::layout::Layout;
 use super::ome::OmeChannel;
-use super::query::{ChannelWord, ChannelsWord, ImageQuery};
+use super::query::ImageQuery;
 use super::subject::Subject;
+use super::words::{ChannelWord, ChannelsWord};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::render::raster::Color;

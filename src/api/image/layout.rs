@@ -4,7 +4,8 @@
 
 use axum::http::StatusCode;
 
-use super::query::{ChannelsWord, ImageQuery};
+use super::query::ImageQuery;
+use super::words::ChannelsWord;
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;

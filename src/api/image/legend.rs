@@ -8,11 +8,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use utoipa_axum::routes;
 
-use super::query::{ImageQuery, RangeWord};
+use super::query::ImageQuery;
 use super::range::RangeSource;
-use super::scene::{Drawing, Frame, Scene};
+use super::request::{ColorParams, query};
+use super::respond;
+use super::scene::{Drawing, PictureFrame, Scene};
 use super::subject::Subject;
-use super::{ColorParams, query, respond};
+use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
 use crate::error::ErrorClass;
@@ -155,8 +157,8 @@ pub(super) async fn scene(
     let layout = subject.layout(query)?;
     let (rows, columns) = layout.sides();
     let layout = layout.with_sides(rows.part(0, 1), columns.part(0, 1));
-    Scene::new(subject, layout, query, Frame::Square(0, 1), state.read_limits())
-        .map_err(|refused| refused.into_problem(state))
+    Scene::new(subject, layout, query, PictureFrame::Square(0, 1), state.read_limits())
+        .map_err(|refused| respond::refused(state, refused))
 }
 
 /// The path of the legend of a node.

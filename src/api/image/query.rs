@@ -6,117 +6,17 @@ use super::values::{
     axes, channels, colormap, is_16, is_stored, level, method, missing, not_understood, origin, outside,
     part, part_of_plane, pixels, range, scale, size, stops, three, tile,
 };
+use super::words::{ChannelsWord, Coloring, ImageQueryError, PictureSize, RangeWord, RowOrigin};
 use crate::chunk::{Selection, SelectionError, Subset};
-use crate::error::{Classify, ErrorClass, nearest};
 use crate::metadata::ArrayMetadata;
 use crate::render::raster::{Color, Colormap, Method, Outside, Part, Scale};
 
-/// Every parameter, for errors and suggestions.
-const NAMES: [&str; 30] = [
-    "slice",
-    "select",
-    "axes",
-    "size",
-    "box",
-    "colormap",
-    "colormap_name",
-    "colors",
-    "range",
-    "rescale",
-    "colorscalerange",
-    "scale",
-    "below",
-    "above",
-    "missing",
-    "channels",
-    "rgb",
-    "method",
-    "level",
-    "origin",
-    "part",
-    "fields",
-    "bits",
-    "format",
-    "f",
-    "decode",
-    "width",
-    "height",
-    "tile",
-    "tms",
-];
 /// The parameters of the page that do not change its picture.
 const OF_PAGE: [&str; 7] = ["tab", "at", "grid", "lock", "play", "pin", "theme"];
 /// Prefix of a parameter that selects along a named dimension.
 const BY_NAME: &str = "isel.";
 /// The longest side of a picture whose size is not requested.
 pub(crate) const DEFAULT_SIDE: u64 = 512;
-
-/// The largest picture that the caller wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
-    /// As many pixels as elements.
-    Max,
-    /// At most this wide and this high.
-    Within(u64, u64),
-}
-
-/// The colours of numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Coloring {
-    /// A colormap by its name.
-    Named(String),
-    /// The stops of a colormap.
-    Stops(Vec<Color>),
-    /// A colour for each label.
-    Categories,
-    /// Shades of gray for programs: the numbers of the range as numbers of pixels.
-    None,
-}
-
-/// Where the range of the colours comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum RangeWord {
-    /// From the attributes, else from a sample of the array.
-    #[default]
-    Auto,
-    /// From the request.
-    Given(f64, f64),
-    /// The extremes of the elements in the picture.
-    Slice,
-    /// Two percentiles of the elements in the picture.
-    Percentiles(f64, f64),
-    /// The extremes of the data type.
-    Type,
-}
-
-/// Which planes are drawn.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ChannelsWord {
-    /// Those that the OME metadata shows.
-    Omero,
-    /// These.
-    Listed(Vec<ChannelWord>),
-    /// One plane each for red, green and blue.
-    Rgb([u64; 3]),
-}
-
-/// A channel of a composite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ChannelWord {
-    pub(crate) index: u64,
-    pub(crate) color: Option<Color>,
-    pub(crate) range: Option<(f64, f64)>,
-}
-
-/// Which end of the picture the first row is at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Geographic coordinates with north at the top, everything else with the first row at the top.
-    #[default]
-    Auto,
-    Upper,
-    Lower,
-}
 
 /// A parsed query.
 #[derive(Clone, Debug, Default)]
@@ -125,7 +25,7 @@ pub(crate) struct ImageQuery {
     /// Dimension names, each with its selection.
     named: Vec<(String, String)>,
     pub(crate) axes: Option<[String; 2]>,
-    pub(crate) size: Option<Size>,
+    pub(crate) size: Option<PictureSize>,
     /// Column, row, width and height of a part of the plane.
     pub(crate) part_of_plane: Option<[u64; 4]>,
     pub(crate) coloring: Option<Coloring>,
@@ -138,7 +38,7 @@ pub(crate) struct ImageQuery {
     /// `None` for `auto`.
     pub(crate) method: Option<Method>,
     pub(crate) level: Option<usize>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<RowOrigin>,
     pub(crate) part: Option<Part>,
     pub(crate) fields: Option<String>,
     pub(crate) has_16_bits: bool,
@@ -149,49 +49,6 @@ pub(crate) struct ImageQuery {
     pub(crate) tile: Option<u32>,
     /// Pixels of a legend.
     pub(crate) legend_size: (Option<u32>, Option<u32>),
-}
-
-/// Why a query is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ImageQueryError {
-    /// The query is not a list of names and values.
-    #[error("{0}")]
-    Unreadable(String),
-    /// The parameter is unknown.
-    #[error("`{name}` is not a parameter of pictures;{hint} there is: {known}, isel.NAME", name = .0, hint = hint(.0), known = NAMES.join(", "))]
-    Unknown(String),
-    /// A parameter occurs twice, or under several of its names.
-    #[error("`{0}` is given more than once")]
-    Twice(&'static str),
-    /// A parameter has an invalid value.
-    #[error("`{name}={value}` is not understood; it takes {takes}{more}")]
-    Value {
-        /// The parameter.
-        name: &'static str,
-        /// The invalid value, shortened.
-        value: String,
-        /// The valid values.
-        takes: &'static str,
-        /// A suggestion.
-        more: String,
-    },
-    /// Two parameters exclude each other.
-    #[error("`{0}` and `{1}` cannot be combined")]
-    Both(&'static str, &'static str),
-    /// The selection is invalid.
-    #[error(transparent)]
-    Selection(#[from] SelectionError),
-}
-
-impl Classify for ImageQueryError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            Self::Unreadable(_) | Self::Unknown(_) | Self::Twice(_) | Self::Value { .. } | Self::Both(..) => {
-                ErrorClass::InvalidRequest
-            }
-            Self::Selection(error) => error.class(),
-        }
-    }
 }
 
 impl ImageQuery {
@@ -296,16 +153,13 @@ impl ImageQuery {
     }
 }
 
-fn hint(name: &str) -> String {
-    nearest(name, NAMES).map_or_else(String::new, |known| format!(" did you mean `{known}`?"))
-}
-
 fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), ImageQueryError> {
     if place.replace(value).is_some() { Err(ImageQueryError::Twice(name)) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::words::ChannelWord;
     use super::*;
 
     fn parse(query: &str) -> Result<ImageQuery, ImageQueryError> {
@@ -347,7 +201,7 @@ mod tests {
         }
         assert_eq!(parse("range=2%,98%").unwrap().range, Some(RangeWord::Percentiles(2.0, 98.0)));
         assert_eq!(parse("colormap_name=magma_r").unwrap().coloring, Some(Coloring::Named("magma_r".into())));
-        assert!(parse("tab=line&at=3,4&grid=1&size=max").unwrap().size == Some(Size::Max));
+        assert!(parse("tab=line&at=3,4&grid=1&size=max").unwrap().size == Some(PictureSize::Max));
         let query = parse("channels=0:0000ff:0:1500,2:ff0000,3").unwrap();
         let Some(ChannelsWord::Listed(channels)) = query.channels else { panic!("no channels") };
         assert_eq!(

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::query::RangeWord;
+use super::words::RangeWord;
 use crate::metadata::DataType;
 use crate::render::raster::{Decoding, Part, Scale};
 

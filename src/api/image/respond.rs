@@ -19,7 +19,7 @@ use super::headers::{ImageHeaders, put_stages};
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
 use super::sample;
-use super::scene::Scene;
+use super::scene::{Refused, Scene};
 use crate::admission::AdmissionRequest;
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
@@ -114,6 +114,14 @@ pub(crate) fn problem(state: &AppState, array: &Array, subset: &Subset, error: E
             let suggestions = Suggestions::new(array, subset, state.read_limits(), |_| true);
             broken.problem(error, suggestions)
         }
+    }
+}
+
+/// The problem of a scene that cannot be planned.
+pub(crate) fn refused(state: &AppState, refused: Refused) -> Problem {
+    match refused {
+        Refused::Problem(problem) => problem,
+        Refused::Cost(error, array, subset) => problem(state, &array, &subset, error.into()),
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::Refused;
 use super::channels::channels;
 use super::layout::{Layout, no_picture};
-use super::query::{Coloring, DEFAULT_SIDE, ImageQuery, RangeWord, Size};
+use super::query::{DEFAULT_SIDE, ImageQuery};
 use super::range::{RangeContext, RangeSource};
 use super::sample;
 use super::subject::Subject;
-use crate::array::{ArrayError, Plan, ReadLimits, slice_text};
-use crate::chunk::AxisRange;
+use super::words::{Coloring, PictureSize, RangeWord};
+use crate::array::{Array, ArrayError, Plan, ReadLimits, slice_text};
+use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::validators::hex_tag;
@@ -44,6 +44,20 @@ pub(crate) struct ScenePlane {
     pub(crate) color: Color,
 }
 
+/// A scene that cannot be planned.
+pub(crate) enum Refused {
+    /// For a reason that the problem states.
+    Problem(Problem),
+    /// Because it costs more than a limit; the selection of the first plane.
+    Cost(ArrayError, Arc<Array>, Subset),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
 /// A picture before any element is read.
 #[derive(Debug)]
 pub(crate) struct Scene {
@@ -70,20 +84,20 @@ pub(crate) struct Scene {
 
 /// How large a picture is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Frame {
+pub(crate) enum PictureFrame {
     /// Within these sides, and within a number of pixels.
     Within(u64, u64, u64),
     /// Halved this many times, in the upper left corner of a square of this side.
     Square(u32, u32),
 }
 
-impl Frame {
+impl PictureFrame {
     /// The frame that a request wants.
     pub(crate) fn of(query: &ImageQuery, max_pixels: u64) -> Self {
         match query.size {
             None => Self::Within(DEFAULT_SIDE, DEFAULT_SIDE, max_pixels),
-            Some(Size::Within(width, height)) => Self::Within(width, height, max_pixels),
-            Some(Size::Max) => Self::Within(u64::MAX, u64::MAX, max_pixels),
+            Some(PictureSize::Within(width, height)) => Self::Within(width, height, max_pixels),
+            Some(PictureSize::Max) => Self::Within(u64::MAX, u64::MAX, max_pixels),
         }
     }
 
@@ -120,7 +134,7 @@ impl Scene {
         subject: Subject,
         layout: Layout,
         query: &ImageQuery,
-        frame: Frame,
+        frame: PictureFrame,
         limits: &ReadLimits,
     ) -> Result<Self, Refused> {
         let metadata = subject.array.metadata();
@@ -189,8 +203,8 @@ impl Scene {
             above: query.above.unwrap_or_default(),
             missing: query.missing.unwrap_or(Color::TRANSPARENT),
             square: match frame {
-                Frame::Square(_, side) => Some(side),
-                Frame::Within(..) => None,
+                PictureFrame::Square(_, side) => Some(side),
+                PictureFrame::Within(..) => None,
             },
         };
         match scene.check_total(&limits) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::layout::{Dimensions, Layout, no_picture};
 use super::ome::Ome;
 use super::query::ImageQuery;
-use crate::api::dependents::reading;
+use crate::api::dependents::{check_collision, reading};
 use crate::api::nodes::missing;
 use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
@@ -78,6 +78,7 @@ impl Subject {
                 return Err(Box::pin(missing::problem_of(error, rights, target, &target.path)).await);
             }
         };
+        check_collision(&node, false)?;
         let opening = Opening { state, head, target };
         match &node.node {
             Node::Array(_) => opening.array(node).await,

@@ -8,9 +8,10 @@ use utoipa_axum::routes;
 
 use super::legend::{legend_path, scene};
 use super::range::{RangeSource, shown};
+use super::request::{ColorParams, query};
+use super::respond;
 use super::scene::Drawing;
 use super::tiles::{DEFAULT_TILE, NATIVE, TileParams, levels, whole_plane};
-use super::{ColorParams, query, respond};
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
 use crate::http::base_path::BasePath;

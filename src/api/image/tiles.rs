@@ -12,10 +12,12 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::routes;
 
 use super::layout::Layout;
-use super::query::{ImageQuery, Size};
-use super::scene::{Frame, Scene};
+use super::query::ImageQuery;
+use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::respond;
+use super::scene::{PictureFrame, Scene};
 use super::subject::Subject;
-use super::{ColorParams, ImageResponses, check_format, plain, query, respond};
+use super::words::PictureSize;
 use crate::api::data::precheck;
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
@@ -148,9 +150,9 @@ async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let Some(layout) = address.part(layout, halvings - stored, side) else {
         return blank(state, &target, head, side).await;
     };
-    let frame = Frame::Square(halvings - stored, side);
+    let frame = PictureFrame::Square(halvings - stored, side);
     let scene = Scene::new(subject, layout, &query, frame, state.read_limits())
-        .map_err(|refused| refused.into_problem(state))?;
+        .map_err(|refused| respond::refused(state, refused))?;
     respond::respond(state, &target, head, Arc::new(scene), HeaderMap::new()).await
 }
 
@@ -194,7 +196,7 @@ impl Address {
 /// The layout of a plane with all its rows and columns.
 pub(super) fn whole_plane(subject: &Subject, query: &ImageQuery) -> Result<Layout, Problem> {
     let bad = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
-    if query.part_of_plane.is_some() || query.size.is_some_and(|size| size != Size::Max) {
+    if query.part_of_plane.is_some() || query.size.is_some_and(|size| size != PictureSize::Max) {
         return Err(bad("a tile has a place and a size of its own, without `box` and `size`"));
     }
     if query.level.is_some() {

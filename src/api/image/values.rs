@@ -1,6 +1,6 @@
 //! The values of the query parameters of pictures: one function for each parameter.
 
-use super::query::{ChannelWord, ChannelsWord, Coloring, ImageQueryError, Origin, RangeWord, Size};
+use super::words::{ChannelWord, ChannelsWord, Coloring, ImageQueryError, PictureSize, RangeWord, RowOrigin};
 use crate::error::nearest;
 use crate::render::raster::{COLORMAPS, Color, Colormap, Method, Outside, Part, Scale};
 
@@ -28,14 +28,14 @@ pub(super) fn axes(value: &str) -> Result<[String; 2], ImageQueryError> {
     })
 }
 
-pub(super) fn size(value: &str) -> Result<Size, ImageQueryError> {
+pub(super) fn size(value: &str) -> Result<PictureSize, ImageQueryError> {
     let sides = match value {
-        "max" => return Ok(Size::Max),
+        "max" => return Ok(PictureSize::Max),
         _ => numbers::<u64>(value).unwrap_or_default(),
     };
     match sides[..] {
-        [side] if side > 0 => Ok(Size::Within(side, side)),
-        [width, height] if width > 0 && height > 0 => Ok(Size::Within(width, height)),
+        [side] if side > 0 => Ok(PictureSize::Within(side, side)),
+        [width, height] if width > 0 && height > 0 => Ok(PictureSize::Within(width, height)),
         _ => Err(not_understood("size", value, "`512` for the longer side, `640,480` for both, or `max`")),
     }
 }
@@ -176,11 +176,11 @@ pub(super) fn level(value: &str) -> Result<usize, ImageQueryError> {
     value.parse().ok().ok_or_else(|| not_understood("level", value, "the number of a stored level, from 0"))
 }
 
-pub(super) fn origin(value: &str) -> Result<Origin, ImageQueryError> {
+pub(super) fn origin(value: &str) -> Result<RowOrigin, ImageQueryError> {
     match value {
-        "auto" => Ok(Origin::Auto),
-        "upper" => Ok(Origin::Upper),
-        "lower" => Ok(Origin::Lower),
+        "auto" => Ok(RowOrigin::Auto),
+        "upper" => Ok(RowOrigin::Upper),
+        "lower" => Ok(RowOrigin::Lower),
         _ => Err(not_understood("origin", value, "`upper`, `lower` or `auto`")),
     }
 }

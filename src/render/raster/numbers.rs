@@ -1,6 +1,6 @@
 //! The numbers of elements in canonical form, a row at a time.
 
-use super::decoding::Part;
+use super::part::Part;
 use crate::metadata::DataType;
 
 /// Whether elements of a type are numbers here.
