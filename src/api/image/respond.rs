@@ -121,7 +121,10 @@ pub(crate) fn problem(state: &AppState, array: &Array, subset: &Subset, error: E
 pub(crate) fn refused(state: &AppState, refused: Refused) -> Problem {
     match refused {
         Refused::Problem(problem) => problem,
-        Refused::Cost(error, array, subset) => problem(state, &array, &subset, error.into()),
+        Refused::Cost(cost) => {
+            let (error, array, subset) = *cost;
+            problem(state, &array, &subset, error.into())
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum Refused {
     /// For a reason that the problem states.
     Problem(Problem),
     /// Because it costs more than a limit; the selection of the first plane.
-    Cost(ArrayError, Arc<Array>, Subset),
+    Cost(Box<(ArrayError, Arc<Array>, Subset)>),
 }
 
 impl From<Problem> for Refused {
@@ -145,18 +145,13 @@ impl Scene {
         let halvings = frame.halvings(columns.count, rows.count);
         let labels = labels(&subject, &attributes, query);
         let channels = channels(&subject, &layout, query, labels.is_some())?;
-        let method = query.method.unwrap_or(match &metadata.data_type {
-            DataType::Bool => Method::Mode,
-            _ if labels.is_some() => Method::Mode,
-            _ => Method::Mean,
-        });
+        let is_label = labels.is_some() || metadata.data_type == DataType::Bool;
+        let method = query.method.unwrap_or(if is_label { Method::Mode } else { Method::Mean });
         check_method(method, query.method.is_some(), decoding.data_type())?;
         let drawing = drawing(query, channels.is_some(), labels, subject.ome.is_some())?;
         let scale = query.scale.unwrap_or_default();
-        let word = query.range.unwrap_or(match layout.is_photograph && channels.is_some() {
-            true => RangeWord::Type,
-            false => RangeWord::Auto,
-        });
+        let is_photograph = layout.is_photograph && channels.is_some();
+        let word = query.range.unwrap_or(if is_photograph { RangeWord::Type } else { RangeWord::Auto });
         // Halved elements are read in pieces, so that only what is decoded counts.
         let limits = if halvings > 0 {
             ReadLimits { max_response_size: limits.max_decoded_size, ..*limits }
@@ -184,7 +179,7 @@ impl Scene {
             check_scale(&range, scale)?;
             let subset = layout.plane(channel);
             let plan = Plan::new(&subject.array, subset.clone(), &limits)
-                .map_err(|error| Refused::Cost(error, Arc::clone(&subject.array), subset))?;
+                .map_err(|error| Refused::Cost(Box::new((error, Arc::clone(&subject.array), subset))))?;
             planes.push(ScenePlane { plan, range, channel, color });
         }
         let scene = Self {
@@ -211,7 +206,7 @@ impl Scene {
             Ok(()) => Ok(scene),
             Err(error) => {
                 let subset = scene.layout.plane(None);
-                Err(Refused::Cost(error, Arc::clone(&scene.subject.array), subset))
+                Err(Refused::Cost(Box::new((error, Arc::clone(&scene.subject.array), subset))))
             }
         }
     }
@@ -382,7 +377,7 @@ fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery
     let of_image = subject.ome.as_ref().and_then(|ome| ome.labels.clone());
     let of_flags = || {
         let values = attributes.get("flag_values")?.as_array()?;
-        let colors = attributes.get("flag_colors").and_then(|colors| colors.as_str()).unwrap_or_default();
+        let colors = attributes.get("flag_colors").and_then(Value::as_str).unwrap_or_default();
         let mut colors = colors.split_whitespace().map(Color::parse);
         let pair = |value: &Value| Some((i128::from(value.as_i64()?), colors.next()??));
         Some(values.iter().take(1 << 16).filter_map(pair).collect::<Vec<_>>())

@@ -258,7 +258,7 @@ impl Opening<'_> {
         let bytes = attributes.text().len() as u64;
         let kind = self.state.cpu().run_document(bytes, move || {
             let attributes = attributes.object();
-            let ome = attributes.get("ome").and_then(|ome| ome.as_object()).unwrap_or(&attributes);
+            let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(&attributes);
             let first = |of: &str, list: &str| {
                 let path = ome.get(of)?.get(list)?.as_array()?.first()?.get("path")?.as_str()?;
                 Some(path.trim_matches('/').to_owned())

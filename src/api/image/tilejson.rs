@@ -1,4 +1,4 @@
-//! `/v1/tilejson/{mount}/{path}`: the tiles of a picture, as TileJSON 3.0.
+//! `/v1/tilejson/{mount}/{path}`: the tiles of a picture, as `TileJSON` 3.0.
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Describe the tiles of a picture
 ///
-/// Returns a TileJSON 3.0 document: the template of the tiles' URLs, with the parameters of this request and with the range
+/// Returns a `TileJSON` 3.0 document: the template of the tiles' URLs, with the parameters of this request and with the range
 /// that `range=auto` has, and the levels. `extent` is the plane in elements: `native` tiles have no geographic bounds.
 #[utoipa::path(
     method(get, head),

@@ -230,14 +230,13 @@ async fn stored_level(
         for level in (1..subject.levels.len()).rev() {
             // A level that cannot be opened is passed over.
             let Ok((other, scaled)) = subject.at_level(target, &layout, level).await else { continue };
-            let (of_level, shape) = (scaled.sides(), &other.array.metadata().shape);
+            let shape = &other.array.metadata().shape;
             let (height, width) = (shape[scaled.rows], shape[scaled.columns]);
             let is_halved =
                 |length: u64, from: u64, by: u32| (from >> by..=halved(from, by)).contains(&length);
             let found = (1..=halvings)
                 .find(|&by| is_halved(height, rows.count, by) && is_halved(width, columns.count, by));
             if let Some(found) = found {
-                debug_assert_eq!(of_level.0.count, height);
                 return Ok((other, scaled, found));
             }
         }

@@ -7,7 +7,7 @@ use super::tables::{CIVIDIS, INFERNO, MAGMA, PLASMA, TURBO, VIRIDIS};
 pub const COLORMAPS: [&str; 10] =
     ["viridis", "magma", "inferno", "plasma", "cividis", "gray", "turbo", "RdBu", "Spectral", "coolwarm"];
 
-/// The diverging schemes of Cynthia Brewer and Mark Harrower (ColorBrewer 2.0, Apache-2.0), of 11 classes.
+/// The diverging schemes of Cynthia Brewer and Mark Harrower (`ColorBrewer` 2.0, Apache-2.0), of 11 classes.
 const RDBU: [u32; 11] = [
     0x67_001f, 0xb2_182b, 0xd6_604d, 0xf4_a582, 0xfd_dbc7, 0xf7_f7f7, 0xd1_e5f0, 0x92_c5de, 0x43_93c3,
     0x21_66ac, 0x05_3061,

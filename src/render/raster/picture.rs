@@ -87,23 +87,22 @@ impl Picture {
     /// [`RenderError::PngFailed`], which is a bug.
     pub fn encode(&self) -> Result<Vec<u8>, RenderError> {
         match &self.pixels {
-            Pixels::Symbols(symbols, palette) => match Palette::of_symbols(symbols, palette) {
-                Some((palette, slots)) => {
-                    let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
-                    self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>())
-                }
-                None => {
-                    let color =
-                        |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
-                    self.colored(&symbols.iter().map(color).collect::<Vec<_>>())
-                }
-            },
+            Pixels::Symbols(symbols, palette) => self.symbols(symbols, palette),
             Pixels::Colors(colors) => match Palette::of_colors(colors) {
                 Some((palette, indices)) => self.indexed(&palette, &indices),
                 None => self.colored(colors),
             },
             Pixels::Gray16(shades) => self.gray(shades),
         }
+    }
+
+    fn symbols(&self, symbols: &[u16], palette: &[Color; PALETTE]) -> Result<Vec<u8>, RenderError> {
+        if let Some((palette, slots)) = Palette::of_symbols(symbols, palette) {
+            let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
+            return self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>());
+        }
+        let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
+        self.colored(&symbols.iter().map(color).collect::<Vec<_>>())
     }
 
     fn indexed(&self, palette: &Palette, indices: &[u8]) -> Result<Vec<u8>, RenderError> {
@@ -230,22 +229,21 @@ impl Palette {
 
     /// The palette of colours, and the place of each pixel in it; `None` if there are more than 256.
     fn of_colors(colors: &[[u8; 4]]) -> Option<(Self, Vec<u8>)> {
-        let mut places: HashMap<[u8; 4], u8> = HashMap::new();
+        let mut places: HashMap<[u8; 4], usize> = HashMap::new();
         let mut palette = Vec::new();
         let mut indices = Vec::with_capacity(colors.len());
         let mut last: Option<([u8; 4], u8)> = None;
         for &color in colors {
             let place = match last {
                 Some((before, place)) if before == color => place,
-                _ => match places.get(&color) {
-                    Some(&place) => place,
-                    None => {
-                        let place = u8::try_from(palette.len()).ok()?;
-                        places.insert(color, place);
+                _ => {
+                    let next = palette.len();
+                    let place = *places.entry(color).or_insert(next);
+                    if place == next {
                         palette.push(Color(color));
-                        place
                     }
-                },
+                    u8::try_from(place).ok()?
+                }
             };
             last = Some((color, place));
             indices.push(place);
@@ -268,8 +266,7 @@ mod tests {
         let mut data = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut data).unwrap();
         let pixels = match info.color_type {
-            ColorType::Rgba => data.as_chunks::<4>().0.to_vec(),
-            ColorType::GrayscaleAlpha => data.as_chunks::<4>().0.to_vec(),
+            ColorType::Rgba | ColorType::GrayscaleAlpha => data.as_chunks::<4>().0.to_vec(),
             other => panic!("{other:?}"),
         };
         (info.width, info.height, color, pixels)
