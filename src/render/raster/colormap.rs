@@ -108,7 +108,7 @@ mod tests {
             ("inferno", colorous::INFERNO, 1),
             ("plasma", colorous::PLASMA, 1),
             ("cividis", colorous::CIVIDIS, 24),
-            ("turbo", colorous::TURBO, 24),
+            ("turbo", colorous::TURBO, 40),
             ("RdBu", colorous::RED_BLUE, 24),
             ("Spectral", colorous::SPECTRAL, 24),
         ] {
