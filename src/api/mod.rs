@@ -9,6 +9,7 @@ pub(crate) mod dependents;
 pub(crate) mod documented;
 pub(crate) mod held;
 pub(crate) mod icon;
+pub(crate) mod image;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         cache::routes(),
         data::routes(),
         stats::routes(),
+        image::routes(),
         #[cfg(feature = "vectors")]
         vectors::routes(),
         nodes::routes(),

@@ -52,6 +52,7 @@ impl App {
         let mut opener = MountOpener::new(cpu.clone(), values.clone(), directories);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
+        http.image = config.image;
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
         let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
         state.access.set_rules(access(&config)?);

@@ -295,7 +295,8 @@ fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
 }
 
 /// A subset in the grammar of `slice=`.
-fn slice_text(subset: &Subset) -> String {
+#[must_use]
+pub fn slice_text(subset: &Subset) -> String {
     let dims: Vec<String> = subset
         .axes()
         .iter()

@@ -14,7 +14,7 @@ use crate::array::{FetchOptions, ReadLimits};
 use crate::auth::AccessOptions;
 use crate::cache::CacheOptions;
 use crate::cpu::ComputePoolOptions;
-use crate::http::HttpOptions;
+use crate::http::{HttpOptions, ImageOptions};
 use crate::store::{backends_of, kind_of};
 
 /// The compiled-in defaults, with the documentation of every key. A test generates the file from the options structs.
@@ -61,6 +61,8 @@ pub struct Config {
     pub access: AccessOptions,
     /// Limits of one read.
     pub read: ReadLimits,
+    /// Pictures of arrays.
+    pub image: ImageOptions,
     /// How stored values are fetched.
     pub fetch: FetchOptions,
     /// Limits of stored documents and chunks.

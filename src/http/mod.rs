@@ -37,5 +37,5 @@ pub(crate) mod webdav_headers;
 pub use cache_control::CacheControl;
 pub use host::{canonical as canonical_host, is_host};
 pub use network::{Network, NetworkError};
-pub use options::{CorsOptions, HttpOptions, HttpOptionsError, RateOptions};
+pub use options::{CorsOptions, HttpOptions, HttpOptionsError, ImageOptions, RateOptions};
 pub use peer::Peer;

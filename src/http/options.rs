@@ -82,6 +82,23 @@ pub struct HttpOptions {
     pub public_metrics: bool,
     /// Cross-origin requests.
     pub cors: CorsOptions,
+    /// Pictures. They are configured in a section of their own.
+    #[serde(skip)]
+    pub image: ImageOptions,
+}
+
+/// Pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ImageOptions {
+    /// Pixels of a picture. A plane with more is halved until it has no more.
+    pub max_pixels: u64,
+}
+
+impl Default for ImageOptions {
+    fn default() -> Self {
+        Self { max_pixels: 16 << 20 }
+    }
 }
 
 /// Limits for each client; more is 429, with the time after which to try again. A client is the name in its credential, or else
@@ -159,6 +176,7 @@ impl Default for HttpOptions {
             rate_limit: RateOptions::default(),
             public_metrics: false,
             cors: CorsOptions::default(),
+            image: ImageOptions::default(),
         }
     }
 }

@@ -159,17 +159,40 @@ pub(crate) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), Pa
 pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
     let mut names = segments(raw_path).skip(2);
     let mount = decode(names.next().unwrap_or_default())?;
-    let path = joined_by(unescaped, names, raw_path.len())?;
     if !mount.is_empty() {
         StoreKey::parse(&mount)?;
     }
+    Ok((mount, node_path(names, raw_path.len())?))
+}
+
+/// The mount name, the grid, level, column and row of a tile, and the node path of a raw path
+/// `/tiles/{mount}/{tms}/{z}/{x}/{y}/{path}`.
+type TilePath<'a> = (Cow<'a, str>, [Cow<'a, str>; 4], NodePath);
+
+/// Parses a raw path of a tile. `%2F` in the node path counts as a slash.
+///
+/// # Errors
+/// [`PathError`] if the path is invalid.
+pub(crate) fn tile_of(raw_path: &str) -> Result<TilePath<'_>, PathError> {
+    let mut names = segments(raw_path).skip(1);
+    let mut next = || decode(names.next().unwrap_or_default());
+    let (mount, address) = (next()?, [next()?, next()?, next()?, next()?]);
+    if !mount.is_empty() {
+        StoreKey::parse(&mount)?;
+    }
+    Ok((mount, address, node_path(names, raw_path.len())?))
+}
+
+/// The node path of raw segments.
+fn node_path<'a>(names: impl Iterator<Item = &'a str>, most_bytes: usize) -> Result<NodePath, PathError> {
+    let path = joined_by(unescaped, names, most_bytes)?;
     // Escaped slashes collapse like unescaped ones.
     let path = if path.contains("//") || path.starts_with('/') || path.ends_with('/') {
         NodePath::parse(&joined_by(|name| Ok(Cow::Borrowed(name)), segments(&path), path.len())?)?
     } else {
         NodePath::parse(&path)?
     };
-    Ok((mount, path))
+    Ok(path)
 }
 
 /// The mount name and the node path of a raw path `/v1/{word}/{mount}/{path}` that addresses keys, in the path or in the

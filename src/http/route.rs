@@ -20,6 +20,8 @@ pub(crate) enum Resource {
     Bucket,
     /// A node.
     Node,
+    /// A node, and a tile of its picture.
+    Tile,
     /// A chunk of an array: a node and the chunk's key.
     Chunk,
     /// A Zarr Vector Format store and one of its subresources.

@@ -74,6 +74,12 @@ pub enum RenderError {
         /// Its message.
         reason: String,
     },
+    /// The PNG library rejected a picture: a bug.
+    #[error("the PNG library rejected a picture: {reason}")]
+    PngFailed {
+        /// Its message.
+        reason: String,
+    },
     /// A text holds a number that is not a Unicode scalar value.
     #[error("a text holds the number {number:#x}, which is not a Unicode scalar value")]
     NotText {
@@ -93,7 +99,7 @@ impl Classify for RenderError {
             | Self::NoFields { .. }
             | Self::UnknownField { .. }
             | Self::Fields(_) => ErrorClass::InvalidRequest,
-            Self::ElementCount | Self::ArrowFailed { .. } => ErrorClass::Internal,
+            Self::ElementCount | Self::ArrowFailed { .. } | Self::PngFailed { .. } => ErrorClass::Internal,
             Self::NotText { .. } | Self::NotUtf8 => ErrorClass::CorruptData,
         }
     }

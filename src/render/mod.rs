@@ -1,5 +1,5 @@
 //! Rendering: decoded elements become bytes in either byte order, npy, nested JSON, CSV or Arrow, whole or by fields of
-//! a struct.
+//! a struct; pictures are in [`raster`].
 //!
 //! Rendering is pure: it reads nothing and waits for nothing. Its input is the shape of an array and its elements in
 //! canonical form (C order, little-endian, packed; see [`DataType`](crate::metadata::DataType)), its output is bytes.
@@ -16,6 +16,7 @@ mod length_prefixed;
 mod npy;
 mod npy_text;
 mod output;
+pub mod raster;
 mod schema;
 mod size;
 #[cfg(test)]

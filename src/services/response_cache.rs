@@ -34,6 +34,9 @@ const ENTRY_OVERHEAD_BYTES: u64 = 2 << 10;
 /// Headers that a response without a body does not have.
 const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
 
+/// Size in bytes of the cache of value ranges.
+const RANGES_BYTES: u64 = 1 << 20;
+
 /// The responses that are sent again.
 #[derive(Debug)]
 pub(crate) struct ResponseCaches {
@@ -41,6 +44,8 @@ pub(crate) struct ResponseCaches {
     pub(crate) elements: ResponseCache<CachedResponse>,
     /// Statistics of chunks and of selections.
     pub(crate) statistics: StatisticsCache,
+    /// The value ranges of sampled arrays, by a digest of what they were read from.
+    pub(crate) ranges: ResponseCache<(f64, f64)>,
     /// The long texts that responses in flight share.
     pub(crate) texts: SharedTexts,
 }
@@ -51,6 +56,7 @@ impl ResponseCaches {
         Self {
             elements: ResponseCache::new(bytes / 4 * 3),
             statistics: StatisticsCache::new(bytes / 4),
+            ranges: ResponseCache::new(RANGES_BYTES),
             texts: SharedTexts::default(),
         }
     }

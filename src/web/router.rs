@@ -36,6 +36,7 @@ use crate::services::state::AppState;
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
         (name = "nodes", description = "Arrays and groups of any format version, in one form"),
         (name = "data", description = "Decoded elements"),
+        (name = "images", description = "Pictures of arrays"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),

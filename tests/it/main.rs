@@ -38,6 +38,7 @@ mod full_disk;
 mod hierarchy;
 mod hostile;
 mod hostile_memory;
+mod images;
 mod killed;
 mod latency;
 mod links;

@@ -3,7 +3,7 @@
 pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
-mod error;
+pub(crate) mod error;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
 pub(crate) mod too_large;
@@ -175,7 +175,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
 }
 
 /// A response before any planning: one from the response cache, or a rejection under overload.
-async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
     // A 304 needs no memory budget, so a revalidation is not rejected here.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
         state.traffic.admission.try_reject(AdmissionRequest::to_elements(head))?;

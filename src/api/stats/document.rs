@@ -36,7 +36,8 @@ pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Compute
     if let Some(distribution) = distribution {
         let one =
             |(text, percent): &(String, f64)| (text.clone(), optional(distribution.percentile(*percent)));
-        members.insert("percentiles".to_owned(), Value::Object(query.percentiles().iter().map(one).collect()));
+        members
+            .insert("percentiles".to_owned(), Value::Object(query.percentiles().iter().map(one).collect()));
     }
     if let Some((edges, counts)) = histogram {
         members.insert("histogram".to_owned(), json!({ "edges": edges, "counts": counts }));

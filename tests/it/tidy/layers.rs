@@ -83,6 +83,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("arrow_buffer", &["render"]),
     ("arrow_ipc", &["render"]),
     ("arrow_schema", &["render"]),
+    ("png", &["render"]),
     ("pco", &["codec"]),
     ("zfp_rs", &["codec"]),
     ("anyhow", &["main"]),

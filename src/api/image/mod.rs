@@ -1,0 +1,28 @@
+//! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
+
+mod channels;
+mod headers;
+mod layout;
+mod legend;
+mod ome;
+mod orientation;
+mod picture;
+mod query;
+mod range;
+mod reduced;
+mod request;
+mod respond;
+mod sample;
+mod scene;
+mod subject;
+mod tilejson;
+mod tiles;
+mod values;
+mod words;
+
+use crate::services::route::Route;
+
+/// The routes of pictures, tiles and legends.
+pub(crate) fn routes() -> Vec<Route> {
+    [picture::routes(), tiles::routes(), tilejson::routes(), legend::routes()].into_iter().flatten().collect()
+}

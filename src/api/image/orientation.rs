@@ -1,0 +1,110 @@
+//! Which pictures are drawn from their last row: those whose latitudes or northings ascend, so that north is at the top.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+
+use super::layout::Layout;
+use super::subject::Subject;
+use crate::array::{Array, ArrayError, Plan};
+use crate::auth::caller::Caller;
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::chunk::{AxisRange, Subset};
+use crate::http::problem::Problem;
+use crate::render::raster::{Decoding, Part, Plane};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::store::Version;
+
+/// Names of dimensions that may be geographic, in lower case.
+const NAMES: [&str; 7] = ["lat", "latitude", "rlat", "nav_lat", "northing", "y", "yc"];
+/// Values of `standard_name` of coordinates that ascend to the north (CF Conventions 1.11, chapter 4).
+const STANDARD_NAMES: [&str; 3] = ["latitude", "grid_latitude", "projection_y_coordinate"];
+/// Values of `units` of latitudes.
+const UNITS: [&str; 6] = ["degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"];
+
+/// Whether rows go from south to north, and the versions of what says so.
+#[derive(Debug, Default)]
+pub(crate) struct Orientation {
+    pub(crate) ascends: bool,
+    pub(crate) versions: Vec<Option<Version>>,
+}
+
+/// The orientation of the rows of a layout: that of the coordinate array beside the array, if it is geographic.
+///
+/// # Errors
+/// Those of reading the first and the last coordinate.
+pub(crate) async fn orientation(
+    state: &AppState,
+    target: &NodeTarget,
+    caller: &Caller,
+    subject: &Subject,
+    layout: &Layout,
+) -> Result<Orientation, Problem> {
+    let names = subject.names();
+    let Some(name) = names.get(layout.rows).and_then(Option::as_deref) else {
+        return Ok(Orientation::default());
+    };
+    if subject.ome.is_some() || !NAMES.contains(&name.to_lowercase().as_str()) {
+        return Ok(Orientation::default());
+    }
+    let Some(Ok(path)) = subject.array.path().parent().map(|above| above.child(name)) else {
+        return Ok(Orientation::default());
+    };
+    let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+    if !caller.rights().allows(&target.mount.name, &need) {
+        return Ok(Orientation::default());
+    }
+    // The picture of an array does not fail because of what is beside it.
+    let Some(node) = target.opener.find(&path).await.ok().flatten() else {
+        return Ok(Orientation::default());
+    };
+    let Ok(array) = node.array() else { return Ok(Orientation::default()) };
+    let length = subject.array.metadata().shape.get(layout.rows).copied().unwrap_or_default();
+    if array.metadata().shape != [length] || length < 2 || !is_geographic(array) {
+        return Ok(Orientation::default());
+    }
+    let (ends, versions) = ends(state, array, length).await?;
+    let versions = node.located.versions().map(Option::<&Version>::cloned).chain(versions).collect();
+    Ok(Orientation { ascends: ends.is_some_and(|(first, last)| first < last), versions })
+}
+
+/// Whether coordinates are latitudes or northings, by their attributes.
+fn is_geographic(array: &Array) -> bool {
+    let attributes = &array.metadata().attributes;
+    let is_one = |name: &str, of: &[&str]| {
+        let text = attributes.member_text(name).filter(|text| text.len() < 64);
+        text.is_some_and(|text| of.contains(&text.trim_matches('"')))
+    };
+    is_one("standard_name", &STANDARD_NAMES) || is_one("units", &UNITS)
+}
+
+/// The first and the last coordinate, and the versions of their chunks.
+async fn ends(
+    state: &AppState,
+    array: &Arc<Array>,
+    length: u64,
+) -> Result<(Option<(f64, f64)>, Vec<Option<Version>>), ArrayError> {
+    let metadata = array.metadata();
+    let Some(decoding) = Decoding::stored(&metadata.data_type, Part::Real) else {
+        return Ok((None, Vec::new()));
+    };
+    let context = state.engine.reader.read_context(array.mount());
+    let (mut numbers, mut versions) = (Vec::with_capacity(2), Vec::new());
+    for start in [0, length - 1] {
+        let subset = Subset(vec![AxisRange { start, count: 1, step: 1, keep: true }]);
+        let plan = Plan::new(array, subset, &state.engine.read)?;
+        let snapshot = state.engine.reader.snapshot(&plan, &context).await?;
+        versions.extend(snapshot.versions().map(Option::<&Version>::cloned));
+        let mut parts = state.engine.reader.elements(snapshot, 0..plan.response_bytes(), &context);
+        while let Some(part) = parts.try_next().await? {
+            let plane = Plane::new(part.into_items(), metadata.data_type.element_bytes(), 1, 1);
+            numbers.extend(plane.map(|plane| plane.numbers(&decoding)).unwrap_or_default());
+        }
+    }
+    let ends = match numbers[..] {
+        [first, last] => Some((first, last)),
+        _ => None,
+    };
+    Ok((ends, versions))
+}

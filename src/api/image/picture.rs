@@ -1,0 +1,185 @@
+//! `/v1/image/{mount}/{path}`: the picture of an array, an image or a dataset.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use utoipa::IntoParams;
+use utoipa_axum::routes;
+
+use super::layout::Layout;
+use super::orientation::orientation;
+use super::query::ImageQuery;
+use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::respond;
+use super::scene::{PictureFrame, Scene, boxed};
+use super::subject::Subject;
+use super::words::RowOrigin;
+use crate::api::data::precheck;
+use crate::auth::caller::Caller;
+use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
+use crate::http::path::encode;
+use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::validators::from_text;
+use crate::services::extract::NodeTarget;
+use crate::services::route::Route;
+use crate::services::state::AppState;
+
+/// The picture of a node.
+pub(crate) const IMAGE: RouteSpec = RouteSpec::new("/v1/image/{mount}/{*path}", Resource::Node)
+    .admitted_by(AdmittedBy::Handler)
+    .never_encoded();
+
+/// The picture of the node at the root of a mount.
+pub(crate) const ROOT_IMAGE: RouteSpec = RouteSpec::new("/v1/image/{mount}", Resource::Node)
+    .with_slash("/v1/image/{mount}/")
+    .admitted_by(AdmittedBy::Handler)
+    .never_encoded();
+
+/// The routes of pictures.
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))]
+}
+
+/// Parameters that select the elements of a picture, as `ImageQuery` parses them.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
+pub(crate) struct PlaneParams {
+    /// Selection by position, as in `/v1/data`. A dimension that is neither rows nor columns and is selected whole has its
+    /// default index. Alias: `select`.
+    slice: Option<String>,
+    /// Selection by dimension name, as in `/v1/data`.
+    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
+    isel: Option<String>,
+    /// Dimensions of the rows and of the columns, by name or number, such as `y,x`.
+    axes: Option<String>,
+    /// Most pixels of the longer side (`512`, the default), or of width and height (`640,480`), or `max`.
+    size: Option<String>,
+    /// Part of the plane: first column, first row, width and height in elements.
+    #[param(rename = "box")]
+    part_of_plane: Option<String>,
+    /// Stored level of an OME image, from 0. The default is the smallest that fills the picture.
+    level: Option<String>,
+    /// Where the first row is: `upper`, `lower` or `auto` (default).
+    origin: Option<String>,
+    /// Response format: `png`. Alias: `f`.
+    format: Option<String>,
+}
+
+/// Read a picture of an array
+///
+/// Draws a plane of an array, an OME image, a plate or a dataset as a PNG file. The number of an element is placed within a
+/// range, and one of the 256 colours of a colormap belongs to each of 256 equal parts of it.
+///
+/// Rows and columns are the dimensions that are called so (`y` and `x`, `lat` and `lon`), else the last two. Every other
+/// dimension has one index: that of the selection, or a default that depends on the metadata alone; `Array-Slice` says which.
+/// A plane that is larger than `size` is halved until it fits, by whole windows.
+///
+/// `range=auto` is the same for all pictures of an array: the window in the metadata of an OME image, `valid_range` or
+/// `actual_range` of CF, else the percentiles 1 to 99 of a fixed sample of at most 64 chunks. `Image-Range-From` says which.
+#[utoipa::path(
+    method(get, head),
+    path = IMAGE.template,
+    tag = "images",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node"),
+        PlaneParams,
+        ColorParams,
+    ),
+    responses(ImageResponses)
+)]
+pub(crate) async fn get_image(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
+    Box::pin(image(&state, &plain(request))).await
+}
+
+/// Read a picture of the node at the root of a mount
+#[utoipa::path(
+    method(get, head),
+    path = ROOT_IMAGE.template,
+    tag = "images",
+    params(("mount" = String, Path, description = "Name of a mount"), PlaneParams, ColorParams),
+    responses(ImageResponses)
+)]
+pub(crate) async fn get_root_image(state: State<AppState>, request: Request) -> Result<Response, Problem> {
+    get_image(state, request).await
+}
+
+async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    if let Some(answer) = precheck(state, head).await? {
+        return Ok(answer);
+    }
+    let target = NodeTarget::new(&state.mounts, &IMAGE, &head.uri, &head.extensions)?;
+    let (query, pairs) = query(&head.uri)?;
+    check_format(&head.headers, query.format.as_deref())?;
+    let subject = Subject::open(state, head, &target).await?;
+    let layout = boxed(subject.layout(&query)?, &query, &subject.array.metadata().shape)?;
+    let frame = PictureFrame::of(&query, state.options.image.max_pixels);
+    let location = content_location(head, &pairs, &layout);
+    let (subject, layout) = level(subject, layout, &target, &query, frame).await?;
+    let mut scene = Scene::new(subject, layout, &query, frame, &state.engine.read)
+        .map_err(|refused| respond::refused(state, refused))?;
+    match query.origin.unwrap_or_default() {
+        RowOrigin::Upper => {}
+        RowOrigin::Lower => scene.flips_rows = true,
+        RowOrigin::Auto => {
+            let caller = Caller::of(&head.extensions);
+            let found = orientation(state, &target, caller, &scene.subject, &scene.layout).await?;
+            scene.flips_rows =
+                found.ascends != (scene.layout.sides().0.step < 0) && !found.versions.is_empty();
+            scene.versions = found.versions;
+        }
+    }
+    respond::respond(state, &target, head, Arc::new(scene), location).await
+}
+
+/// Chooses the stored level of an image that a picture is made from: the smallest that fills the frame.
+async fn level(
+    subject: Subject,
+    layout: Layout,
+    target: &NodeTarget,
+    query: &ImageQuery,
+    frame: PictureFrame,
+) -> Result<(Subject, Layout), Problem> {
+    match query.level {
+        Some(level) if level == subject.level => return Ok((subject, layout)),
+        Some(level) if subject.is_image || subject.levels.len() == 1 => {
+            return subject.at_level(target, &layout, level).await;
+        }
+        Some(_) => {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest)
+                .detail("`level` belongs to the picture of the image; this is the array of one level"));
+        }
+        None if !subject.is_image => return Ok((subject, layout)),
+        None => {}
+    }
+    for level in (1..subject.levels.len()).rev() {
+        // A level that cannot be opened is passed over.
+        let Ok((other, scaled)) = subject.at_level(target, &layout, level).await else { continue };
+        let (rows, columns) = scaled.sides();
+        if frame.is_filled_by(columns.count, rows.count) {
+            return Ok((other, scaled));
+        }
+    }
+    Ok((subject, layout))
+}
+
+/// The URL of the same picture with its selection in it.
+fn content_location(head: &Parts, pairs: &[(String, String)], layout: &Layout) -> HeaderMap {
+    let is_selection = |name: &str| matches!(name, "slice" | "select") || name.starts_with("isel.");
+    let others = pairs.iter().filter(|(name, _)| !is_selection(name));
+    let others = others.map(|(name, value)| format!("&{}={}", encode(name), encode(value)));
+    let (base, path) = (BasePath::of(&head.extensions), head.uri.path());
+    let slice = encode(&layout.slice(None)).replace("%2C", ",").replace("%3A", ":");
+    let text = format!("{}{path}?slice={slice}{}", base.as_str(), others.collect::<String>());
+    let mut headers = HeaderMap::new();
+    if let Some(location) = from_text(text) {
+        headers.insert(header::CONTENT_LOCATION, location);
+    }
+    headers
+}

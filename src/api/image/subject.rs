@@ -1,0 +1,366 @@
+//! [`Subject`]: the array that a picture is of, and what the metadata around it says of the picture.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use serde_json::{Map, Value};
+
+use super::layout::{Dimensions, Layout, no_picture};
+use super::ome::Ome;
+use super::query::ImageQuery;
+use crate::api::dependents::{check_collision, reading};
+use crate::api::nodes::missing;
+use crate::array::{Array, OpenNode};
+use crate::auth::caller::Caller;
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::chunk::{AxisRange, Subset};
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::Node;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::{Attributes, DataType};
+use crate::render::raster::Decoding;
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+
+/// Most children of a group that are opened to find one with a picture.
+const MOST_CHILDREN: usize = 100;
+
+/// The attributes that a picture depends on.
+const ATTRIBUTES: [&str; 15] = [
+    "_FillValue",
+    "_Unsigned",
+    "missing_value",
+    "scale_factor",
+    "add_offset",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "actual_range",
+    "flag_values",
+    "flag_colors",
+    "flag_meanings",
+    "units",
+    "long_name",
+    "standard_name",
+];
+/// Bytes of the longest of them that is read.
+const MOST_ATTRIBUTE_BYTES: usize = 16 << 10;
+
+/// The array that a picture is of.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// The nodes whose documents the picture depends on; the first is the array's.
+    pub(crate) nodes: Vec<Arc<OpenNode>>,
+    pub(crate) array: Arc<Array>,
+    /// The array whose sample the default range comes from: the smallest level.
+    pub(crate) sampled: Arc<Array>,
+    /// The image that the array is a level of.
+    pub(crate) ome: Option<Arc<Ome>>,
+    /// The stored levels, the largest first; the array alone, if it is not a level of an image.
+    pub(crate) levels: Vec<NodePath>,
+    /// Which of them the array is.
+    pub(crate) level: usize,
+    /// Whether the request names the image, and not one of its levels.
+    pub(crate) is_image: bool,
+}
+
+impl Subject {
+    /// Opens what a request names.
+    ///
+    /// # Errors
+    /// 404; 422 for a group without a picture.
+    pub(crate) async fn open(state: &AppState, head: &Parts, target: &NodeTarget) -> Result<Self, Problem> {
+        let node = match target.opener.open_as(&target.path, reading(false)).await {
+            Ok(node) => node,
+            Err(error) => {
+                let rights = Caller::of(&head.extensions).rights();
+                return Err(Box::pin(missing::problem_of(error, rights, target, &target.path)).await);
+            }
+        };
+        check_collision(&node, false)?;
+        let opening = Opening { state, head, target };
+        match &node.node {
+            Node::Array(_) => opening.array(node).await,
+            Node::Group(_) => Box::pin(opening.group(target.path.clone(), node)).await,
+        }
+    }
+
+    /// The attributes of the array that say what its elements stand for. A longer one than anyone writes counts as absent.
+    pub(crate) fn attributes(&self) -> Map<String, Value> {
+        let attributes = &self.array.metadata().attributes;
+        let is_short =
+            |name: &&str| attributes.member_text(name).is_some_and(|text| text.len() <= MOST_ATTRIBUTE_BYTES);
+        let names = ATTRIBUTES.into_iter().filter(is_short);
+        names.filter_map(|name| Some((name.to_owned(), attributes.get(name)?))).collect()
+    }
+
+    /// An array that is in no image.
+    fn alone(node: Arc<OpenNode>, array: Arc<Array>, path: NodePath, is_image: bool) -> Self {
+        let sampled = Arc::clone(&array);
+        Self { nodes: vec![node], array, sampled, ome: None, levels: vec![path], level: 0, is_image }
+    }
+
+    /// The names of the array's dimensions: its own, or those of the image that it is a level of.
+    pub(crate) fn names(&self) -> Vec<Option<String>> {
+        let metadata = self.array.metadata();
+        let rank = metadata.shape.len();
+        let of_image = self.ome.as_ref().map(|ome| &ome.axes).filter(|axes| axes.len() == rank);
+        match (of_image, &metadata.dimension_names) {
+            (Some(axes), _) => {
+                axes.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect()
+            }
+            (None, Some(names)) => names.clone(),
+            (None, None) => vec![None; rank],
+        }
+    }
+
+    /// The layout of a request's picture.
+    ///
+    /// # Errors
+    /// Those of [`Layout::new`], and those of the selection.
+    pub(crate) fn layout(&self, query: &ImageQuery) -> Result<Layout, Problem> {
+        let metadata = self.array.metadata();
+        let names = self.names();
+        let selected = query.subset(metadata, &names)?;
+        let dimensions = Dimensions {
+            shape: &metadata.shape,
+            names: &names,
+            is_bytes: metadata.data_type == DataType::UInt8,
+            proposed: self.ome.as_ref().map_or(&[], |ome| &ome.proposed),
+        };
+        Layout::new(&dimensions, &selected, query)
+    }
+
+    /// Another stored level of the image, with a layout that shows the same.
+    pub(crate) async fn at_level(
+        &self,
+        target: &NodeTarget,
+        layout: &Layout,
+        level: usize,
+    ) -> Result<(Self, Layout), Problem> {
+        let path = self.levels.get(level).ok_or_else(|| {
+            let (last, name) = (self.levels.len().saturating_sub(1), &target.path);
+            Problem::from_class(ErrorClass::InvalidRequest)
+                .detail(format!("`level={level}`: the levels of `{name}` are 0 to {last}"))
+        })?;
+        let node = target.opener.open(path).await?;
+        let array = Arc::clone(node.array()?);
+        let (from, to) = (&self.array.metadata().shape, &array.metadata().shape);
+        if from.len() != to.len() || to.contains(&0) {
+            return Err(no_picture(format!(
+                "the level `{path}` has another number of dimensions than the first"
+            )));
+        }
+        let mut nodes = vec![node];
+        nodes.extend(self.nodes.iter().cloned());
+        let layout = layout.scaled(from, to);
+        let (ome, levels, sampled) = (self.ome.clone(), self.levels.clone(), Arc::clone(&self.sampled));
+        Ok((Self { nodes, array, sampled, ome, levels, level, is_image: self.is_image }, layout))
+    }
+}
+
+/// A request that is being opened.
+struct Opening<'a> {
+    state: &'a AppState,
+    head: &'a Parts,
+    target: &'a NodeTarget,
+}
+
+impl Opening<'_> {
+    /// An array, with the image of the group above it, if the caller may read that.
+    async fn array(&self, node: Arc<OpenNode>) -> Result<Subject, Problem> {
+        let array = Arc::clone(node.array()?);
+        let path = array.path().clone();
+        let mut subject = Subject::alone(node, array, path.clone(), false);
+        let Some(above) = path.parent() else { return Ok(subject) };
+        let need = Permission::derived(Scope::Read, KeyScope::Prefix(above.prefix().clone()));
+        let may_read = Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &need);
+        if !may_read {
+            return Ok(subject);
+        }
+        // The picture of an array does not fail because of what is above it.
+        let Some(group) = self.target.opener.find(&above).await.ok().flatten() else { return Ok(subject) };
+        let Node::Group(metadata) = &group.node else { return Ok(subject) };
+        if let Some(ome) = self.ome(&metadata.attributes).await? {
+            let levels = levels(&above, &ome);
+            if let Some(level) = levels.iter().position(|known| *known == path) {
+                subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };
+                subject.nodes.push(group);
+                self.sample_smallest(&mut subject).await;
+            }
+        }
+        Ok(subject)
+    }
+
+    /// Takes the sample from the smallest level, if that can be opened.
+    async fn sample_smallest(&self, subject: &mut Subject) {
+        let Some(path) = subject.levels.last() else { return };
+        if let Ok(Some(node)) = self.target.opener.find(path).await
+            && let Ok(array) = node.array()
+            && array.metadata().shape.len() == subject.array.metadata().shape.len()
+            && array.metadata().data_type == subject.array.metadata().data_type
+        {
+            subject.sampled = Arc::clone(array);
+            subject.nodes.push(node);
+        }
+    }
+
+    /// The picture of a group: of an image, of the first image of a plate, or of the first variable of a dataset.
+    async fn group(&self, path: NodePath, group: Arc<OpenNode>) -> Result<Subject, Problem> {
+        let Node::Group(metadata) = &group.node else { return self.array(group).await };
+        if let Some(ome) = self.ome(&metadata.attributes).await? {
+            return self.image(&path, group, ome).await;
+        }
+        if let Some(image) = self.first_image(&path, &metadata.attributes).await? {
+            let node = self.target.opener.open(&image).await?;
+            let Node::Group(of_image) = &node.node else { return Err(none(&path)) };
+            let ome = self.ome(&of_image.attributes).await?.ok_or_else(|| none(&path))?;
+            let mut subject = self.image(&image, Arc::clone(&node), ome).await?;
+            subject.nodes.push(group);
+            return Ok(subject);
+        }
+        let mut subject = self.first_variable(&path, &group).await?;
+        subject.nodes.push(group);
+        Ok(subject)
+    }
+
+    async fn image(&self, path: &NodePath, group: Arc<OpenNode>, ome: Ome) -> Result<Subject, Problem> {
+        let levels = levels(path, &ome);
+        let first = levels.first().ok_or_else(|| none(path))?;
+        let node = self.target.opener.open(first).await?;
+        let array = Arc::clone(node.array()?);
+        let mut subject =
+            Subject { ome: Some(Arc::new(ome)), levels, ..Subject::alone(node, array, path.clone(), true) };
+        subject.nodes.push(group);
+        self.sample_smallest(&mut subject).await;
+        Ok(subject)
+    }
+
+    /// The image in the attributes of a group.
+    async fn ome(&self, attributes: &Attributes) -> Result<Option<Ome>, Problem> {
+        if !attributes.contains_key("ome") && !attributes.contains_key("multiscales") {
+            return Ok(None);
+        }
+        let attributes = attributes.clone();
+        let bytes = attributes.text().len() as u64;
+        Ok(self.state.engine.cpu.run_document(bytes, move || Ome::parse(&attributes.object())).await?)
+    }
+
+    /// The path of the first image of a plate, a well or a collection of images (OME-NGFF, "plate", "well",
+    /// "bioformats2raw").
+    async fn first_image(
+        &self,
+        path: &NodePath,
+        attributes: &Attributes,
+    ) -> Result<Option<NodePath>, Problem> {
+        let attributes = attributes.clone();
+        let bytes = attributes.text().len() as u64;
+        let kind = self.state.engine.cpu.run_document(bytes, move || {
+            let attributes = attributes.object();
+            let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(&attributes);
+            let first = |of: &str, list: &str| {
+                let path = ome.get(of)?.get(list)?.as_array()?.first()?.get("path")?.as_str()?;
+                Some(path.trim_matches('/').to_owned())
+            };
+            match (first("plate", "wells"), first("well", "images")) {
+                (Some(well), _) => Some((well, true)),
+                (None, Some(image)) => Some((image, false)),
+                _ => ome.contains_key("bioformats2raw.layout").then(|| ("0".to_owned(), false)),
+            }
+        });
+        let Some((below, is_well)) = kind.await? else { return Ok(None) };
+        let Ok(found) = NodePath::parse(&format!("{}{below}", path.prefix())) else { return Ok(None) };
+        if !is_well {
+            return Ok(Some(found));
+        }
+        let well = self.target.opener.open(&found).await?;
+        let Node::Group(metadata) = &well.node else { return Ok(None) };
+        Box::pin(self.first_image(&found, &metadata.attributes)).await
+    }
+
+    /// The first array of a group, by name, that has two dimensions and numbers.
+    async fn first_variable(&self, path: &NodePath, group: &Arc<OpenNode>) -> Result<Subject, Problem> {
+        let Node::Group(metadata) = &group.node else { return Err(none(path)) };
+        let listed = Permission::derived(Scope::List, KeyScope::Prefix(path.prefix().clone()));
+        if !Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &listed) {
+            return Err(none(path));
+        }
+        let children = self.target.opener.hierarchy().children(path, metadata, MOST_CHILDREN).await?;
+        for child in children.children.unwrap_or_default() {
+            let Ok(child) = path.child(&child.name) else { continue };
+            let node = match self.target.opener.find(&child).await {
+                Ok(Some(node)) => node,
+                Ok(None) => continue,
+                Err(error)
+                    if matches!(error.class(), ErrorClass::InvalidMetadata | ErrorClass::Unsupported) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if let Ok(array) = node.array()
+                && is_variable(array)
+            {
+                let array = Arc::clone(array);
+                return Ok(Subject::alone(node, array, child, true));
+            }
+        }
+        Err(none(path))
+    }
+}
+
+/// Whether an array has a picture, and is not the bounds of a coordinate.
+fn is_variable(array: &Array) -> bool {
+    let metadata = array.metadata();
+    let long = metadata.shape.iter().filter(|&&length| length > 1).count();
+    let is_bounds = metadata.shape.len() == 2 && metadata.shape.last() == Some(&2);
+    long >= 2
+        && !is_bounds
+        && !metadata.shape.contains(&0)
+        && Decoding::stored(&metadata.data_type, crate::render::raster::Part::Abs).is_some()
+}
+
+/// The paths of the levels of an image. A path that is not one of a node ends the list.
+fn levels(group: &NodePath, ome: &Ome) -> Vec<NodePath> {
+    let path = |level: &String| NodePath::parse(&format!("{}{level}", group.prefix())).ok();
+    ome.levels.iter().map_while(path).collect()
+}
+
+fn none(path: &NodePath) -> Problem {
+    no_picture(format!(
+        "the group `{path}` has no picture: it is no OME image or plate, and no array directly below it has two dimensions of \
+         numbers that the caller may list; `/v1/nodes` has its children"
+    ))
+}
+
+impl Layout {
+    /// The same part of a level with another shape.
+    fn scaled(&self, from: &[u64], to: &[u64]) -> Self {
+        let mut scaled = self.clone();
+        let axes = self.plane(None);
+        for (axis, range) in axes.axes().iter().enumerate() {
+            let (from, to) =
+                (from.get(axis).copied().unwrap_or(1).max(1), to.get(axis).copied().unwrap_or(1));
+            let at = |place: u64, up: bool| {
+                let wide = u128::from(place) * u128::from(to);
+                let wide = if up { wide.div_ceil(from.into()) } else { wide / u128::from(from) };
+                u64::try_from(wide).unwrap_or(u64::MAX).min(to)
+            };
+            let range = if range.keep {
+                let (start, end) =
+                    (at(range.start, false), at(range.start.saturating_add(range.count), true));
+                AxisRange { start, count: end.saturating_sub(start).max(1), ..*range }
+            } else {
+                AxisRange { start: at(range.start, false).min(to.saturating_sub(1)), ..*range }
+            };
+            scaled.set(axis, range);
+        }
+        scaled
+    }
+
+    /// The selection of a picture as text, in the grammar of `slice`.
+    pub(crate) fn slice(&self, all_channels: Option<u64>) -> String {
+        crate::array::slice_text(&Subset(self.shown(all_channels).0))
+    }
+}

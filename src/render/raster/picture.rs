@@ -1,0 +1,336 @@
+//! [`Picture`]: the pixels of a picture, and the PNG file of them.
+//!
+//! The file has a palette where 256 colours suffice: that is smaller and faster than colours for each pixel. The choice never
+//! changes a pixel.
+
+use std::collections::HashMap;
+
+use png::{BitDepth, ColorType, Compression, Encoder, Filter};
+
+use super::color::Color;
+use crate::render::RenderError;
+
+/// The symbol of a pixel without a number; symbols below are places in the colormap.
+pub(super) const MISSING: u16 = 256;
+/// The symbol of a number below the range.
+pub(super) const BELOW: u16 = 257;
+/// The symbol of a number above the range.
+pub(super) const ABOVE: u16 = 258;
+/// The symbol of a pixel outside the array.
+pub(super) const OUTSIDE: u16 = 259;
+/// The number of symbols.
+pub(super) const PALETTE: usize = 260;
+
+/// The pixels of a picture, row after row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pixels {
+    /// Symbols, and the colour of each.
+    Symbols(Vec<u16>, Box<[Color; PALETTE]>),
+    /// Colours: red, green, blue, opacity.
+    Colors(Vec<[u8; 4]>),
+    /// Shades of gray; transparent without one.
+    Gray16(Vec<Option<u16>>),
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    width: u32,
+    height: u32,
+    pixels: Pixels,
+}
+
+impl Picture {
+    /// A picture; `None` if the number of pixels differs from its size, or if that is not one of PNG.
+    #[must_use]
+    pub fn new(width: usize, height: usize, pixels: Pixels) -> Option<Self> {
+        let count = match &pixels {
+            Pixels::Symbols(symbols, _) => symbols.len(),
+            Pixels::Colors(colors) => colors.len(),
+            Pixels::Gray16(shades) => shades.len(),
+        };
+        let side = |length: usize| u32::try_from(length).ok().filter(|side| (1..1 << 31).contains(side));
+        (width.checked_mul(height)? == count).then_some(())?;
+        Some(Self { width: side(width)?, height: side(height)?, pixels })
+    }
+
+    /// Pixels in a row.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Rows.
+    #[must_use]
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// A square of this side with the picture in its upper left corner and nothing in the rest. A longer side is cut.
+    #[must_use]
+    pub fn on_square(self, side: u32) -> Self {
+        let (from, to) = (self.width as usize, side as usize);
+        let rows = (self.height as usize).min(to);
+        let pixels = match self.pixels {
+            Pixels::Symbols(symbols, palette) => {
+                Pixels::Symbols(padded(&symbols, OUTSIDE, from, rows, to), palette)
+            }
+            Pixels::Colors(colors) => Pixels::Colors(padded(&colors, [0; 4], from, rows, to)),
+            Pixels::Gray16(shades) => Pixels::Gray16(padded(&shades, None, from, rows, to)),
+        };
+        Self { width: side, height: side, pixels }
+    }
+
+    /// The PNG file.
+    ///
+    /// # Errors
+    /// [`RenderError::PngFailed`], which is a bug.
+    pub fn encode(&self) -> Result<Vec<u8>, RenderError> {
+        match &self.pixels {
+            Pixels::Symbols(symbols, palette) => self.symbols(symbols, palette),
+            Pixels::Colors(colors) => match Palette::of_colors(colors) {
+                Some((palette, indices)) => self.indexed(&palette, &indices),
+                None => self.colored(colors),
+            },
+            Pixels::Gray16(shades) => self.gray(shades),
+        }
+    }
+
+    fn symbols(&self, symbols: &[u16], palette: &[Color; PALETTE]) -> Result<Vec<u8>, RenderError> {
+        if let Some((palette, slots)) = Palette::of_symbols(symbols, palette) {
+            let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
+            return self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>());
+        }
+        let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
+        self.colored(&symbols.iter().map(color).collect::<Vec<_>>())
+    }
+
+    fn indexed(&self, palette: &Palette, indices: &[u8]) -> Result<Vec<u8>, RenderError> {
+        self.write(ColorType::Indexed, BitDepth::Eight, Some(palette), indices)
+    }
+
+    fn colored(&self, colors: &[[u8; 4]]) -> Result<Vec<u8>, RenderError> {
+        if colors.iter().all(|color| color[3] == u8::MAX) {
+            let opaque: Vec<u8> =
+                colors.iter().flat_map(|&[red, green, blue, _]| [red, green, blue]).collect();
+            return self.write(ColorType::Rgb, BitDepth::Eight, None, &opaque);
+        }
+        self.write(ColorType::Rgba, BitDepth::Eight, None, colors.as_flattened())
+    }
+
+    fn gray(&self, shades: &[Option<u16>]) -> Result<Vec<u8>, RenderError> {
+        if shades.iter().all(Option::is_some) {
+            let shades: Vec<u8> =
+                shades.iter().flat_map(|shade| shade.unwrap_or_default().to_be_bytes()).collect();
+            return self.write(ColorType::Grayscale, BitDepth::Sixteen, None, &shades);
+        }
+        let pixel = |shade: &Option<u16>| {
+            let [[high, low], [opacity, _]] =
+                [shade.unwrap_or_default().to_be_bytes(), [u8::from(shade.is_some()) * 255; 2]];
+            [high, low, opacity, opacity]
+        };
+        let pixels: Vec<u8> = shades.iter().flat_map(pixel).collect();
+        self.write(ColorType::GrayscaleAlpha, BitDepth::Sixteen, None, &pixels)
+    }
+
+    fn write(
+        &self,
+        color: ColorType,
+        depth: BitDepth,
+        palette: Option<&Palette>,
+        data: &[u8],
+    ) -> Result<Vec<u8>, RenderError> {
+        let mut file = Vec::with_capacity(data.len() / 2 + 1024);
+        let mut encoder = Encoder::new(&mut file, self.width, self.height);
+        encoder.set_color(color);
+        encoder.set_depth(depth);
+        encoder.set_compression(Compression::Fastest);
+        encoder.set_filter(Filter::Up);
+        if let Some(palette) = palette {
+            encoder.set_palette(palette.colors.as_slice());
+            if !palette.opacities.is_empty() {
+                encoder.set_trns(palette.opacities.as_slice());
+            }
+        }
+        let failed = |error: png::EncodingError| RenderError::PngFailed { reason: error.to_string() };
+        let mut writer = encoder.write_header().map_err(failed)?;
+        writer.write_image_data(data).map_err(failed)?;
+        writer.finish().map_err(failed)?;
+        file.shrink_to_fit();
+        Ok(file)
+    }
+
+    /// The colour of each pixel.
+    #[cfg(test)]
+    pub(super) fn colors(&self) -> Vec<[u8; 4]> {
+        match &self.pixels {
+            Pixels::Symbols(symbols, palette) => {
+                symbols.iter().map(|&symbol| palette[usize::from(symbol)].0).collect()
+            }
+            Pixels::Colors(colors) => colors.clone(),
+            Pixels::Gray16(_) => Vec::new(),
+        }
+    }
+}
+
+/// Rows of `from` pixels as the beginning of the rows of a square.
+fn padded<T: Copy>(pixels: &[T], outside: T, from: usize, rows: usize, side: usize) -> Vec<T> {
+    let mut square = vec![outside; side * side];
+    for (row, to) in pixels.chunks(from.max(1)).take(rows).zip(square.chunks_mut(side.max(1))) {
+        let count = from.min(side);
+        to[..count].copy_from_slice(&row[..count]);
+    }
+    square
+}
+
+/// The chunks `PLTE` and `tRNS` (PNG, sections 11.2.2 and 11.3.1.1).
+struct Palette {
+    colors: Vec<u8>,
+    /// Up to the last that is not opaque.
+    opacities: Vec<u8>,
+}
+
+impl Palette {
+    fn new(colors: &[Color]) -> Self {
+        let opaque = |color: &Color| color.0[3] == u8::MAX;
+        let end = colors.iter().rposition(|color| !opaque(color)).map_or(0, |last| last + 1);
+        Self {
+            colors: colors.iter().flat_map(|color| color.rgb()).collect(),
+            opacities: colors.iter().take(end).map(|color| color.0[3]).collect(),
+        }
+    }
+
+    /// The palette of symbols, and the place of each in it; `None` if more than 256 are used. Places of the colormap keep
+    /// theirs, and the others take the first that are free.
+    fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, [u8; PALETTE])> {
+        let mut is_used = [false; PALETTE];
+        for &symbol in symbols {
+            if let Some(is_used) = is_used.get_mut(usize::from(symbol)) {
+                *is_used = true;
+            }
+        }
+        let mut slots = [0; PALETTE];
+        for (place, slot) in slots.iter_mut().take(256).enumerate() {
+            *slot = u8::try_from(place).unwrap_or(u8::MAX);
+        }
+        let mut palette = colors[..256].to_vec();
+        for special in 256..PALETTE {
+            if is_used[special] {
+                let free = is_used[..256].iter().position(|is_used| !is_used)?;
+                is_used[free] = true;
+                palette[free] = colors[special];
+                slots[special] = u8::try_from(free).ok()?;
+            }
+        }
+        let end = is_used[..256].iter().rposition(|&is_used| is_used).map_or(1, |last| last + 1);
+        palette.truncate(end);
+        Some((Self::new(&palette), slots))
+    }
+
+    /// The palette of colours, and the place of each pixel in it; `None` if there are more than 256.
+    fn of_colors(colors: &[[u8; 4]]) -> Option<(Self, Vec<u8>)> {
+        let mut places: HashMap<[u8; 4], usize> = HashMap::new();
+        let mut palette = Vec::new();
+        let mut indices = Vec::with_capacity(colors.len());
+        let mut last: Option<([u8; 4], u8)> = None;
+        for &color in colors {
+            let place = match last {
+                Some((before, place)) if before == color => place,
+                _ => {
+                    let next = palette.len();
+                    let place = *places.entry(color).or_insert(next);
+                    if place == next {
+                        palette.push(Color(color));
+                    }
+                    u8::try_from(place).ok()?
+                }
+            };
+            last = Some((color, place));
+            indices.push(place);
+        }
+        Some((Self::new(&palette), indices))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(file: &[u8]) -> (u32, u32, ColorType, Vec<[u8; 4]>) {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+        decoder.set_transformations(png::Transformations::IDENTITY);
+        let color = decoder.read_header_info().unwrap().color_type;
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
+        let mut data = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut data).unwrap();
+        let pixels = match info.color_type {
+            ColorType::Rgba | ColorType::GrayscaleAlpha => data.as_chunks::<4>().0.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        (info.width, info.height, color, pixels)
+    }
+
+    fn ramp() -> Box<[Color; PALETTE]> {
+        let mut palette = [Color::TRANSPARENT; PALETTE];
+        for (place, color) in palette.iter_mut().take(256).enumerate() {
+            let level = u8::try_from(place).unwrap();
+            *color = Color([level, 255 - level, 7, 255]);
+        }
+        palette[usize::from(MISSING)] = Color([9, 9, 9, 128]);
+        Box::new(palette)
+    }
+
+    #[test]
+    fn a_palette_never_changes_a_pixel() {
+        let all: Vec<u16> = (0..256).collect();
+        for (symbols, color) in [
+            (all.clone(), ColorType::Indexed),
+            (vec![0, 1, MISSING, 255, OUTSIDE, 3], ColorType::Indexed),
+            (vec![MISSING; 4], ColorType::Indexed),
+            ([all.clone(), vec![MISSING, OUTSIDE]].concat(), ColorType::Rgba),
+        ] {
+            let picture = Picture::new(symbols.len() / 2, 2, Pixels::Symbols(symbols, ramp())).unwrap();
+            let (width, height, found, pixels) = decoded(&picture.encode().unwrap());
+            assert_eq!((width, height, found), (picture.width(), 2, color));
+            assert_eq!(pixels, picture.colors());
+        }
+    }
+
+    #[test]
+    fn colours_are_written_with_as_few_bytes_as_they_need() {
+        let many = |opacity| {
+            (0..300_u16).map(move |at| [at.to_be_bytes()[0], at.to_be_bytes()[1], 3, opacity]).collect()
+        };
+        for (colors, color) in [
+            (vec![[1, 2, 3, 255], [0; 4], [1, 2, 3, 255]], ColorType::Indexed),
+            (many(255), ColorType::Rgb),
+            (many(254), ColorType::Rgba),
+        ] {
+            let picture = Picture::new(colors.len(), 1, Pixels::Colors(colors)).unwrap();
+            let (_, _, found, pixels) = decoded(&picture.encode().unwrap());
+            assert_eq!((found, pixels), (color, picture.colors()));
+        }
+    }
+
+    #[test]
+    fn gray_has_16_bits() {
+        let picture = Picture::new(3, 1, Pixels::Gray16(vec![Some(0), Some(0x1234), Some(65535)])).unwrap();
+        let (_, _, color, pixels) = decoded(&picture.encode().unwrap());
+        assert_eq!(color, ColorType::Grayscale);
+        assert_eq!(pixels, [[0, 0, 255, 255], [0x12, 0x34, 255, 255], [255; 4]]);
+        let picture = Picture::new(2, 1, Pixels::Gray16(vec![Some(0x1234), None])).unwrap();
+        let (_, _, color, pixels) = decoded(&picture.encode().unwrap());
+        assert_eq!((color, pixels), (ColorType::GrayscaleAlpha, vec![[0x12, 0x34, 255, 255], [0; 4]]));
+    }
+
+    #[test]
+    fn a_picture_on_a_square_is_in_its_upper_left_corner() {
+        let picture = Picture::new(1, 2, Pixels::Symbols(vec![5, 6], ramp())).unwrap().on_square(3);
+        let (width, height, _, pixels) = decoded(&picture.encode().unwrap());
+        assert_eq!((width, height), (3, 3));
+        let (none, five, six) = ([0; 4], [5, 250, 7, 255], [6, 249, 7, 255]);
+        assert_eq!(pixels, [five, none, none, six, none, none, none, none, none]);
+    }
+}

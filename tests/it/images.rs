@@ -1,0 +1,204 @@
+//! Pictures and tiles: what they cost, who may have them, and that their parts fit together.
+
+use axum::http::Method;
+use serde_json::json;
+use zarrd::array::ReadLimits;
+use zarrd::services::Mount;
+
+use crate::support::counting::Counting;
+use crate::support::hierarchy::{Array, memory};
+use crate::support::server::{Answer, Server, put};
+
+/// Red, green, blue and opacity of each pixel, and the width.
+fn pixels(answer: &Answer) -> (Vec<[u8; 4]>, usize) {
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "image/png"), "{answer:?}");
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(&answer.body));
+    decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+    let mut reader = decoder.read_info().unwrap();
+    let mut data = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut data).unwrap();
+    let pixels = match info.color_type {
+        png::ColorType::Rgba => data.as_chunks::<4>().0.to_vec(),
+        png::ColorType::GrayscaleAlpha => {
+            data.as_chunks::<2>().0.iter().map(|&[gray, opacity]| [gray, gray, gray, opacity]).collect()
+        }
+        other => panic!("{other:?}"),
+    };
+    (pixels, info.width as usize)
+}
+
+/// An array of unsigned bytes whose element in row `r` and column `c` is `(7 r + 3 c) % 256`, in chunks of 64 by 64.
+async fn server_of(shape: [usize; 2]) -> Server {
+    let store = memory();
+    put(&store, "a/zarr.json", document(&shape, "uint8", 64).to_string()).await;
+    let [rows, columns] = shape;
+    for chunk_row in 0..rows.div_ceil(64) {
+        for chunk_column in 0..columns.div_ceil(64) {
+            let element = |at: usize| number(chunk_row * 64 + at / 64, chunk_column * 64 + at % 64);
+            let chunk: Vec<u8> = (0..64 * 64).map(element).collect();
+            put(&store, &format!("a/c/{chunk_row}/{chunk_column}"), chunk).await;
+        }
+    }
+    Server::of(store)
+}
+
+fn number(row: usize, column: usize) -> u8 {
+    u8::try_from((7 * row + 3 * column) % 256).unwrap()
+}
+
+fn document(shape: &[usize], data_type: &str, edge: usize) -> serde_json::Value {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": 0,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": vec![edge; shape.len()] } },
+        "chunk_key_encoding": { "name": "default" },
+        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+    })
+}
+
+#[tokio::test]
+async fn tiles_of_the_last_level_are_the_elements_and_what_is_outside_is_transparent() {
+    let server = server_of([300, 600]).await;
+    let description = server.get("/v1/tilejson/m/a?colormap=gray&range=0,255").await.json();
+    assert_eq!(description["maxzoom"], 2);
+    assert_eq!(description["extent"], json!([0, 0, 600, 300]));
+    let template = description["tiles"][0].as_str().unwrap();
+    for (x, y) in [(0, 0), (1, 0), (2, 1), (2, 0), (3, 0), (0, 7)] {
+        let url = template.replace("{z}/{x}/{y}", &format!("2/{x}/{y}"));
+        let (found, width) = pixels(&server.get(&url).await);
+        assert_eq!((width, found.len()), (256, 256 * 256), "{url}");
+        for (at, pixel) in found.into_iter().enumerate() {
+            let (row, column) = (y * 256 + at / 256, x * 256 + at % 256);
+            let level = number(row, column);
+            let expected = if row < 300 && column < 600 { [level, level, level, 255] } else { [0; 4] };
+            assert_eq!(pixel, expected, "{url} {row} {column}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tile_of_the_first_level_is_the_whole_picture() {
+    let server = server_of([300, 600]).await;
+    let (picture, width) = pixels(&server.get("/v1/image/m/a?size=256&range=0,255").await);
+    assert_eq!((width, picture.len()), (150, 150 * 75));
+    let (tile, _) = pixels(&server.get("/tiles/m/native/0/0/0/a?range=0,255").await);
+    for (row, pixels) in picture.chunks(150).enumerate() {
+        assert_eq!(&tile[row * 256..row * 256 + 150], pixels, "{row}");
+    }
+    let blank = server.get("/tiles/m/native/0/1/0/a").await;
+    assert!(pixels(&blank).0.iter().all(|pixel| *pixel == [0; 4]));
+}
+
+#[tokio::test]
+async fn a_revalidation_and_a_head_read_no_chunk() {
+    let store = memory();
+    let counting = Counting::new(store.clone());
+    Array::of(&[40, 30]).chunks(&[8, 8]).store(&store, "a").await;
+    let server = Server::of(counting.clone());
+    for url in ["/v1/image/m/a", "/v1/image/m/a?range=0,9", "/tiles/m/native/0/0/0/a"] {
+        let first = server.get(url).await;
+        assert_eq!(first.status, 200, "{url}");
+        let other = Server::of(counting.clone());
+        counting.reset();
+        let again = other.ask(Method::GET, url, &[("if-none-match", first.header("etag"))]).await;
+        assert_eq!(again.status, 304, "{url}");
+        let head = other.ask(Method::HEAD, url, &[]).await;
+        assert_eq!((head.status.as_u16(), head.header("etag")), (200, first.header("etag")), "{url}");
+        assert_eq!(counting.ranges(), [], "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_would_cost_too_much_is_refused_before_it_is_read() {
+    let store = memory();
+    Array::of(&[4000, 3000]).chunks(&[500, 500]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read = ReadLimits { max_decoded_size: 1 << 20, ..ReadLimits::default() };
+    let server = server.finish();
+    let refused = server.get("/v1/image/m/a").await;
+    refused.refuses(413, "too-large", "a plane");
+    let problem = refused.json();
+    let slice = problem["suggested_slices"][0].as_str().unwrap();
+    let answer = server.get(&format!("/v1/image/m/a?range=0,9&slice={slice}")).await;
+    assert_eq!(answer.status, 200, "{slice}");
+}
+
+#[tokio::test]
+async fn invalid_requests_for_pictures_get_a_problem_that_states_the_reason() {
+    let server = server_of([300, 600]).await;
+    for (url, status, code) in [
+        ("/v1/image/m/b", 404, "not-found"),
+        ("/v1/image/other/a", 404, "unknown-mount"),
+        ("/v1/image/m", 404, "not-found"),
+        ("/v1/image/m/a?colr=1", 400, "invalid-request"),
+        ("/v1/image/m/a?format=jpeg", 400, "unknown-format"),
+        ("/v1/image/m/a?level=1", 400, "invalid-request"),
+        ("/v1/image/m/a?slice=1", 400, "invalid-request"),
+        ("/v1/image/m/a?rgb=0,1,2", 400, "invalid-request"),
+        ("/tiles/m/native/9/0/0/a", 400, "invalid-request"),
+        ("/tiles/m/native/0/-1/0/a", 400, "invalid-request"),
+        ("/tiles/m/native/0/0/0/a?size=4", 400, "invalid-request"),
+        ("/tiles/m/native/0/0/0/a?slice=0:4", 400, "invalid-request"),
+        ("/tiles/m/WebMercatorQuad/0/0/0/a", 501, "unsupported"),
+        ("/tiles/m/other/0/0/0/a", 400, "invalid-request"),
+        ("/v1/legend?range=auto", 400, "invalid-request"),
+        ("/v1/legend/m/a?range=slice", 400, "invalid-request"),
+        ("/v1/legend?colormap=jet", 400, "invalid-request"),
+    ] {
+        server.get(url).await.refuses(status, code, url);
+    }
+    let refused = server.ask(Method::GET, "/v1/image/m/a", &[("accept", "image/jpeg")]).await;
+    refused.refuses(406, "not-acceptable", "jpeg");
+}
+
+#[tokio::test]
+async fn hostile_attributes_do_not_hinder_a_picture() {
+    let store = memory();
+    for (name, attributes) in [
+        (
+            "deep",
+            json!({ "_FillValue": [[[[1]]]], "scale_factor": [2], "flag_values": {}, "valid_range": ["a"] }),
+        ),
+        (
+            "long",
+            json!({ "_FillValue": vec![1; 100_000], "flag_values": vec![3; 100_000], "units": "x".repeat(100_000) }),
+        ),
+        (
+            "odd",
+            json!({ "scale_factor": 1e308, "add_offset": 1e308, "valid_min": 5, "valid_max": 4, "_Unsigned": 7 }),
+        ),
+    ] {
+        let mut document = document(&[5, 6], "int16", 4);
+        document["attributes"] = attributes;
+        put(&store, &format!("{name}/zarr.json"), document.to_string()).await;
+    }
+    let group = json!({
+        "zarr_format": 3, "node_type": "group",
+        "attributes": { "ome": { "multiscales": [{ "datasets": [{ "path": "../../x" }, { "path": "none" }], "axes": 3 }] } },
+    });
+    put(&store, "image/zarr.json", group.to_string()).await;
+    let server = Server::of(store);
+    for name in ["deep", "long", "odd"] {
+        for url in [format!("/v1/image/m/{name}"), format!("/tiles/m/native/0/0/0/{name}")] {
+            assert_eq!(server.get(&url).await.status, 200, "{url}");
+        }
+        let legend = server.get(&format!("/v1/legend/m/{name}?format=json")).await;
+        assert!(legend.status == 200 || legend.status == 400, "{name}: {legend:?}");
+    }
+    let answer = server.get("/v1/image/m/image").await;
+    assert!(answer.status == 404 || answer.status == 422, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_legend_has_the_colours_and_the_numbers_of_the_picture() {
+    let server = server_of([64, 64]).await;
+    let legend = server.get("/v1/legend?colormap=gray&range=0,255&width=256&height=2").await;
+    let (found, width) = pixels(&legend);
+    assert_eq!(width, 256);
+    assert!(found.iter().enumerate().all(|(at, pixel)| usize::from(pixel[0]) == at % 256 && pixel[3] == 255));
+    let described = server.get("/v1/legend/m/a?range=type&format=json").await.json();
+    assert_eq!((&described["range"], &described["kind"]), (&json!([0.0, 255.0]), &json!("colormap")));
+    assert_eq!(described["colors"].as_array().unwrap().len(), 256);
+    assert_eq!(described["colors"][0], "440154");
+    let by_accept = server.ask(Method::GET, "/v1/legend/m/a", &[("accept", "application/json")]).await;
+    assert_eq!(by_accept.header("content-type"), "application/json");
+}
