@@ -10,12 +10,13 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "units",
     "error",
     "key",
     "metadata",
     "chunk",
+    "conventions",
     "codec",
     "cpu",
     "store",
@@ -40,7 +41,7 @@ const LAYERS: [&str; 23] = [
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, and rendering.
-const SYNC: [&str; 7] = ["units", "error", "key", "metadata", "chunk", "codec", "render"];
+const SYNC: [&str; 8] = ["units", "error", "key", "metadata", "chunk", "conventions", "codec", "render"];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[
