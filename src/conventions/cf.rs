@@ -117,11 +117,12 @@ pub(super) fn grid_mappings(attributes: &Attributes) -> Vec<String> {
     const MAX_MAPPINGS: usize = 2;
     let Some(declared) = attribute(attributes, "grid_mapping") else { return Vec::new() };
     let words = declared.split_whitespace();
-    let names: Vec<String> = match declared.contains(':') {
-        true => words.filter_map(|word| word.strip_suffix(':')).map(str::to_owned).collect(),
-        false => words.map(str::to_owned).collect(),
+    // With several mappings, the names of their coordinates follow each.
+    let has_several = declared.contains(':');
+    let name = |word: &str| {
+        if has_several { word.strip_suffix(':').map(str::to_owned) } else { Some(word.to_owned()) }
     };
-    names.into_iter().take(MAX_MAPPINGS).collect()
+    words.filter_map(name).take(MAX_MAPPINGS).collect()
 }
 
 /// The smallest and the largest value of a variable, if its attributes have them.
@@ -177,7 +178,10 @@ mod tests {
 
     #[test]
     fn conventions_grid_mappings_and_coverage_are_read_from_their_attributes() {
-        assert_eq!(version(&attributes(json!({ "Conventions": "ACDD-1.3, CF-1.8" }))).as_deref(), Some("CF-1.8"));
+        assert_eq!(
+            version(&attributes(json!({ "Conventions": "ACDD-1.3, CF-1.8" }))).as_deref(),
+            Some("CF-1.8")
+        );
         assert_eq!(version(&attributes(json!({ "Conventions": 1.8 }))), None);
         assert_eq!(grid_mappings(&attributes(json!({ "grid_mapping": "crs" }))), ["crs"]);
         let several = json!({ "grid_mapping": "crsOSGB: x y crsWGS84: lat lon other: a" });

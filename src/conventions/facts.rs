@@ -53,7 +53,8 @@ impl ArrayFacts {
     /// Chunks that are decoded on their own.
     pub(super) fn chunks(&self) -> Option<u64> {
         let edges = self.decoded_chunk_shape.as_ref()?;
-        let counts = self.metadata.shape.iter().zip(edges).map(|(length, edge)| length.div_ceil((*edge).max(1)));
+        let counts =
+            self.metadata.shape.iter().zip(edges).map(|(length, edge)| length.div_ceil((*edge).max(1)));
         Some(counts.fold(1, u64::saturating_mul))
     }
 

@@ -88,13 +88,18 @@ fn put_image(summary: &mut NodeSummary, path: &NodePath, image: OmeImage, neighb
     summary.warnings.extend(rules::of_image(&image, &arrays));
     summary.axes.clone_from(&image.axes);
     // The view is that of the first level, so that level must be there.
-    let first = arrays.first().filter(|(level, _)| image.levels.first().is_some_and(|(path, _)| path == level));
+    let first =
+        arrays.first().filter(|(level, _)| image.levels.first().is_some_and(|(path, _)| path == level));
     if let Some((_, array)) = first {
         let names = names(array, Some(&image));
         summary.axes = names
             .iter()
             .zip(&array.metadata.shape)
-            .map(|(name, &size)| SummaryAxis { name: name.clone(), size: Some(size), ..SummaryAxis::default() })
+            .map(|(name, &size)| SummaryAxis {
+                name: name.clone(),
+                size: Some(size),
+                ..SummaryAxis::default()
+            })
             .collect();
         of_image(&mut summary.axes, &image, 0);
         put_view(summary, array, &names, Some(&image));
@@ -104,7 +109,8 @@ fn put_image(summary: &mut NodeSummary, path: &NodePath, image: OmeImage, neighb
     }
     summary.channels = image.channels;
     let labels = path.child("labels").ok().and_then(|child| neighbours.group(&child));
-    if let Some((OmeNode::LabelList(labels), _)) = labels.and_then(|group| OmeNode::parse(&group.attributes)) {
+    if let Some((OmeNode::LabelList(labels), _)) = labels.and_then(|group| OmeNode::parse(&group.attributes))
+    {
         summary.labels = labels;
     }
 }

@@ -40,12 +40,14 @@ pub(super) fn levels(
                 });
                 Some(ratios.collect())
             }
-            _ => first_scale.as_ref().zip(scale.as_ref()).filter(|(from, to)| from.len() == to.len()).and_then(
-                |(from, to)| {
-                    let ratios: Vec<f64> = from.iter().zip(to).map(|(from, to)| to / from).collect();
-                    ratios.iter().all(|ratio| ratio.is_finite()).then_some(ratios)
-                },
-            ),
+            _ => {
+                first_scale.as_ref().zip(scale.as_ref()).filter(|(from, to)| from.len() == to.len()).and_then(
+                    |(from, to)| {
+                        let ratios: Vec<f64> = from.iter().zip(to).map(|(from, to)| to / from).collect();
+                        ratios.iter().all(|ratio| ratio.is_finite()).then_some(ratios)
+                    },
+                )
+            }
         };
         // A path that no node can have names none.
         let exists = node.map_or(Some(false), |node| neighbours.exists(&node));
@@ -72,7 +74,10 @@ fn factor(first: u64, length: u64, declared: Option<f64>) -> f64 {
 }
 
 /// A length as a number: exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "lengths above 2^53 are rounded, which a factor does not show")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "lengths above 2^53 are rounded, which a factor does not show"
+)]
 pub(super) fn as_f64(length: u64) -> f64 {
     length as f64
 }

@@ -23,6 +23,7 @@ mod range;
 mod rules;
 mod summary;
 mod values;
+mod view;
 mod warning;
 mod zvf;
 
@@ -35,9 +36,10 @@ pub use level::SummaryLevel;
 pub use needed::{MAX_DATASET_ARRAYS, Needed};
 pub use of_array::summarize_array;
 pub use ome::{ChannelSummary, OmeImage, PlateSummary};
-pub use plane::{DefaultPlane, Dimensions, DimensionRole};
+pub use plane::{DefaultPlane, DimensionRole, Dimensions};
 pub use range::default_range;
-pub use summary::{DefaultView, NodeSummary};
+pub use summary::NodeSummary;
+pub use view::DefaultView;
 pub use warning::{LayoutWarning, WayOut};
 
 #[cfg(test)]

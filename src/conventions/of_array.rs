@@ -44,7 +44,8 @@ pub fn summarize_array(path: &NodePath, array: &ArrayFacts, neighbours: &Neighbo
     let is_pyramid = image.is_some_and(|image| image.levels.len() > 1)
         || above.and_then(layout).is_some_and(|levels| levels.len() > 1);
     let single = if is_pyramid { None } else { rules::of_single_level(array, &names) };
-    summary.warnings = single.into_iter().chain(rules::of_chunks(array)).chain(rules::of_names(&names)).collect();
+    summary.warnings =
+        single.into_iter().chain(rules::of_chunks(array)).chain(rules::of_names(&names)).collect();
     summary
 }
 
@@ -150,9 +151,9 @@ fn georeference(
         return Some(declared.unwrap_or_default().or(inherited));
     }
     let mappings = cf::grid_mappings(attributes);
-    let mapped = mappings.iter().find_map(|name| {
-        Georeference::of_grid_mapping(&beside.array(name)?.metadata.attributes)
-    });
+    let mapped = mappings
+        .iter()
+        .find_map(|name| Georeference::of_grid_mapping(&beside.array(name)?.metadata.attributes));
     let geographic = || by_coordinates(|name| beside.coordinate(array, name), names);
     mapped.or_else(geographic)
 }
@@ -188,9 +189,9 @@ fn plane(place: &Georeference, shape: &[u64], names: &[Option<String>]) -> Optio
 
 fn bounds(place: &Georeference, array: &ArrayFacts, names: &[Option<String>]) -> Option<Vec<f64>> {
     let shape = &array.metadata.shape;
-    let (rows, columns) = plane(place, shape, names).unzip();
-    let length = |axis: Option<usize>| axis.and_then(|axis| shape.get(axis).copied()).unwrap_or_default();
-    place.bounds(length(rows), length(columns))
+    // Without the dimensions of the transform, only a declared box is known.
+    let Some((rows, columns)) = plane(place, shape, names) else { return place.bbox.clone() };
+    place.bounds(*shape.get(rows)?, *shape.get(columns)?)
 }
 
 /// Gives the axes of rows and columns the scales of a transform without rotation.

@@ -2,7 +2,7 @@
 
 use super::axis::SummaryAxis;
 use super::cf;
-use super::facts::{ArrayFacts, NodeFacts, Neighbour, Neighbours};
+use super::facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts};
 use super::geo::Georeference;
 use super::kind::NodeSummaryKind;
 use super::of_array::by_coordinates;
@@ -35,7 +35,8 @@ impl<'a> Dataset<'a> {
     pub(super) fn summary(&self) -> NodeSummary {
         let version = cf::version(self.attributes);
         let declared = Georeference::declared(self.attributes);
-        let is_dataset = version.is_some() || self.arrays.iter().any(|(name, array)| is_coordinate(name, array));
+        let is_dataset =
+            version.is_some() || self.arrays.iter().any(|(name, array)| is_coordinate(name, array));
         let kind = match (is_dataset, &declared) {
             (true, _) => NodeSummaryKind::CfDataset,
             (false, Some(_)) => NodeSummaryKind::Geo,
@@ -90,7 +91,8 @@ impl<'a> Dataset<'a> {
 
     /// The attributes of the coordinate of a dimension.
     fn coordinate(&self, name: &str) -> Option<&'a Attributes> {
-        let (_, array) = self.arrays.iter().find(|(known, array)| *known == name && is_coordinate(known, array))?;
+        let (_, array) =
+            self.arrays.iter().find(|(known, array)| *known == name && is_coordinate(known, array))?;
         Some(&array.metadata.attributes)
     }
 
@@ -98,7 +100,9 @@ impl<'a> Dataset<'a> {
     fn grid_mapping(&self) -> Option<Georeference> {
         let names = self.arrays.iter().flat_map(|(_, array)| cf::grid_mappings(&array.metadata.attributes));
         let mapping = |name: String| self.arrays.iter().find(|(known, _)| *known == name);
-        names.filter_map(mapping).find_map(|(_, array)| Georeference::of_grid_mapping(&array.metadata.attributes))
+        names
+            .filter_map(mapping)
+            .find_map(|(_, array)| Georeference::of_grid_mapping(&array.metadata.attributes))
     }
 
     fn geographic(&self, axes: &[SummaryAxis]) -> Option<Georeference> {

@@ -121,7 +121,8 @@ impl OmeNode {
         if members.contains_key("scene") {
             return Some((Self::Scene, None));
         }
-        if members.contains_key("bioformats2raw.layout") || members.get("series").is_some_and(Value::is_array) {
+        if members.contains_key("bioformats2raw.layout") || members.get("series").is_some_and(Value::is_array)
+        {
             return Some((Self::Collection(paths(members.get("series"))), None));
         }
         let labels = members.get("labels").filter(|labels| labels.is_array());
@@ -252,7 +253,8 @@ fn plate_of(plate: &Members) -> PlateSummary {
         let path = path(well.get("path"))?;
         let index = |member: &str, names: &[String], part: usize| {
             // Before 0.4, a well has a path alone: its row and its column by name.
-            let by_name = || names.iter().position(|name| path.split('/').nth(part) == Some(name)).map(|at| at as u64);
+            let by_name =
+                || names.iter().position(|name| path.split('/').nth(part) == Some(name)).map(|at| at as u64);
             well.get(member).and_then(Value::as_u64).or_else(by_name)
         };
         let (row, column) = (index("rowIndex", &rows, 0)?, index("columnIndex", &columns, 1)?);
@@ -276,7 +278,8 @@ fn sides(list: Option<&Value>) -> Vec<String> {
 /// The axes, the scale, the channels and the bounds of a store in Zarr Vector Format are where an image has them.
 pub(super) fn axes_and_levels(multiscales: Option<&Value>) -> (Vec<SummaryAxis>, Vec<String>) {
     let Some(multiscale) = objects(multiscales).next() else { return (Vec::new(), Vec::new()) };
-    let levels = objects(multiscale.get("datasets")).filter_map(|dataset| path(dataset.get("path"))).collect();
+    let levels =
+        objects(multiscale.get("datasets")).filter_map(|dataset| path(dataset.get("path"))).collect();
     (axes(multiscale, None), levels)
 }
 

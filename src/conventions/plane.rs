@@ -4,15 +4,28 @@
 //! It depends on the shape, the names of the dimensions and what OME metadata proposes. Summaries, pictures and pages all
 //! use it, so they show the same plane.
 
+use super::view::DefaultView;
+
 /// Names of dimensions that are rows, columns, channels, heights and times, in lower case.
-const ROWS: [&str; 10] =
-    ["y", "lat", "latitude", "row", "rows", "northing", "j", "rlat", "nav_lat", "yc"];
+const ROWS: [&str; 10] = ["y", "lat", "latitude", "row", "rows", "northing", "j", "rlat", "nav_lat", "yc"];
 const COLUMNS: [&str; 11] =
     ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "xc"];
 const CHANNELS: [&str; 9] = ["c", "channel", "channels", "band", "bands", "rgb", "rgba", "color", "colour"];
 const HEIGHTS: [&str; 14] = [
-    "z", "depth", "level", "lev", "levels", "plev", "height", "altitude", "elevation", "pressure", "isobaric",
-    "sigma", "slice", "plane",
+    "z",
+    "depth",
+    "level",
+    "lev",
+    "levels",
+    "plev",
+    "height",
+    "altitude",
+    "elevation",
+    "pressure",
+    "isobaric",
+    "sigma",
+    "slice",
+    "plane",
 ];
 const TIMES: [&str; 4] = ["t", "time", "valid_time", "date"];
 
@@ -141,13 +154,15 @@ impl Dimensions<'_> {
 
     /// The default plane of the whole array as a selection, with the dimensions of its rows and columns. Channels that are
     /// drawn together stay whole; the others have an index.
-    pub(super) fn view(&self, draws_channels: bool) -> super::summary::DefaultView {
+    pub(super) fn view(&self, draws_channels: bool) -> DefaultView {
         let kept: Vec<usize> = (0..self.shape.len()).collect();
         let plane = self.default_plane(&kept);
         let index = |axis: usize| match &plane {
             None => ":".to_owned(),
             Some(plane) if axis == plane.rows || axis == plane.columns => ":".to_owned(),
-            Some(plane) if Some(axis) == plane.channels && (plane.is_photograph || draws_channels) => ":".to_owned(),
+            Some(plane) if Some(axis) == plane.channels && (plane.is_photograph || draws_channels) => {
+                ":".to_owned()
+            }
             Some(plane) if Some(axis) == plane.channels => "0".to_owned(),
             Some(_) => self.default_index(axis).to_string(),
         };
@@ -163,7 +178,7 @@ impl Dimensions<'_> {
             name.filter(is_unique).unwrap_or_else(|| axis.to_string())
         };
         let axes = plane.as_ref().map(|plane| [name(plane.rows), name(plane.columns)]);
-        super::summary::DefaultView { slice: slice.join(","), axes }
+        DefaultView { slice: slice.join(","), axes }
     }
 }
 
@@ -171,7 +186,12 @@ impl Dimensions<'_> {
 mod tests {
     use super::*;
 
-    fn view(shape: &[u64], names: &str, is_bytes: bool, draws_channels: bool) -> (String, Option<[String; 2]>) {
+    fn view(
+        shape: &[u64],
+        names: &str,
+        is_bytes: bool,
+        draws_channels: bool,
+    ) -> (String, Option<[String; 2]>) {
         let names: Vec<Option<String>> = match names {
             "" => vec![None; shape.len()],
             names => names.split(',').map(|name| Some(name.to_owned())).collect(),

@@ -53,8 +53,7 @@ mod tests {
         let float = &DataType::Float32;
         assert_eq!(range(float, json!({})), None);
         assert_eq!(range(&DataType::Bool, json!({})), Some((0.0, 1.0)));
-        let packed =
-            json!({ "valid_range": [-100, 100], "scale_factor": -0.5, "add_offset": 1.0, "actual_range": [0, 1] });
+        let packed = json!({ "valid_range": [-100, 100], "scale_factor": -0.5, "add_offset": 1.0, "actual_range": [0, 1] });
         assert_eq!(range(&DataType::Int16, packed), Some((-49.0, 51.0)));
         assert_eq!(range(float, json!({ "valid_min": 3, "valid_max": 4.5 })), Some((3.0, 4.5)));
         assert_eq!(
@@ -69,6 +68,9 @@ mod tests {
         ] {
             assert_eq!(range(float, odd), None);
         }
-        assert_eq!(default_range(&DataType::Bool, &Attributes::default(), Some((3.0, 9.0))), Some((3.0, 9.0)));
+        assert_eq!(
+            default_range(&DataType::Bool, &Attributes::default(), Some((3.0, 9.0))),
+            Some((3.0, 9.0))
+        );
     }
 }

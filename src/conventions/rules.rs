@@ -101,7 +101,10 @@ fn axis_count(image: &OmeImage) -> Option<LayoutWarning> {
         return Some(LayoutWarning::new("ome-axes", "the image declares no axes"));
     }
     if !(2..=5).contains(&count) {
-        return Some(LayoutWarning::new("ome-axes", format!("an image has 2 to 5 axes, and this one {count}")));
+        return Some(LayoutWarning::new(
+            "ome-axes",
+            format!("an image has 2 to 5 axes, and this one {count}"),
+        ));
     }
     let space = image.axes.iter().filter(|axis| axis.kind.as_deref() == Some("space")).count();
     if image.axes.iter().any(|axis| axis.kind.is_some()) && !(2..=3).contains(&space) {
@@ -109,7 +112,8 @@ fn axis_count(image: &OmeImage) -> Option<LayoutWarning> {
         return Some(LayoutWarning::new("ome-axes", detail));
     }
     let names: Vec<_> = image.axes.iter().filter_map(|axis| axis.name.as_ref()).collect();
-    let is_repeated = names.iter().enumerate().any(|(at, name)| names.iter().take(at).any(|other| other == name));
+    let is_repeated =
+        names.iter().enumerate().any(|(at, name)| names.iter().take(at).any(|other| other == name));
     is_repeated.then(|| LayoutWarning::new("ome-axes", "two axes have the same name"))
 }
 
@@ -138,7 +142,10 @@ fn level_types(image: &OmeImage, arrays: &[(&str, &ArrayFacts)]) -> Option<Layou
     let (_, first) = arrays.first()?;
     let first = &first.metadata.data_type;
     if image.is_labels && !is_integer(first) {
-        let detail = format!("labels are integers, and these have the data type `{}`", super::values::cut(&first.name()));
+        let detail = format!(
+            "labels are integers, and these have the data type `{}`",
+            super::values::cut(&first.name())
+        );
         return Some(LayoutWarning::new("ome-data-types", detail));
     }
     let (path, _) = arrays.iter().find(|(_, array)| array.metadata.data_type != *first)?;

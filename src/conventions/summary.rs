@@ -5,16 +5,8 @@ use super::geo::CrsSummary;
 use super::kind::NodeSummaryKind;
 use super::level::SummaryLevel;
 use super::ome::{ChannelSummary, PlateSummary};
+use super::view::DefaultView;
 use super::warning::LayoutWarning;
-
-/// What a picture of a node shows unless a request says otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DefaultView {
-    /// The selection, in the grammar of `slice`.
-    pub slice: String,
-    /// The dimensions of rows and columns, by name or else by number; `None` with fewer than two dimensions.
-    pub axes: Option<[String; 2]>,
-}
 
 /// What a node is.
 #[derive(Clone, Debug, PartialEq)]

@@ -83,10 +83,17 @@ fn an_image_has_the_shapes_and_factors_of_its_levels() {
     let sizes: Vec<_> = found.axes.iter().map(|axis| (axis.name.as_deref(), axis.size, axis.scale)).collect();
     assert_eq!(
         sizes,
-        [(Some("c"), Some(3), Some(1.0)), (Some("y"), Some(501), Some(0.5)), (Some("x"), Some(501), Some(0.5))]
+        [
+            (Some("c"), Some(3), Some(1.0)),
+            (Some("y"), Some(501), Some(0.5)),
+            (Some("x"), Some(501), Some(0.5))
+        ]
     );
     assert_eq!(found.levels[1].factors, Some(vec![1.0, 2.0, 2.0]));
-    assert_eq!((found.levels[1].exists, found.levels[1].shape.clone()), (Some(true), Some(vec![3, 251, 251])));
+    assert_eq!(
+        (found.levels[1].exists, found.levels[1].shape.clone()),
+        (Some(true), Some(vec![3, 251, 251]))
+    );
     assert_eq!(found.labels, ["cells"]);
     assert_eq!(found.range, Some((1.0, 9.0)));
     let view = found.view.clone().unwrap();
@@ -149,8 +156,16 @@ fn broken_rules_of_ome_are_warned_of() {
             [of(&[4, 4], "uint8"), of(&[8, 8], "uint16")],
             vec!["ome-level-order", "ome-data-types"],
         ),
-        (of_axes(plane(), Value::Null), [of(&[8, 8], "uint8"), of(&[4, 4, 1], "uint8")], vec!["ome-level-rank"]),
-        (of_axes(plane(), json!({})), [of(&[8, 8], "float32"), of(&[4, 4], "float32")], vec!["ome-data-types"]),
+        (
+            of_axes(plane(), Value::Null),
+            [of(&[8, 8], "uint8"), of(&[4, 4, 1], "uint8")],
+            vec!["ome-level-rank"],
+        ),
+        (
+            of_axes(plane(), json!({})),
+            [of(&[8, 8], "float32"), of(&[4, 4], "float32")],
+            vec!["ome-data-types"],
+        ),
     ] {
         let [first, second] = levels;
         let found = summary("a", &node, vec![("a/0", first), ("a/1", second)]);
@@ -182,7 +197,8 @@ fn an_array_that_is_a_level_has_the_axes_of_its_image() {
     let above = group(&image(&[("0", 1.0), ("1", 2.0)], &json!({ "omero": { "rdefs": { "defaultZ": 1 } } })));
     let node = array(&[3, 100, 100], &[1, 64, 64], "uint16", &json!(["a", "b", "d"]), &json!({}));
     let found = summary("i/1", &node, vec![("i", above)]);
-    let axes: Vec<_> = found.axes.iter().map(|axis| (axis.name.as_deref().unwrap(), axis.scale.unwrap())).collect();
+    let axes: Vec<_> =
+        found.axes.iter().map(|axis| (axis.name.as_deref().unwrap(), axis.scale.unwrap())).collect();
     assert_eq!(axes, [("c", 1.0), ("y", 2.0), ("x", 2.0)]);
     assert_eq!(found.view.unwrap().slice, "0,:,:");
     assert_eq!(found.kind, NodeSummaryKind::Plain);
@@ -194,10 +210,24 @@ fn dataset() -> Vec<(&'static str, NodeFacts)> {
         array(&[length], &[length], "float64", &json!([name]), &attributes)
     };
     vec![
-        ("d", group(&json!({ "Conventions": "CF-1.8", "time_coverage_start": "2000", "time_coverage_end": "2001" }))),
-        ("d/t2m", array(&[6, 5, 4], &[6, 5, 4], "float32", &json!(["time", "lat", "lon"]), &json!({
-            "units": "K", "valid_min": 200, "valid_max": 330,
-        }))),
+        (
+            "d",
+            group(
+                &json!({ "Conventions": "CF-1.8", "time_coverage_start": "2000", "time_coverage_end": "2001" }),
+            ),
+        ),
+        (
+            "d/t2m",
+            array(
+                &[6, 5, 4],
+                &[6, 5, 4],
+                "float32",
+                &json!(["time", "lat", "lon"]),
+                &json!({
+                    "units": "K", "valid_min": 200, "valid_max": 330,
+                }),
+            ),
+        ),
         ("d/lat", coordinate("lat", 5, json!({ "units": "degrees_north", "actual_range": [60, -60] }))),
         ("d/lon", coordinate("lon", 4, json!({ "units": "degrees_east", "actual_range": [0, 270] }))),
         ("d/time", coordinate("time", 6, json!({ "units": "days since 2000-01-01" }))),
@@ -229,10 +259,20 @@ fn a_dataset_has_its_dimensions_and_its_place() {
 
 #[test]
 fn declared_attributes_place_an_array_before_a_grid_mapping_and_coordinates() {
-    let variable = |attributes: &Value| array(&[100, 200], &[100, 200], "float32", &json!(["y", "x"]), attributes);
-    let mapping = || array(&[], &[], "int32", &json!([]), &json!({ "crs_wkt": "PROJCRS[]", "GeoTransform": "0 1 0 0 0 -1" }));
+    let variable =
+        |attributes: &Value| array(&[100, 200], &[100, 200], "float32", &json!(["y", "x"]), attributes);
+    let mapping = || {
+        array(
+            &[],
+            &[],
+            "int32",
+            &json!([]),
+            &json!({ "crs_wkt": "PROJCRS[]", "GeoTransform": "0 1 0 0 0 -1" }),
+        )
+    };
     let mapped = || variable(&json!({ "grid_mapping": "crs" }));
-    let declared = json!({ "proj:code": "EPSG:32633", "spatial:transform": [10, 0, 500_000, 0, -10, 5_000_000] });
+    let declared =
+        json!({ "proj:code": "EPSG:32633", "spatial:transform": [10, 0, 500_000, 0, -10, 5_000_000] });
     let above = |attributes: &Value| ("g", group(attributes));
     let crs = |summary: &NodeSummary| summary.crs.clone().map(|crs| (crs.source, crs.code));
     let found = summary("g/a", &mapped(), vec![above(&declared), ("g/crs", mapping())]);
@@ -240,7 +280,10 @@ fn declared_attributes_place_an_array_before_a_grid_mapping_and_coordinates() {
     assert_eq!(found.bbox, Some(vec![500_000.0, 4_999_000.0, 502_000.0, 5_000_000.0]));
     assert_eq!(found.axes[0].scale, Some(-10.0));
     let found = summary("g/a", &mapped(), vec![above(&json!({})), ("g/crs", mapping())]);
-    assert_eq!((crs(&found), found.bbox), (Some(("grid_mapping", None)), Some(vec![0.0, -100.0, 200.0, 0.0])));
+    assert_eq!(
+        (crs(&found), found.bbox),
+        (Some(("grid_mapping", None)), Some(vec![0.0, -100.0, 200.0, 0.0]))
+    );
     // Inheritance is from the direct parent alone.
     let found = summary("g/h/a", &mapped(), vec![above(&declared), ("g/h", group(&json!({})))]);
     assert_eq!((crs(&found), found.kind), (None, NodeSummaryKind::Plain));
@@ -256,7 +299,9 @@ fn plates_wells_and_vectors_are_summarized_from_their_attributes() {
         "rows": [{ "name": "A" }], "columns": [{ "name": "1" }, { "name": "2" }],
         "wells": [{ "path": "A/1", "rowIndex": 0, "columnIndex": 0 }, { "path": "A/2", "rowIndex": 0, "columnIndex": 1 }],
     } } }));
-    let well = group(&json!({ "ome": { "version": "0.5", "well": { "images": [{ "path": "0" }, { "path": "1" }] } } }));
+    let well = group(
+        &json!({ "ome": { "version": "0.5", "well": { "images": [{ "path": "0" }, { "path": "1" }] } } }),
+    );
     let found = summary("p", &plate, vec![("p/A/1", well.clone())]);
     assert_eq!((found.kind, found.plate.unwrap().fields), (NodeSummaryKind::OmePlate, Some(2)));
     assert_eq!(summary("p/A/1", &well, Vec::new()).images, ["0", "1"]);
@@ -275,7 +320,19 @@ fn plates_wells_and_vectors_are_summarized_from_their_attributes() {
 /// Any JSON value, often with the names and the words of the conventions.
 fn hostile() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
-        "0", "scale", "sequence", "space", "time", "a/b", "../..", "", "zarr.json", "CF-1.8", "lat", "EPSG:0", "\u{0}",
+        "0",
+        "scale",
+        "sequence",
+        "space",
+        "time",
+        "a/b",
+        "../..",
+        "",
+        "zarr.json",
+        "CF-1.8",
+        "lat",
+        "EPSG:0",
+        "\u{0}",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -287,25 +344,81 @@ fn hostile() -> impl Strategy<Value = Value> {
         "\\PC{0,12}".prop_map(Value::from),
     ];
     let names = prop::sample::select(vec![
-        "ome", "version", "multiscales", "axes", "datasets", "path", "coordinateTransformations", "type", "scale",
-        "transformations", "coordinateSystems", "output", "name", "omero", "channels", "window", "start", "end", "rdefs",
-        "defaultZ", "image-label", "labels", "plate", "well", "images", "wells", "rows", "columns", "rowIndex", "series",
-        "bioformats2raw.layout", "scene", "layout", "asset", "transform", "proj:code", "proj:projjson", "spatial:transform",
-        "spatial:bbox", "spatial:dimensions", "zarr_conventions", "uuid", "grid_mapping", "GeoTransform", "crs_wkt",
-        "units", "axis", "standard_name", "actual_range", "valid_range", "scale_factor", "Conventions", "zarr_vectors",
-        "bounds", "geometry_type", "spatial_dims", "chunk_shape", "bounding_box", "min", "max",
+        "ome",
+        "version",
+        "multiscales",
+        "axes",
+        "datasets",
+        "path",
+        "coordinateTransformations",
+        "type",
+        "scale",
+        "transformations",
+        "coordinateSystems",
+        "output",
+        "name",
+        "omero",
+        "channels",
+        "window",
+        "start",
+        "end",
+        "rdefs",
+        "defaultZ",
+        "image-label",
+        "labels",
+        "plate",
+        "well",
+        "images",
+        "wells",
+        "rows",
+        "columns",
+        "rowIndex",
+        "series",
+        "bioformats2raw.layout",
+        "scene",
+        "layout",
+        "asset",
+        "transform",
+        "proj:code",
+        "proj:projjson",
+        "spatial:transform",
+        "spatial:bbox",
+        "spatial:dimensions",
+        "zarr_conventions",
+        "uuid",
+        "grid_mapping",
+        "GeoTransform",
+        "crs_wkt",
+        "units",
+        "axis",
+        "standard_name",
+        "actual_range",
+        "valid_range",
+        "scale_factor",
+        "Conventions",
+        "zarr_vectors",
+        "bounds",
+        "geometry_type",
+        "spatial_dims",
+        "chunk_shape",
+        "bounding_box",
+        "min",
+        "max",
     ]);
     leaf.prop_recursive(6, 80, 8, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
-            prop::collection::vec((names.clone(), inner), 0..8)
-                .prop_map(|members| Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+            prop::collection::vec((names.clone(), inner), 0..8).prop_map(|members| Value::Object(
+                members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            )),
         ]
     })
 }
 
 fn hostile_attributes() -> impl Strategy<Value = Value> {
-    hostile().prop_map(|value| if value.is_object() { value } else { json!({ "ome": value.clone(), "multiscales": [value] }) })
+    hostile().prop_map(|value| {
+        if value.is_object() { value } else { json!({ "ome": value.clone(), "multiscales": [value] }) }
+    })
 }
 
 proptest! {

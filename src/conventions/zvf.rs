@@ -41,7 +41,12 @@ impl VectorSummary {
             Some(members) => {
                 let ends = members.get("bounds").and_then(Value::as_array).map(Vec::as_slice);
                 let Some([low, high]) = ends else {
-                    return Some(Self { version: member_text(&members, "zv_version"), axes, levels, bounds: None });
+                    return Some(Self {
+                        version: member_text(&members, "zv_version"),
+                        axes,
+                        levels,
+                        bounds: None,
+                    });
                 };
                 (member_text(&members, "zv_version"), joined(Some(low), Some(high)))
             }
@@ -49,7 +54,8 @@ impl VectorSummary {
                 let bounds = attributes.get("bounding_box");
                 let bounds = bounds.as_ref().and_then(Value::as_object);
                 let end = |bounds: &Members, name: &str| bounds.get(name).cloned();
-                let (low, high) = (bounds.and_then(|at| end(at, "min")), bounds.and_then(|at| end(at, "max")));
+                let (low, high) =
+                    (bounds.and_then(|at| end(at, "min")), bounds.and_then(|at| end(at, "max")));
                 let version = attributes.get("zarr_vectors_version");
                 (version.as_ref().and_then(super::values::text), joined(low.as_ref(), high.as_ref()))
             }

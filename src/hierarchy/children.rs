@@ -116,9 +116,8 @@ impl Hierarchy {
             }
             children.push(child);
         }
-        let is_same = || {
-            children.len() == known.len() && children.iter().all(|child| known.contains_key(&child.name))
-        };
+        let is_same =
+            || children.len() == known.len() && children.iter().all(|child| known.contains_key(&child.name));
         let is_stale = is_consolidated && !truncated && known.len() < limit && !is_same();
         Ok(Children { children: Some(children), truncated, is_consolidated, is_stale })
     }

@@ -196,7 +196,9 @@ pub enum HttpOptionsError {
     )]
     BasePath,
     /// Not the URL of a server.
-    #[error("`public_url` must be empty or a URL such as `https://data.example/zarr`, without a slash at its end")]
+    #[error(
+        "`public_url` must be empty or a URL such as `https://data.example/zarr`, without a slash at its end"
+    )]
     PublicUrl,
     /// Neither a known viewer nor a template.
     #[error(

@@ -140,7 +140,8 @@ mod tests {
     fn a_viewer_of_the_configuration_needs_a_name_and_a_place_for_the_node() {
         let own = Viewer::parse("Mine=https://viewer.example:8443?data={url}").unwrap();
         assert_eq!((own.name, own.origin()), ("Mine", Some("https://viewer.example:8443")));
-        for text in ["", "vizar", "=https://a/{url}", "a=javascript:{url}", "a=https://a/", "a=ftp://a/{url}"] {
+        for text in ["", "vizar", "=https://a/{url}", "a=javascript:{url}", "a=https://a/", "a=ftp://a/{url}"]
+        {
             assert_eq!(Viewer::parse(text), None, "{text}");
         }
     }

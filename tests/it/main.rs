@@ -66,6 +66,7 @@ mod s3;
 mod settings;
 mod slices;
 mod stampede;
+mod summaries;
 mod support;
 mod supported;
 mod tidy;

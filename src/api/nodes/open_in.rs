@@ -52,9 +52,11 @@ fn opened(viewer: &Viewer<'_>, url: &str, summary: &NodeSummary) -> OpenInDocume
         Start::Page(page) => {
             OpenInDocument { name, url: Some(page.replace("{url}", &encode(url))), command: None }
         }
-        Start::Neuroglancer(page) => {
-            OpenInDocument { name, url: Some(format!("{page}{}", encode(&state(url, summary)))), command: None }
-        }
+        Start::Neuroglancer(page) => OpenInDocument {
+            name,
+            url: Some(format!("{page}{}", encode(&state(url, summary)))),
+            command: None,
+        },
         // A URL of the server has no characters that a shell would interpret.
         Start::Command(command) => {
             OpenInDocument { name, url: None, command: Some(format!("{command} '{url}'")) }

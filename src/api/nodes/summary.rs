@@ -110,7 +110,8 @@ impl Summarized<'_> {
             };
             Ok(Some(cpu.run_document(bytes, make).await?))
         });
-        let found = self.target.opener.rendered_text(&self.target.path, "summary needs", versions, making).await?;
+        let found =
+            self.target.opener.rendered_text(&self.target.path, "summary needs", versions, making).await?;
         Ok(found.map(|(text, _)| Needed::from_text(&text)).unwrap_or_default())
     }
 
@@ -169,9 +170,7 @@ impl SummaryLinks {
     ) -> (bytes::Bytes, Version) {
         let (kind, summary) = match facts {
             NodeFacts::Array(array) => (NodeKind::Array, summarize_array(path, array, neighbours)),
-            NodeFacts::Group(group) => {
-                (NodeKind::Group, summarize_group(path, group, neighbours, is_stale))
-            }
+            NodeFacts::Group(group) => (NodeKind::Group, summarize_group(path, group, neighbours, is_stale)),
         };
         let stored = format!("store/{}", self.url_path.trim_end_matches('/'));
         let viewers = self.viewers.as_ref();
@@ -181,8 +180,7 @@ impl SummaryLinks {
             WayOut::Pyramid => self.view("pyramid", "auto/auto/raw"),
             WayOut::Rechunk => self.view("rechunk", "auto/zstd-1"),
         };
-        let document =
-            SummaryDocument::new(summary, Some(thumbnail), viewers.unwrap_or_default(), way_out);
+        let document = SummaryDocument::new(summary, Some(thumbnail), viewers.unwrap_or_default(), way_out);
         let text = serde_json::to_string(&document).unwrap_or_else(|_| "null".to_owned());
         let version = Version::from_text(text.as_bytes());
         (text.into(), version)

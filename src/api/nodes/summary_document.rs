@@ -215,5 +215,9 @@ fn of_warning(warning: LayoutWarning, way_out: impl Fn(WayOut) -> String) -> War
 /// A number without a fraction as an integer, as people write factors.
 fn plain_number(number: f64) -> Value {
     let is_plain = number.fract() == 0.0 && (0.0..9e15).contains(&number);
-    if is_plain { format!("{number:.0}").parse::<u64>().map_or(Value::from(number), Value::from) } else { number.into() }
+    if is_plain {
+        format!("{number:.0}").parse::<u64>().map_or(Value::from(number), Value::from)
+    } else {
+        number.into()
+    }
 }
