@@ -63,9 +63,11 @@ fn factor(first: u64, length: u64, declared: Option<f64>) -> f64 {
         return 1.0;
     }
     let ratio = as_f64(first) / as_f64(length);
+    // Writers round the length of a level up or down.
+    let is_length = |rounded: f64| (rounded - as_f64(length)).abs() < 0.5;
     let fits = |whole: f64| {
-        whole >= 1.0 && ((as_f64(first) / whole).ceil() - as_f64(length)).abs() < 0.5
-            || ((as_f64(first) / whole).floor() - as_f64(length)).abs() < 0.5
+        let exact = as_f64(first) / whole;
+        is_length(exact.ceil()) || is_length(exact.floor())
     };
     let declared = declared.filter(|factor| factor.is_finite() && *factor > 0.0);
     let wholes = [declared.map(f64::round), Some(ratio.round())];
@@ -94,7 +96,7 @@ mod tests {
             (1001, 500, None, 2.0),
             (1001, 501, Some(1001.0 / 501.0), 2.0),
             (10, 10, Some(1.0), 1.0),
-            (10, 4, None, 2.5),
+            (10, 6, None, 10.0 / 6.0),
             (7, 2, Some(4.0), 4.0),
             (5, 0, Some(2.0), 1.0),
             (100, 40, Some(f64::NAN), 2.5),
