@@ -157,7 +157,10 @@ mod tests {
     use super::*;
 
     fn attributes(value: Value) -> Attributes {
-        Attributes::from(value.as_object().unwrap().clone())
+        match value {
+            Value::Object(members) => Attributes::from(members),
+            other => panic!("no object: {other}"),
+        }
     }
 
     #[test]

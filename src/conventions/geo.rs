@@ -112,14 +112,16 @@ impl Georeference {
         if self.bbox.is_some() {
             return self.bbox.clone();
         }
-        let [a, b, c, d, e, f] = self.transform?;
+        let [of_x @ .., y_by_column, y_by_row, top] = self.transform?;
+        let [x_by_column, x_by_row, left] = of_x;
         let margin = if self.is_of_centers { 0.5 } else { 0.0 };
         let corners =
             [0.0, as_f64(columns)].into_iter().flat_map(|column| [(column, 0.0), (column, as_f64(rows))]);
         let mut bounds = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
         for (column, row) in corners {
             let (column, row) = (column - margin, row - margin);
-            let (x, y) = (a * column + b * row + c, d * column + e * row + f);
+            let x = x_by_column * column + x_by_row * row + left;
+            let y = y_by_column * column + y_by_row * row + top;
             bounds = [bounds[0].min(x), bounds[1].min(y), bounds[2].max(x), bounds[3].max(y)];
         }
         bounds.iter().all(|bound| bound.is_finite()).then(|| bounds.to_vec())
@@ -166,7 +168,10 @@ mod tests {
     use super::*;
 
     fn attributes(value: Value) -> Attributes {
-        Attributes::from(value.as_object().unwrap().clone())
+        match value {
+            Value::Object(members) => Attributes::from(members),
+            other => panic!("no object: {other}"),
+        }
     }
 
     #[test]

@@ -92,12 +92,11 @@ pub struct PlateSummary {
 impl OmeNode {
     /// What the attributes of a group say, with the version; `None` if they say nothing about OME-Zarr.
     pub(super) fn parse(attributes: &Attributes) -> Option<(Self, Option<String>)> {
-        let members = match attributes.get("ome") {
-            Some(Value::Object(members)) => members,
-            _ => {
-                let present = |name: &str| Some((name.to_owned(), attributes.get(name)?));
-                MEMBERS.into_iter().filter_map(present).collect()
-            }
+        let members = if let Some(Value::Object(members)) = attributes.get("ome") {
+            members
+        } else {
+            let present = |name: &str| Some((name.to_owned(), attributes.get(name)?));
+            MEMBERS.into_iter().filter_map(present).collect()
         };
         let (node, of_node) = Self::of(&members)?;
         let version = member_text(&members, "version").or(of_node);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::axis::SummaryAxis;
 use super::ome::axes_and_levels;
-use super::values::{Members, member_text, numbers};
+use super::values::{member_text, numbers, text};
 use crate::metadata::Attributes;
 
 /// Members that identify a store of the documents' profile.
@@ -37,30 +37,23 @@ impl VectorSummary {
         }
         let multiscales = attributes.get("multiscales");
         let (axes, levels) = axes_and_levels(multiscales.as_ref());
-        let (version, bounds) = match library {
-            Some(members) => {
-                let ends = members.get("bounds").and_then(Value::as_array).map(Vec::as_slice);
-                let Some([low, high]) = ends else {
-                    return Some(Self {
-                        version: member_text(&members, "zv_version"),
-                        axes,
-                        levels,
-                        bounds: None,
-                    });
-                };
-                (member_text(&members, "zv_version"), joined(Some(low), Some(high)))
-            }
-            None => {
-                let bounds = attributes.get("bounding_box");
-                let bounds = bounds.as_ref().and_then(Value::as_object);
-                let end = |bounds: &Members, name: &str| bounds.get(name).cloned();
-                let (low, high) =
-                    (bounds.and_then(|at| end(at, "min")), bounds.and_then(|at| end(at, "max")));
-                let version = attributes.get("zarr_vectors_version");
-                (version.as_ref().and_then(super::values::text), joined(low.as_ref(), high.as_ref()))
-            }
+        let (version, bounds) = if let Some(members) = &library {
+            (member_text(members, "zv_version"), ends(members.get("bounds")))
+        } else {
+            let bounds = attributes.get("bounding_box");
+            let end = |name: &str| bounds.as_ref().and_then(|bounds| bounds.get(name));
+            let version = attributes.get("zarr_vectors_version");
+            (version.as_ref().and_then(text), joined(end("min"), end("max")))
         };
         Some(Self { version, axes, levels, bounds })
+    }
+}
+
+/// The two lists of a list in one list.
+fn ends(bounds: Option<&Value>) -> Option<Vec<f64>> {
+    match bounds?.as_array()?.as_slice() {
+        [low, high] => joined(Some(low), Some(high)),
+        _ => None,
     }
 }
 
