@@ -18,18 +18,21 @@ use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::services::lifecycle::Lifecycle;
 use crate::services::memory_info::MemoryInfo;
 use crate::services::mount::Mount;
+use crate::services::mounts::Mounts;
+use crate::services::readiness::{MountState, Readiness};
 use crate::services::route::Route;
-use crate::services::state::{AppState, MountState};
+use crate::services::state::AppState;
 use utoipa_axum::routes;
 
 /// The service document.
-pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
 
 /// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =
-    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
 
 /// Liveness of the process.
 pub(crate) const HEALTHZ: RouteSpec = RouteSpec::new("/healthz", Resource::Public).answers_under_load();
@@ -165,7 +168,7 @@ pub(crate) struct Health {
     )))
 )]
 pub(crate) async fn service_document(
-    State(state): State<AppState>,
+    State(mounts): State<Arc<Mounts>>,
     base: BasePath,
     caller: Caller,
     headers: HeaderMap,
@@ -177,7 +180,7 @@ pub(crate) async fn service_document(
         documentation: format!("{base}/docs/"),
         openapi: format!("{base}/openapi.json"),
         mounts: format!("{base}/v1/mounts"),
-        stores: known(&state, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
+        stores: known(&mounts, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
     let body = match negotiate::choose(&headers, None, OFFERS)?.name {
         "html" => {
@@ -189,8 +192,8 @@ pub(crate) async fn service_document(
 }
 
 /// The mounts for which a caller has at least one right.
-pub(crate) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
-    state.mounts().filter(|mount| caller.rights().can_see(&mount.name))
+pub(crate) fn known<'a>(mounts: &'a Mounts, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
+    mounts.iter().filter(|mount| caller.rights().can_see(&mount.name))
 }
 
 /// The service document as HTML. Mount names need no escaping: they consist of unreserved characters.
@@ -225,13 +228,15 @@ fn page(base: &str, document: &ServiceDocument) -> String {
     responses((status = 200, description = "The mounts", body = MountList))
 )]
 pub(crate) async fn list_mounts(
-    State(state): State<AppState>,
+    State(mounts): State<Arc<Mounts>>,
+    State(readiness): State<Arc<Readiness>>,
+    State(lifecycle): State<Arc<Lifecycle>>,
     base: BasePath,
     caller: Caller,
 ) -> Json<MountList> {
-    let readiness = state.readiness().await;
-    let state_of = |name: &str| readiness.get(name).copied();
-    let mounts = known(&state, &caller).map(|mount| MountInfo {
+    let states = readiness.check().await;
+    let state_of = |name: &str| states.get(name).copied();
+    let mounts = known(&mounts, &caller).map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
         links: MountLinks::of(&base, &mount.name),
@@ -241,7 +246,7 @@ pub(crate) async fn list_mounts(
         state: state_of(&mount.name).map_or("unavailable", MountState::as_str),
         why: state_of(&mount.name).and_then(MountState::why),
     });
-    Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
+    Json(MountList { mounts: mounts.collect(), memory: lifecycle.memory().cloned() })
 }
 
 /// Check liveness
@@ -268,17 +273,21 @@ pub(crate) async fn healthz() -> Json<Health> {
         (status = 503, description = "The server is draining, or no backend responds"),
     )
 )]
-pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
-    let readiness = state.readiness().await;
+pub(crate) async fn readyz(
+    State(readiness): State<Arc<Readiness>>,
+    State(lifecycle): State<Arc<Lifecycle>>,
+    caller: Caller,
+) -> Response {
+    let states = readiness.check().await;
     // All mounts count towards readiness, but the response names only those that the caller may see.
-    let named = readiness.iter().filter(|(name, _)| caller.rights().can_see(name));
+    let named = states.iter().filter(|(name, _)| caller.rights().can_see(name));
     let mounts: std::collections::BTreeMap<_, _> =
         named.clone().map(|(name, state)| (name.clone(), state.as_str())).collect();
     let why: std::collections::BTreeMap<_, _> =
         named.filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
-    let status = if state.is_draining() {
+    let status = if lifecycle.is_draining() {
         "draining"
-    } else if readiness.values().any(|state| state.is_ready()) || readiness.is_empty() {
+    } else if states.values().any(|state| state.is_ready()) || states.is_empty() {
         "ok"
     } else {
         "unavailable"
@@ -310,7 +319,7 @@ pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Res
     )
 )]
 pub(crate) async fn metrics(State(state): State<AppState>, request: Request) -> Response {
-    if !state.options().public_metrics && !Administrator::is_asking(request.extensions()) {
+    if !state.options.public_metrics && !Administrator::is_asking(request.extensions()) {
         return Problem::from_status(StatusCode::NOT_FOUND).into_response();
     }
     let headers =

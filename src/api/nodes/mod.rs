@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
+use crate::api::documented::MountParam;
 use crate::api::json_response::text_answer;
 use crate::array::{Array, OpenNode, RenderedText};
 use crate::auth::caller::Caller;
@@ -36,8 +37,8 @@ use crate::services::mount::Mount;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::store::Version;
-use multiscales::Level;
-use schema::NodeDocument;
+use multiscales::MultiscaleLevel;
+use schema::NodeSchema;
 use summary::Summarized;
 use utoipa_axum::routes;
 
@@ -86,12 +87,12 @@ const MOST_CHILDREN: usize = 1000;
     path = NODE.template,
     tag = "nodes",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the node; empty for the root"),
         NodeQuery,
     ),
     responses(
-        (status = 200, description = "The node document", body = NodeDocument),
+        (status = 200, description = "The node document", body = NodeSchema),
         (status = 304, description = "The document still has an entity tag of `If-None-Match`"),
         (status = 404, description = "The mount or the node does not exist"),
         (status = 422, description = "The declaration of a dependent array is invalid"),
@@ -126,14 +127,14 @@ pub(crate) async fn get_node(
     };
     let levels = match &node.node {
         Node::Group(group) => {
-            multiscales::multiscale_levels(&target.opener, state.cpu(), &target.path, group).await?
+            multiscales::multiscale_levels(&target.opener, &state.engine.cpu, &target.path, group).await?
         }
         Node::Array(_) => None,
     };
     let found = found.map(Arc::new);
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
-    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
-    let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
+    let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let metadata = state.responses.texts.hold(&of_metadata, metadata, permit)?;
     let summarized = Summarized {
         state: &state,
         target: &target,
@@ -144,12 +145,12 @@ pub(crate) async fn get_node(
         url_path: &url_path(&target.mount, &target.path),
     };
     let (summary, of_summary) = Box::pin(summarized.text()).await?;
-    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
-    let summary = state.shared_texts().hold(&of_summary, summary, permit)?;
-    let document = Told { base, target, node, children, found, levels };
+    let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let summary = state.responses.texts.hold(&of_summary, summary, permit)?;
+    let document = NodeDocument { base, target, node, children, found, levels };
     let bytes = document.bytes();
     let around = move || document.around(&of_metadata, &of_summary);
-    let (before, behind, version) = state.cpu().run_document(bytes, around).await?;
+    let (before, behind, version) = state.engine.cpu.run_document(bytes, around).await?;
     Ok(text_answer(&headers, [before.into(), metadata, behind.into(), summary, "}".into()], version))
 }
 
@@ -158,9 +159,9 @@ pub(crate) async fn get_node(
     method(get, head),
     path = ROOT_NODE.template,
     tag = "nodes",
-    params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
+    params(MountParam, NodeQuery),
     responses(
-        (status = 200, description = "The node document", body = NodeDocument),
+        (status = 200, description = "The node document", body = NodeSchema),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
     )
 )]
@@ -194,7 +195,7 @@ async fn metadata(
     };
     let form = format!("{} {keys:?}", query.form());
     let versions = node.located.versions().map(Option::<&Version>::cloned).collect();
-    let (cpu, node, found) = (state.cpu().clone(), Arc::clone(node), found.map(Arc::clone));
+    let (cpu, node, found) = (state.engine.cpu.clone(), Arc::clone(node), found.map(Arc::clone));
     let making = Box::pin(async move {
         let bytes = node.located.document_bytes();
         let make = move || {
@@ -223,16 +224,16 @@ fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
 }
 
 /// The parts of a node document besides the metadata.
-struct Told {
+struct NodeDocument {
     base: BasePath,
     target: NodeTarget,
     node: Arc<OpenNode>,
     children: Children,
     found: Option<Arc<Dependents>>,
-    levels: Option<Vec<Level>>,
+    levels: Option<Vec<MultiscaleLevel>>,
 }
 
-impl Told {
+impl NodeDocument {
     /// Approximate size of these parts in bytes.
     fn bytes(&self) -> u64 {
         /// A name, a kind and a link.

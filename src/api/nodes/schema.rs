@@ -7,8 +7,9 @@ use super::summary_document::SummaryDocument;
 
 /// A node, whatever format version is stored.
 #[derive(ToSchema)]
+#[schema(as = NodeDocument)]
 #[expect(dead_code, reason = "a schema alone: documents are written member by member")]
-pub(crate) struct NodeDocument {
+pub(crate) struct NodeSchema {
     /// The name of the mount.
     mount: String,
     /// The path of the node; empty for the root.

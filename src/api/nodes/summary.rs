@@ -84,7 +84,7 @@ impl Summarized<'_> {
                     let (path, array) = (self.target.path.clone(), array.clone());
                     let bytes = above.attributes.text().len() as u64;
                     let beside = move || Needed::beside_array(&path, &array, &above);
-                    let beside = self.state.cpu().run_document(bytes, beside).await?;
+                    let beside = self.state.engine.cpu.run_document(bytes, beside).await?;
                     around.add(self, beside.possible, false).await;
                 }
             }
@@ -100,7 +100,7 @@ impl Summarized<'_> {
     async fn needed(&self, facts: &NodeFacts) -> Result<Needed, Problem> {
         let NodeFacts::Group(group) = facts else { return Ok(Needed::of_array(&self.target.path)) };
         let versions = self.node.located.versions().map(Option::<&Version>::cloned).collect();
-        let (cpu, path, group) = (self.state.cpu().clone(), self.target.path.clone(), Arc::clone(group));
+        let (cpu, path, group) = (self.state.engine.cpu.clone(), self.target.path.clone(), Arc::clone(group));
         let making = Box::pin(async move {
             let bytes = group.attributes.text().len() as u64;
             let make = move || {
@@ -131,7 +131,7 @@ impl Summarized<'_> {
     /// Renders the text, or takes it from the cache if every node around could be read.
     async fn rendered(&self, facts: NodeFacts, around: Around) -> Result<RenderedText, Problem> {
         let is_public = self.rights.is_for_all(&self.target.mount.name, &permission(&self.target.path));
-        let viewers = is_public.then(|| self.state.options().clone());
+        let viewers = is_public.then(|| HttpOptions::clone(&self.state.options));
         let links = SummaryLinks { base: self.base.to_owned(), url_path: self.url_path.to_owned(), viewers };
         let names: Vec<&str> = around.neighbours.0.keys().map(NodePath::as_str).collect();
         let nodes = Version::from_text(names.join("\n").as_bytes());
@@ -140,7 +140,8 @@ impl Summarized<'_> {
         let own = self.node.located.versions().map(Option::<&Version>::cloned);
         let versions = own.chain(around.versions).collect();
         let is_complete = around.neighbours.is_complete();
-        let (cpu, path, neighbours) = (self.state.cpu().clone(), self.target.path.clone(), around.neighbours);
+        let (cpu, path, neighbours) =
+            (self.state.engine.cpu.clone(), self.target.path.clone(), around.neighbours);
         let making = Box::pin(async move {
             let own = match &facts {
                 NodeFacts::Array(array) => array.metadata.attributes.text().len(),
