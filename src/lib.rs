@@ -25,6 +25,7 @@ pub mod cache;
 pub mod chunk;
 pub mod codec;
 pub mod config;
+pub mod conventions;
 pub mod cpu;
 pub mod error;
 pub mod hierarchy;

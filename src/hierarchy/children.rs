@@ -28,13 +28,15 @@ pub struct Children {
     pub truncated: bool,
     /// Whether consolidated metadata of the group is stored.
     pub is_consolidated: bool,
+    /// Whether that names other children than the store has. False if there are more children than the limit.
+    pub is_stale: bool,
 }
 
 impl From<ConsolidatedChildren> for Children {
     fn from(ConsolidatedChildren { children, truncated }: ConsolidatedChildren) -> Self {
         let child = |(name, kind)| Child { name, kind: Some(kind) };
         let children = Some(children.into_iter().map(child).collect());
-        Self { children, truncated, is_consolidated: false }
+        Self { children, truncated, is_consolidated: false, is_stale: false }
     }
 }
 
@@ -114,7 +116,10 @@ impl Hierarchy {
             }
             children.push(child);
         }
-        Ok(Children { children: Some(children), truncated, is_consolidated })
+        let is_same =
+            || children.len() == known.len() && children.iter().all(|child| known.contains_key(&child.name));
+        let is_stale = is_consolidated && !truncated && known.len() < limit && !is_same();
+        Ok(Children { children: Some(children), truncated, is_consolidated, is_stale })
     }
 
     /// The node at a path, from its documents alone; it does not detect the separator of chunk keys.

@@ -32,6 +32,7 @@ pub(crate) mod timing;
 pub(crate) mod trouble;
 pub(crate) mod validators;
 pub(crate) mod vectors_path;
+pub(crate) mod viewers;
 pub(crate) mod webdav_headers;
 
 pub use cache_control::CacheControl;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::base_path::BasePath;
 use super::host::is_host;
 use super::network::Network;
+use super::viewers::{self, Viewer};
 
 /// Limits of requests and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,13 @@ pub struct HttpOptions {
     /// A prefix of all paths, such as `"/zarr"`. It is removed from requests (a request without it is 404) and added to links.
     /// A mount at the root path of an address or host of its own has no prefix.
     pub base_path: String,
+    /// The URL at which others reach this server, with the base path: `"https://data.example/zarr"`. Node documents then have
+    /// links that open data in the viewers of `open_in`. They have none as long as this is empty.
+    pub public_url: String,
+    /// Viewers that node documents link to, if every caller may read the node and the viewer's page may (`http.cors`). These
+    /// are pages of others, which are given the URL of the node. Besides the ones of the default, a viewer can be
+    /// `"NAME=URL"`, where `{url}` in the URL stands for the node. An empty list disables the links.
+    pub open_in: Vec<String>,
     /// Host names of this server besides those of mounts, such as `"data.example"`. A page of the server itself may write without
     /// a credential only if its host is one of these, a loopback name or an address. Under any other name the write is 421,
     /// because the owner of that name could point it here and so write from a page of his own (DNS rebinding). Programs other
@@ -160,6 +168,8 @@ impl Default for HttpOptions {
             max_headers: 100,
             max_headers_size: 32 << 10,
             base_path: String::new(),
+            public_url: String::new(),
+            open_in: viewers::names(),
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),
             max_value_size: 256 << 20,
@@ -203,6 +213,17 @@ pub enum HttpOptionsError {
         "`base_path` must be empty or a path such as `/zarr`, without a trailing slash and without escapes"
     )]
     BasePath,
+    /// Not the URL of a server.
+    #[error(
+        "`public_url` must be empty or a URL such as `https://data.example/zarr`, without a slash at its end"
+    )]
+    PublicUrl,
+    /// Neither a known viewer nor a template.
+    #[error(
+        "`{0}` in `open_in` is neither a known viewer ({known}) nor `NAME=URL` with `{{url}}` in an `http` or `https` URL",
+        known = viewers::names().join(", ")
+    )]
+    Viewer(String),
     /// A listing page cannot be longer.
     #[error("`max_list_keys` is at most 1000, not {0}")]
     PageTooLong(usize),
@@ -256,6 +277,12 @@ impl HttpOptions {
         if BasePath::parse(&self.base_path).is_none() {
             return Err(HttpOptionsError::BasePath);
         }
+        if !self.public_url.is_empty() && !is_public_url(&self.public_url) {
+            return Err(HttpOptionsError::PublicUrl);
+        }
+        if let Some(viewer) = self.open_in.iter().find(|viewer| Viewer::parse(viewer).is_none()) {
+            return Err(HttpOptionsError::Viewer(viewer.clone()));
+        }
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(HttpOptionsError::Host(host.clone()));
         }
@@ -273,6 +300,11 @@ impl CorsOptions {
         self.allowed_origins.iter().any(|origin| origin == "*")
     }
 
+    /// Whether pages of an origin may read.
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        self.is_any() || self.allowed_origins.iter().any(|allowed| allowed == origin)
+    }
+
     fn check(&self) -> Result<(), HttpOptionsError> {
         if self.is_any() {
             return match (self.allowed_origins.len(), self.allow_credentials) {
@@ -286,6 +318,14 @@ impl CorsOptions {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a text is an origin and a base path.
+fn is_public_url(text: &str) -> bool {
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let path = text.get(start..).and_then(|rest| rest.find('/')).map_or(text.len(), |at| start + at);
+    let (origin, path) = text.split_at(path);
+    is_origin(origin) && BasePath::parse(path).is_some()
 }
 
 /// Whether a text is `http(s)://host[:port]` as browsers write it in `Origin`.

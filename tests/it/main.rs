@@ -69,6 +69,7 @@ mod settings;
 mod slices;
 mod stampede;
 mod statistics;
+mod summaries;
 mod support;
 mod supported;
 mod tidy;

@@ -2,6 +2,10 @@
 
 pub(crate) mod missing;
 pub(crate) mod multiscales;
+mod open_in;
+mod schema;
+mod summary;
+mod summary_document;
 
 use std::sync::Arc;
 
@@ -34,6 +38,8 @@ use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::store::Version;
 use multiscales::MultiscaleLevel;
+use schema::NodeSchema;
+use summary::Summarized;
 use utoipa_axum::routes;
 
 /// A node.
@@ -70,6 +76,10 @@ const MOST_CHILDREN: usize = 1000;
 /// A group with the attribute `multiscales` of the convention of that name lists the nodes of its levels in `multiscales`.
 /// A level may be a dependent array.
 ///
+/// `summary` says what the node is, by the conventions of its attributes: OME-Zarr, CF, `spatial:` and `proj:`, Zarr Vector
+/// Format. It is made from metadata alone, and has the axes, levels and channels, what a picture shows by default, and
+/// warnings about layouts that read badly, with a link to a view that reads better.
+///
 /// If the path is a folder of nodes but not a node itself, the 404 lists them in `children`, provided the caller may list.
 /// Otherwise the 404 has the `nearest` existing ancestor and, if a name is similar, a suggestion in `did_you_mean`.
 #[utoipa::path(
@@ -82,7 +92,7 @@ const MOST_CHILDREN: usize = 1000;
         NodeQuery,
     ),
     responses(
-        (status = 200, description = "The node document", content_type = "application/json"),
+        (status = 200, description = "The node document", body = NodeSchema),
         (status = 304, description = "The document still has an entity tag of `If-None-Match`"),
         (status = 404, description = "The mount or the node does not exist"),
         (status = 422, description = "The declaration of a dependent array is invalid"),
@@ -125,10 +135,23 @@ pub(crate) async fn get_node(
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
     let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
     let metadata = state.responses.texts.hold(&of_metadata, metadata, permit)?;
+    let summarized = Summarized {
+        state: &state,
+        target: &target,
+        rights: caller.rights(),
+        node: &node,
+        children: &children,
+        base: base.as_str(),
+        url_path: &url_path(&target.mount, &target.path),
+    };
+    let (summary, of_summary) = Box::pin(summarized.text()).await?;
+    let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let summary = state.responses.texts.hold(&of_summary, summary, permit)?;
     let document = NodeDocument { base, target, node, children, found, levels };
-    let (before, behind, version) =
-        state.engine.cpu.run_document(document.bytes(), move || document.around(&of_metadata)).await?;
-    Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
+    let bytes = document.bytes();
+    let around = move || document.around(&of_metadata, &of_summary);
+    let (before, behind, version) = state.engine.cpu.run_document(bytes, around).await?;
+    Ok(text_answer(&headers, [before.into(), metadata, behind.into(), summary, "}".into()], version))
 }
 
 /// Read the normalised metadata of the node at the root of a mount
@@ -138,7 +161,7 @@ pub(crate) async fn get_node(
     tag = "nodes",
     params(MountParam, NodeQuery),
     responses(
-        (status = 200, description = "The node document", content_type = "application/json"),
+        (status = 200, description = "The node document", body = NodeSchema),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
     )
 )]
@@ -227,9 +250,9 @@ impl NodeDocument {
         chunks.saturating_add((children.saturating_add(dependents).saturating_mul(ENTRY_BYTES)) as u64)
     }
 
-    /// The text of the node document before and after the metadata, and the version of the whole document, given the
-    /// version of the metadata.
-    fn around(self, metadata: &Version) -> (String, String, Version) {
+    /// The text of the node document before the metadata, and between the metadata and the summary, with which it ends; and
+    /// the version of the whole document, given the versions of these two.
+    fn around(self, metadata: &Version, summary: &Version) -> (String, String, Version) {
         let path = &self.target.path;
         let at = Links { base: self.base.as_str(), mount: &self.target.mount };
         let href = |path: &NodePath| at.of_node(path);
@@ -255,8 +278,9 @@ impl NodeDocument {
                 text.push_str(&value.to_string());
             }
         }
-        behind.push('}');
-        let version = Version::from_text([&before, metadata.tag(), &behind].concat().as_bytes());
+        behind.push_str(",\"summary\":");
+        let version =
+            Version::from_text([&before, metadata.tag(), &behind, summary.tag()].concat().as_bytes());
         (before, behind, version)
     }
 }

@@ -10,13 +10,14 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "units",
     "error",
     "key",
     "metadata",
     "chunk",
     "reduce",
+    "conventions",
     "codec",
     "cpu",
     "store",
@@ -41,7 +42,8 @@ const LAYERS: [&str; 24] = [
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, and rendering.
-const SYNC: [&str; 8] = ["units", "error", "key", "metadata", "chunk", "reduce", "codec", "render"];
+const SYNC: [&str; 9] =
+    ["units", "error", "key", "metadata", "chunk", "reduce", "conventions", "codec", "render"];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[

@@ -1,0 +1,46 @@
+//! Conventions: what attributes and dimension names say about nodes beyond the Zarr specification, and the summary of a node.
+//!
+//! OME-Zarr 0.4, 0.5 and 0.6rc; the Zarr conventions `multiscales`, `spatial:` and `proj:`; CF and the attribute convention
+//! for data discovery (ACDD); Zarr Vector Format. Attributes are untrusted: a value of another type than its convention's
+//! counts as absent, texts are cut, and lists are bounded. Everything here is a function of documents that were read
+//! already; it reads no chunk. What documents a summary needs is in [`Needed`], and who reads them is the business of
+//! callers.
+
+mod axis;
+mod cf;
+mod facts;
+mod geo;
+mod grouped;
+mod kind;
+mod layout;
+mod level;
+mod needed;
+mod of_array;
+mod of_dataset;
+mod ome;
+mod plane;
+mod range;
+mod rules;
+mod summary;
+mod values;
+mod view;
+mod warning;
+mod zvf;
+
+pub use axis::SummaryAxis;
+pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts};
+pub use geo::CrsSummary;
+pub use grouped::summarize_group;
+pub use kind::NodeSummaryKind;
+pub use level::SummaryLevel;
+pub use needed::{MAX_DATASET_ARRAYS, Needed};
+pub use of_array::summarize_array;
+pub use ome::{ChannelSummary, OmeImage, PlateSummary};
+pub use plane::{DefaultPlane, DimensionRole, Dimensions};
+pub use range::default_range;
+pub use summary::NodeSummary;
+pub use view::DefaultView;
+pub use warning::{LayoutWarning, WayOut};
+
+#[cfg(test)]
+mod tests;
