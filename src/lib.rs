@@ -32,6 +32,7 @@ pub mod http;
 pub mod key;
 pub mod metadata;
 pub mod metrics;
+pub mod page;
 pub mod render;
 pub mod services;
 pub mod store;

@@ -17,5 +17,6 @@ pub(crate) mod service;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
+pub(crate) mod view;
 pub(crate) mod views;
 pub(crate) mod webdav;

@@ -53,6 +53,7 @@ impl App {
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
+        http.ui = config.server.ui;
         let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
         state.set_access(access(&config)?);
         state.set_memory(memory_info(&config));

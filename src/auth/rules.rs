@@ -52,7 +52,7 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
         (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
         (Resource::Stored, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
-        | (Resource::Node | Resource::Chunk, "GET" | "HEAD")
+        | (Resource::Node | Resource::Page | Resource::Chunk, "GET" | "HEAD")
         | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
         (Resource::Stored, "MOVE") => &[Scope::Read, Scope::Delete],
         (Resource::Cache, "POST" | "DELETE") => &[Scope::Admin],
@@ -92,7 +92,12 @@ pub(super) fn access_request(
     let is_prefix = matches!(place, Some(KeyOrPrefix::Prefix(_)));
     let is_derived = matches!(
         resource,
-        Resource::View | Resource::Rechunked | Resource::Node | Resource::Chunk | Resource::Vectors
+        Resource::View
+            | Resource::Rechunked
+            | Resource::Node
+            | Resource::Page
+            | Resource::Chunk
+            | Resource::Vectors
     );
     let need = |scope: &Scope| Permission { scope: *scope, reach: reach.clone(), is_derived };
     let mut needs: Vec<Permission> = if let Some(scopes) = scopes(resource, method, is_prefix) {
@@ -102,7 +107,7 @@ pub(super) fn access_request(
         EVERYTHING.iter().map(|scope| Permission::derived(*scope, all.clone())).collect()
     };
     // The children of a node are listed for callers that may list them.
-    let mut of_more = if resource == Resource::Node { vec![need(&Scope::List)] } else { Vec::new() };
+    let mut of_more = if matches!(resource, Resource::Node | Resource::Page) { vec![need(&Scope::List)] } else { Vec::new() };
     if let (Some(KeyOrPrefix::Key(key)), &Method::GET | &Method::HEAD) = (place, method) {
         // The handler refuses an invalid query.
         match consolidated_query::wanted(mounts.is_consolidated(mount), key, uri).unwrap_or_default() {

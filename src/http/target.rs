@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use axum::http::{Extensions, Uri};
 
 use super::chunk_path::split_chunk;
-use super::path::{KeyOrPrefix, PathError, encode, node_of, place_of, prefix_of, rechunked_place, segments};
+use super::path::{KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, rechunked_place, segments};
 use super::route::Resource;
 use super::vectors_path;
 use crate::key::NodePath;
@@ -87,6 +87,10 @@ impl Target<'_> {
                     _ => None,
                 };
                 Target::Node { node: node.unwrap_or_else(|| path.clone()), mount, path }
+            }
+            Resource::Page => {
+                let (mount, path) = node_of_page(raw_path)?;
+                Target::Node { mount, node: path.clone(), path }
             }
             Resource::Keys | Resource::Cache => {
                 let (mount, path) = prefix_of(raw_path)?;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "units",
     "error",
     "key",
@@ -25,6 +25,7 @@ const LAYERS: [&str; 23] = [
     "views",
     "vectors",
     "render",
+    "page",
     "http",
     "metrics",
     "auth",
@@ -39,8 +40,8 @@ const LAYERS: [&str; 23] = [
 /// Layers that name HTTP.
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
-/// Layers without async: the format, and rendering.
-const SYNC: [&str; 7] = ["units", "error", "key", "metadata", "chunk", "codec", "render"];
+/// Layers without async: the format, rendering and templates.
+const SYNC: [&str; 8] = ["units", "error", "key", "metadata", "chunk", "codec", "render", "page"];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[
@@ -51,6 +52,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("arc_swap", &["auth", "metrics", "services", "web"]),
     // `main`: telemetry sends traces by the same client.
     ("reqwest", &["store", "main"]),
+    ("maud", &["page"]),
     ("ring", &["auth"]),
     ("subtle", &["auth"]),
     ("tower", &["web"]),
