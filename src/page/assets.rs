@@ -33,6 +33,7 @@ pub static ASSETS: &[Asset] = assets! {
     "histogram.js": SCRIPT,
     "picture.js": SCRIPT,
     "plot.js": SCRIPT,
+    "source.js": SCRIPT,
     "style.css": "text/css; charset=utf-8",
     "table.js": SCRIPT,
     "viewer.js": SCRIPT,

@@ -33,8 +33,15 @@ pub struct Crumb {
 }
 
 /// The modules that pages with a viewer load, besides the first.
-const MODULES: [&str; 9] = [
-    "api.js", "colors.js", "decode.js", "element.js", "histogram.js", "picture.js", "plot.js", "table.js", "viewer.js",
+const MODULES: [&str; 8] = [
+    "api.js",
+    "colors.js",
+    "decode.js",
+    "element.js",
+    "picture.js",
+    "plot.js",
+    "source.js",
+    "viewer.js",
 ];
 
 /// A whole page. `has_viewer` preloads the modules of the viewer.

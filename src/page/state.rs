@@ -35,7 +35,8 @@ impl PageState {
         let mut state = Self::default();
         for (name, value) in pairs {
             let is_first = !state.0.iter().any(|(known, _)| *known == name);
-            if is_first && state.0.len() < MOST_WORDS && name.len() + value.len() <= MOST_VALUE {
+            // A form sends a field that was left empty as an empty word.
+            if is_first && !value.is_empty() && state.0.len() < MOST_WORDS && name.len() + value.len() <= MOST_VALUE {
                 state.0.push((name, value));
             }
         }
