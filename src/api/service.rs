@@ -26,7 +26,8 @@ use crate::services::state::{AppState, MountState};
 use utoipa_axum::routes;
 
 /// The service document.
-pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody).for_people();
+pub(crate) const SERVICE: RouteSpec =
+    RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody).for_people();
 
 /// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =

@@ -167,7 +167,8 @@ impl Authorizer<'_> {
     /// 401 for a token that is not valid here; 429 after too many of them.
     pub(crate) async fn check_token(self, token: &str, address: IpAddr) -> Result<(), Problem> {
         let access = self.access.load_full();
-        let asked = AccessRequest { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() };
+        let asked =
+            AccessRequest { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() };
         let may_work = || !self.failures.are_too_many(address);
         match access.authenticate(&Credential::Bearer(token.to_owned()), &asked, may_work).await {
             Ok(_) => Ok(()),

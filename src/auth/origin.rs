@@ -89,7 +89,9 @@ pub(crate) fn is_foreign(uri: &Uri, headers: &HeaderMap) -> bool {
     match (headers.get(header::ORIGIN), headers.get(SEC_FETCH_SITE)) {
         (None, None) => false,
         (None, Some(site)) => site != "same-origin" && site != "none",
-        (Some(origin), _) => !is_own(origin, uri, headers) || headers.get_all(header::ORIGIN).iter().count() > 1,
+        (Some(origin), _) => {
+            !is_own(origin, uri, headers) || headers.get_all(header::ORIGIN).iter().count() > 1
+        }
     }
 }
 

@@ -107,7 +107,11 @@ pub(super) fn access_request(
         EVERYTHING.iter().map(|scope| Permission::derived(*scope, all.clone())).collect()
     };
     // The children of a node are listed for callers that may list them.
-    let mut of_more = if matches!(resource, Resource::Node | Resource::Page) { vec![need(&Scope::List)] } else { Vec::new() };
+    let mut of_more = if matches!(resource, Resource::Node | Resource::Page) {
+        vec![need(&Scope::List)]
+    } else {
+        Vec::new()
+    };
     if let (Some(KeyOrPrefix::Key(key)), &Method::GET | &Method::HEAD) = (place, method) {
         // The handler refuses an invalid query.
         match consolidated_query::wanted(mounts.is_consolidated(mount), key, uri).unwrap_or_default() {

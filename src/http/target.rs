@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use axum::http::{Extensions, Uri};
 
 use super::chunk_path::split_chunk;
-use super::path::{KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, rechunked_place, segments};
+use super::path::{
+    KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, rechunked_place, segments,
+};
 use super::route::Resource;
 use super::vectors_path;
 use crate::key::NodePath;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use super::array_tabs;
+use super::attributes;
 use super::facts::{ArrayFacts, Drawn, bytes_text, count_text, cut, name};
 use super::layout::{Site, page};
 use super::node_page::{Place, tree};
 use super::state::PageState;
 use super::view::{ArrayView, Shown};
 use super::viewer::{Viewed, viewer};
-use super::attributes;
 use crate::array::Array;
 use crate::metadata::ArrayMetadata;
 
@@ -124,7 +124,8 @@ fn default_tab(view: &ArrayView, facts: &ArrayFacts) -> &'static str {
 /// The name, type and dimensions of an array.
 pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &Viewed<'_>) -> Markup {
     let attribute = |name: &str| viewed.attributes.get(name).and_then(serde_json::Value::as_str);
-    let long = attribute("long_name").or_else(|| attribute("standard_name")).or_else(|| attribute("description"));
+    let long =
+        attribute("long_name").or_else(|| attribute("standard_name")).or_else(|| attribute("description"));
     html! {
         div.heading {
             h1 { bdi { (title) } }

@@ -47,7 +47,9 @@ pub(super) fn facts(viewed: &Viewed<'_>) -> Markup {
 pub(super) fn chunks(viewed: &Viewed<'_>, metadata: &ArrayMetadata) -> Markup {
     let facts = viewed.facts;
     let lengths = |lengths: Option<&Vec<u64>>, dim: usize| {
-        lengths.and_then(|lengths| lengths.get(dim)).map_or_else(|| "varied".to_owned(), |&one| count_text(one.into()))
+        lengths
+            .and_then(|lengths| lengths.get(dim))
+            .map_or_else(|| "varied".to_owned(), |&one| count_text(one.into()))
     };
     html! {
         section.about {
@@ -55,10 +57,10 @@ pub(super) fn chunks(viewed: &Viewed<'_>, metadata: &ArrayMetadata) -> Markup {
             table {
                 caption { "Grid" }
                 thead { tr {
-                    th scope="col" { "Dimension" } th scope="col" { "Length" }
-                    th scope="col" { (if facts.is_sharded { "Shard" } else { "Chunk" }) }
-                    @if facts.is_sharded { th scope="col" { "Inner chunk" } }
-                    th scope="col" { (if facts.is_sharded { "Shards" } else { "Chunks" }) }
+                    th scope="col" { "Dimension" } th.number scope="col" { "Length" }
+                    th.number scope="col" { (if facts.is_sharded { "Shard" } else { "Chunk" }) }
+                    @if facts.is_sharded { th.number scope="col" { "Inner chunk" } }
+                    th.number scope="col" { (if facts.is_sharded { "Shards" } else { "Chunks" }) }
                 } }
                 tbody {
                     @for (dim, name) in facts.names.iter().enumerate() {
@@ -86,7 +88,11 @@ fn costs(viewed: &Viewed<'_>) -> Markup {
         let range = |(dim, &length): (usize, &u64)| {
             let full = crate::chunk::AxisRange::full(length);
             let at = view.subset.get(dim).map_or(0, |range| range.start);
-            if keep(dim) { full } else { crate::chunk::AxisRange { start: at, count: 1, step: 1, keep: false } }
+            if keep(dim) {
+                full
+            } else {
+                crate::chunk::AxisRange { start: at, count: 1, step: 1, keep: false }
+            }
         };
         let subset: Vec<_> = facts.shape.iter().enumerate().map(range).collect();
         let asked = product(&subset.iter().map(|range| range.count).collect::<Vec<_>>());
@@ -94,7 +100,10 @@ fn costs(viewed: &Viewed<'_>) -> Markup {
     };
     let mut rows = vec![("one element".to_owned(), one(&|_| false))];
     if let Shown::Plane { rows: r, columns: c, .. } = view.shown {
-        rows.push((format!("a plane of {} and {}", facts.names[r], facts.names[c]), one(&|dim| dim == r || dim == c)));
+        rows.push((
+            format!("a plane of {} and {}", facts.names[r], facts.names[c]),
+            one(&|dim| dim == r || dim == c),
+        ));
     }
     for (dim, name) in facts.names.iter().enumerate().take(8) {
         rows.push((format!("a line along {name}"), one(&|own| own == dim)));
@@ -103,8 +112,8 @@ fn costs(viewed: &Viewed<'_>) -> Markup {
         table {
             caption { "What reading costs" }
             thead { tr {
-                th scope="col" { "Read" } th scope="col" { "Chunks" } th scope="col" { "Decoded" }
-                th scope="col" { "Wanted" } th scope="col" { "Amplification" }
+                th scope="col" { "Read" } th.number scope="col" { "Chunks" } th.number scope="col" { "Decoded" }
+                th.number scope="col" { "Wanted" } th.number scope="col" { "Amplification" }
             } }
             tbody {
                 @for (text, (cost, wanted)) in rows {

@@ -143,7 +143,8 @@ mod tests {
         }
         let html = shown(&json!({ "deep": deep }));
         assert!(html.contains("nested too deeply") && !html.contains("bottom"));
-        let many: Map<String, Value> = (0..10_000).map(|at| (at.to_string(), json!({ "a": { "b": at } }))).collect();
+        let many: Map<String, Value> =
+            (0..10_000).map(|at| (at.to_string(), json!({ "a": { "b": at } }))).collect();
         let html = shown(&json!({ "many": many }));
         assert!(html.len() < 400_000, "{}", html.len());
         assert!(html.contains("9700 more"), "{}", html.len());

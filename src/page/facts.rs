@@ -124,7 +124,8 @@ pub(super) struct ArrayFacts {
 impl ArrayFacts {
     /// The facts about an array; `bound` is the array, or why it cannot be read.
     pub(super) fn of(metadata: &ArrayMetadata, bound: Result<&Array, &str>) -> Self {
-        let own = |dim: usize| metadata.dimension_names.as_ref()?.get(dim)?.as_deref().filter(|n| !n.is_empty());
+        let own =
+            |dim: usize| metadata.dimension_names.as_ref()?.get(dim)?.as_deref().filter(|n| !n.is_empty());
         let rank = metadata.shape.len();
         let array = bound.ok();
         let item_bytes = if metadata.data_type.is_variable() { 16 } else { metadata.data_type.item_bytes() };
@@ -182,13 +183,9 @@ mod tests {
 
     #[test]
     fn sizes_and_counts_are_short_and_exact_enough() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1536, "1.5 KiB"),
-            (10 << 20, "10 MiB"),
-        ] {
+        for (bytes, text) in
+            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (10 << 20, "10 MiB")]
+        {
             assert_eq!(bytes_text(bytes), text);
         }
         assert_eq!(count_text(9999), "9999");

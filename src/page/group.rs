@@ -70,7 +70,12 @@ impl GroupPage {
         let title = self.place.name();
         let image = OmeImage::of(&attributes).filter(|_| !self.levels.is_empty());
         let rows: Vec<ArrayRow<'_>> = self.children.iter().flatten().filter_map(row).collect();
-        let groups: Vec<&ChildRow> = self.children.iter().flatten().filter(|child| child.array.is_none()).collect();
+        let is_level = |row: &ArrayRow<'_>| {
+            image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
+        };
+        let others: Vec<&ArrayRow<'_>> = rows.iter().filter(|row| !is_level(row)).collect();
+        let groups: Vec<&ChildRow> =
+            self.children.iter().flatten().filter(|child| child.array.is_none()).collect();
         let body = html! {
             div.columns {
                 (tree(&self.place))
@@ -85,7 +90,7 @@ impl GroupPage {
                     @if let Some(image) = &image { (self.image(image, &attributes, &title)) }
                     @if let Some(plate) = Plate::of(&attributes) { (self.plate(&plate)) }
                     (self.related(&attributes))
-                    (dataset(&rows))
+                    (dataset(&others))
                     (self.groups(&groups))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
@@ -101,7 +106,13 @@ impl GroupPage {
                 }
             }
         };
-        page(site, &format!("{title} – {}", name(&self.place.mount)), &self.place.crumbs, image.is_some(), &body)
+        page(
+            site,
+            &format!("{title} – {}", name(&self.place.mount)),
+            &self.place.crumbs,
+            image.is_some(),
+            &body,
+        )
     }
 
     fn summary(
@@ -114,7 +125,9 @@ impl GroupPage {
         let bytes: u128 = rows.iter().map(|row| row.facts.bytes()).fold(0, u128::saturating_add);
         let kind = if image.is_some() {
             "OME image"
-        } else if attributes.contains_key("plate") || attributes.get("ome").is_some_and(|ome| ome.get("plate").is_some()) {
+        } else if attributes.contains_key("plate")
+            || attributes.get("ome").is_some_and(|ome| ome.get("plate").is_some())
+        {
             "OME plate"
         } else if self.vectors.is_some() {
             "vectors (ZVF)"
@@ -139,7 +152,11 @@ impl GroupPage {
     fn image(&self, image: &OmeImage, attributes: &Map<String, Value>, title: &str) -> Markup {
         let level = |child: &ChildRow| {
             let row = row(child)?;
-            Some(Level { name: child.item.name.clone(), links: child.links.clone(), facts: named(row.facts, image) })
+            Some(Level {
+                name: child.item.name.clone(),
+                links: child.links.clone(),
+                facts: named(row.facts, image),
+            })
         };
         let levels: Vec<Level> = self.levels.iter().filter_map(level).collect();
         // The coarsest level that still fills the picture.
@@ -148,10 +165,7 @@ impl GroupPage {
         let array_of = |at: usize| self.levels.get(at).and_then(row).and_then(|row| row.array);
         let Some((level, array)) = levels.get(shown).zip(array_of(shown)) else { return html! {} };
         let view = ArrayView::of(&self.state, &level.facts, Some(array));
-        let links = NodeLinks {
-            view: self.place.links.view.clone(),
-            ..level.links.clone()
-        };
+        let links = NodeLinks { view: self.place.links.view.clone(), ..level.links.clone() };
         let viewed = Viewed {
             facts: &level.facts,
             array: Some(array),
@@ -165,9 +179,10 @@ impl GroupPage {
         html! {
             @if let Some(text) = &image.name { p.muted { bdi { (cut(text, 200)) } } }
             (viewer(&viewed, "image", title))
+            div.pair {
             table {
                 caption { "Levels" }
-                thead { tr { th scope="col" { "Level" } th scope="col" { "Shape" } th scope="col" { "Size" } th scope="col" { "Chunk" } } }
+                thead { tr { th scope="col" { "Level" } th scope="col" { "Shape" } th.number scope="col" { "Size" } th scope="col" { "Chunk" } } }
                 tbody {
                     @for level in &levels {
                         tr {
@@ -191,6 +206,7 @@ impl GroupPage {
                         }
                     }
                 }
+            }
             }
         }
     }
@@ -272,7 +288,8 @@ fn slashed(path: &str) -> String {
 fn plain_path(path: &str) -> Option<String> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let is_plain = |name: &&str| {
-        !matches!(*name, "." | "..") && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
+        !matches!(*name, "." | "..")
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
     };
     (!names.is_empty() && names.iter().all(is_plain)).then(|| names.join("/"))
 }
@@ -332,44 +349,56 @@ impl ArrayRow<'_> {
 }
 
 /// The arrays of a group, as xarray prints a dataset.
-fn dataset(rows: &[ArrayRow<'_>]) -> Markup {
+fn dataset(rows: &[&ArrayRow<'_>]) -> Markup {
     let (coordinates, variables): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.is_coordinate());
+    let is_dataset = !coordinates.is_empty();
+    html! {
+        @if is_dataset { (dimensions(rows)) }
+        @if !rows.is_empty() {
+            div.scroll {
+                table.arrays {
+                    caption.visually-hidden { "Arrays" }
+                    thead { tr {
+                        th scope="col" { span.visually-hidden { "Picture" } }
+                        th scope="col" { "Name" } th scope="col" { "Dimensions" } th scope="col" { "Type" }
+                        th.number scope="col" { "Size" } th scope="col" { "Chunk" } th scope="col" { "Description" }
+                    } }
+                    (arrays("Coordinates", &coordinates))
+                    (arrays(if is_dataset { "Data variables" } else { "Arrays" }, &variables))
+                }
+            }
+        }
+    }
+}
+
+/// The named dimensions of arrays, each with its length in the first array that has it.
+fn dimensions(rows: &[&ArrayRow<'_>]) -> Markup {
     let mut dimensions: Vec<(&str, u64)> = Vec::new();
     for row in rows {
-        for ((name, &length), is_named) in row.facts.names.iter().zip(&row.facts.shape).zip(&row.facts.is_named) {
+        for ((name, &length), is_named) in
+            row.facts.names.iter().zip(&row.facts.shape).zip(&row.facts.is_named)
+        {
             if *is_named && !dimensions.iter().any(|(known, _)| known == name) {
                 dimensions.push((name, length));
             }
         }
     }
-    let is_dataset = !coordinates.is_empty();
     html! {
-        @if is_dataset {
-            p.dimensions {
-                strong { "Dimensions" } " "
-                @for (at, (name, length)) in dimensions.iter().take(40).enumerate() {
-                    (if at == 0 { "" } else { ", " }) bdi { (name) } ": " (count_text((*length).into()))
-                }
+        p.dimensions {
+            strong { "Dimensions" } "  "
+            @for (at, (name, length)) in dimensions.iter().take(40).enumerate() {
+                (if at == 0 { "" } else { ", " }) bdi { (name) } " " span.muted { (count_text((*length).into())) }
             }
-            (arrays("Coordinates", &coordinates))
         }
-        (arrays(if is_dataset { "Data variables" } else { "Arrays" }, &variables))
     }
 }
 
-fn arrays(title: &str, rows: &[&ArrayRow<'_>]) -> Markup {
+fn arrays(title: &str, rows: &[&&ArrayRow<'_>]) -> Markup {
     html! {
         @if !rows.is_empty() {
-            div.scroll {
-                table.arrays {
-                    caption { (title) }
-                    thead { tr {
-                        th scope="col" { span.visually-hidden { "Picture" } }
-                        th scope="col" { "Name" } th scope="col" { "Dimensions" } th scope="col" { "Type" }
-                        th scope="col" { "Size" } th scope="col" { "Chunk" } th scope="col" { "Description" }
-                    } }
-                    tbody { @for row in rows { (array_row(row)) } }
-                }
+            tbody {
+                tr.section { th colspan="7" scope="rowgroup" { (title) } }
+                @for row in rows { (array_row(row)) }
             }
         }
     }

@@ -33,16 +33,8 @@ pub struct Crumb {
 }
 
 /// The modules that pages with a viewer load, besides the first.
-const MODULES: [&str; 8] = [
-    "api.js",
-    "colors.js",
-    "decode.js",
-    "element.js",
-    "picture.js",
-    "plot.js",
-    "source.js",
-    "viewer.js",
-];
+const MODULES: [&str; 8] =
+    ["api.js", "colors.js", "decode.js", "element.js", "picture.js", "plot.js", "source.js", "viewer.js"];
 
 /// A whole page. `has_viewer` preloads the modules of the viewer.
 pub(super) fn page(site: &Site, title: &str, crumbs: &[Crumb], has_viewer: bool, body: &Markup) -> String {

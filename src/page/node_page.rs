@@ -78,7 +78,8 @@ impl TreeItem {
 
 /// The tree at the side: the way from the mount, and the nodes next to or below the current one.
 pub(super) fn tree(place: &Place) -> Markup {
-    let is_current = |item: &TreeItem| item.href.trim_end_matches('/') == place.links.view.trim_end_matches('/');
+    let is_current =
+        |item: &TreeItem| item.href.trim_end_matches('/') == place.links.view.trim_end_matches('/');
     // An array stands among its siblings, so its own crumb is not repeated.
     let among = place.tree.iter().flatten().any(is_current);
     let crumbs = place.crumbs.len() - usize::from(among && !place.crumbs.is_empty());

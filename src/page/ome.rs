@@ -71,7 +71,8 @@ impl OmeImage {
         let ome = members(attributes);
         let image = list(ome, "multiscales").next()?;
         let scales = |dataset: &Map<String, Value>| -> Option<Vec<f64>> {
-            let scale = list(dataset, "coordinateTransformations").find_map(|one| one.get("scale")?.as_array())?;
+            let scale =
+                list(dataset, "coordinateTransformations").find_map(|one| one.get("scale")?.as_array())?;
             Some(scale.iter().map(|number| number.as_f64().unwrap_or(f64::NAN)).collect())
         };
         let first = list(image, "datasets").next().and_then(scales).unwrap_or_default();
@@ -92,9 +93,16 @@ impl OmeImage {
             return None;
         }
         let omero = ome.get("omero").and_then(Value::as_object);
-        let channels = omero.into_iter().flat_map(|omero| list(omero, "channels")).take(MOST).enumerate().map(channel);
+        let channels =
+            omero.into_iter().flat_map(|omero| list(omero, "channels")).take(MOST).enumerate().map(channel);
         let version = text(ome.get("version")).or_else(|| text(image.get("version")));
-        Some(Self { levels, name: text(image.get("name")), version, axes: axes.collect(), channels: channels.collect() })
+        Some(Self {
+            levels,
+            name: text(image.get("name")),
+            version,
+            axes: axes.collect(),
+            channels: channels.collect(),
+        })
     }
 
     /// The channels for the viewer.
@@ -184,7 +192,9 @@ mod tests {
             assert_eq!(image.channels[0].window, Some((1.0, 9.0)));
             assert_eq!((&image.channels[1].color, &image.channels[1].window), (&None, &None));
         }
-        for hostile in [json!({}), json!({ "multiscales": 1 }), json!({ "multiscales": [{ "datasets": [1, {}] }] })] {
+        for hostile in
+            [json!({}), json!({ "multiscales": 1 }), json!({ "multiscales": [{ "datasets": [1, {}] }] })]
+        {
             assert_eq!(OmeImage::of(hostile.as_object().unwrap()), None);
         }
     }

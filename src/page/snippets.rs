@@ -72,7 +72,10 @@ pub(super) fn all(viewed: &Viewed<'_>, origin: &str, place: &Place) -> Vec<Snipp
     let mut all = vec![
         snippet(
             "Python · zarr",
-            format!("import zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = array[{index}]", quoted(store)),
+            format!(
+                "import zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = array[{index}]",
+                quoted(store)
+            ),
         ),
         snippet("Python · xarray", xarray(viewed, store, place)),
         Snippet {
@@ -93,7 +96,10 @@ pub(super) fn all(viewed: &Viewed<'_>, origin: &str, place: &Place) -> Vec<Snipp
         ),
         snippet(
             "JavaScript · fetch",
-            format!("const response = await fetch({});\nconst values = await response.json();", quoted(&data("json"))),
+            format!(
+                "const response = await fetch({});\nconst values = await response.json();",
+                quoted(&data("json"))
+            ),
         ),
         snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))),
         snippet(
@@ -105,7 +111,10 @@ pub(super) fn all(viewed: &Viewed<'_>, origin: &str, place: &Place) -> Vec<Snipp
         snippet("R", format!("values <- read.csv({})", quoted(&data("csv")))),
         snippet(
             "Julia",
-            format!("using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1", quoted(store)),
+            format!(
+                "using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1",
+                quoted(store)
+            ),
         ),
     ];
     all.extend(viewers(viewed, origin, store));
@@ -128,7 +137,12 @@ fn xarray(viewed: &Viewed<'_>, store: &str, place: &Place) -> String {
         .filter(|(one, _)| !whole(*one))
         .map(|((range, _), name)| {
             let value = if range.keep {
-                format!("slice({}, {}, {})", range.start, range.at(range.count.saturating_sub(1)) + 1, range.step)
+                format!(
+                    "slice({}, {}, {})",
+                    range.start,
+                    range.at(range.count.saturating_sub(1)) + 1,
+                    range.step
+                )
             } else {
                 range.start.to_string()
             };

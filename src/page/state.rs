@@ -14,8 +14,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The words of a page's URL, in the order in which links have them. Words of the interface come first.
 const WORDS: [&str; 17] = [
-    "slice", "axes", "colormap", "range", "scale", "below", "above", "missing", "channels", "rgb", "method", "decode",
-    "tab", "box", "at", "level", "grid",
+    "slice", "axes", "colormap", "range", "scale", "below", "above", "missing", "channels", "rgb", "method",
+    "decode", "tab", "box", "at", "level", "grid",
 ];
 /// The words that only pages know.
 const OF_PAGES: [&str; 6] = ["tab", "box", "at", "level", "grid", "load"];
@@ -36,7 +36,11 @@ impl PageState {
         for (name, value) in pairs {
             let is_first = !state.0.iter().any(|(known, _)| *known == name);
             // A form sends a field that was left empty as an empty word.
-            if is_first && !value.is_empty() && state.0.len() < MOST_WORDS && name.len() + value.len() <= MOST_VALUE {
+            if is_first
+                && !value.is_empty()
+                && state.0.len() < MOST_WORDS
+                && name.len() + value.len() <= MOST_VALUE
+            {
                 state.0.push((name, value));
             }
         }
@@ -52,14 +56,18 @@ impl PageState {
 
     /// The selections by name: `isel.NAME`.
     pub(super) fn selections(&self) -> Vec<(String, String)> {
-        let named = |(name, value): &(String, String)| Some((name.strip_prefix("isel.")?.to_owned(), value.clone()));
+        let named =
+            |(name, value): &(String, String)| Some((name.strip_prefix("isel.")?.to_owned(), value.clone()));
         self.0.iter().filter_map(named).collect()
     }
 
     /// The words that neither the interface nor pages know.
     pub(super) fn unknown(&self) -> Vec<&str> {
         let is_known = |name: &str| {
-            WORDS.contains(&name) || OF_PAGES.contains(&name) || name.starts_with("isel.") || name.starts_with("utm_")
+            WORDS.contains(&name)
+                || OF_PAGES.contains(&name)
+                || name.starts_with("isel.")
+                || name.starts_with("utm_")
         };
         self.0.iter().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect()
     }
@@ -91,9 +99,13 @@ impl PageState {
     /// The words of the interface, without the selection: those of a picture.
     pub(super) fn of_picture(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_pictures = |name: &str| {
-            ["colormap", "range", "scale", "below", "above", "missing", "channels", "method", "decode"].contains(&name)
+            ["colormap", "range", "scale", "below", "above", "missing", "channels", "method", "decode"]
+                .contains(&name)
         };
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).filter(move |(name, _)| is_pictures(name))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter(move |(name, _)| is_pictures(name))
     }
 
     /// All words but those of a form's own fields.
@@ -108,7 +120,8 @@ impl PageState {
 /// A path with a query.
 pub(super) fn join<'a>(path: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let encoded = |text| utf8_percent_encode(text, ESCAPED);
-    let pairs: Vec<String> = pairs.map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+    let pairs: Vec<String> =
+        pairs.map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 

@@ -170,7 +170,8 @@ fn shown_of(subset: &[AxisRange], facts: &ArrayFacts) -> Shown {
             Shown::Plane { rows, columns, colors: None }
         }
         [a, b, c] => {
-            let is_color = |dim: usize| (3..=4).contains(&subset[dim].count) && is_color_name(&facts.names[dim]);
+            let is_color =
+                |dim: usize| (3..=4).contains(&subset[dim].count) && is_color_name(&facts.names[dim]);
             match [c, a, b].into_iter().find(|&dim| is_color(dim)) {
                 Some(colors) => {
                     let rest: Vec<usize> = kept.iter().copied().filter(|&dim| dim != colors).collect();
@@ -185,7 +186,9 @@ fn shown_of(subset: &[AxisRange], facts: &ArrayFacts) -> Shown {
 
 /// The axes that the URL names for rows and columns, in place of the usual ones.
 fn swap(shown: Shown, state: &PageState, facts: &ArrayFacts) -> Shown {
-    let (Shown::Plane { rows, columns, colors }, Some(axes)) = (shown, state.get("axes")) else { return shown };
+    let (Shown::Plane { rows, columns, colors }, Some(axes)) = (shown, state.get("axes")) else {
+        return shown;
+    };
     let find = |text: &str| {
         let by_name = facts.names.iter().position(|name| name == text);
         by_name.or_else(|| text.parse().ok().filter(|&dim: &usize| dim < facts.names.len()))
@@ -250,7 +253,8 @@ fn is_color_name(name: &str) -> bool {
 
 /// The index of a dimension that is neither rows nor columns.
 fn default_index(name: &str, length: u64) -> u64 {
-    const DEPTHS: [&str; 9] = ["z", "depth", "level", "lev", "plev", "height", "altitude", "elevation", "slice"];
+    const DEPTHS: [&str; 9] =
+        ["z", "depth", "level", "lev", "plev", "height", "altitude", "elevation", "slice"];
     if DEPTHS.contains(&name.to_lowercase().as_str()) { length / 2 } else { 0 }
 }
 
@@ -300,7 +304,11 @@ mod tests {
             ),
             ("f4", &[1_000_000, 3], &["n", "k"], ":,0", Shown::Line(0)),
         ] {
-            assert_eq!(slice(&facts(type_name, shape, names), &[]), (expected.to_owned(), shown), "{names:?}");
+            assert_eq!(
+                slice(&facts(type_name, shape, names), &[]),
+                (expected.to_owned(), shown),
+                "{names:?}"
+            );
         }
     }
 

@@ -71,9 +71,7 @@ impl Viewed<'_> {
                 "shape": level.facts.shape, "chunk": level.facts.decoded_shape,
             })
         };
-        let coordinate = |one: &Coordinate| {
-            json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length })
-        };
+        let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
         let image = self.image.map(|(image, levels)| {
             json!({
                 "levels": levels.iter().map(level).collect::<Value>(), "channels": image.channels_json(),
@@ -163,7 +161,8 @@ pub(super) fn viewer(viewed: &Viewed<'_>, tab: &str, title: &str) -> Markup {
 /// Links to the elements of the view in several formats.
 pub(super) fn downloads(viewed: &Viewed<'_>) -> Markup {
     let slice = viewed.view.slice(&viewed.facts.shape);
-    let link = |format: &str| join(&viewed.links.data, [("slice", slice.as_str()), ("format", format)].into_iter());
+    let link =
+        |format: &str| join(&viewed.links.data, [("slice", slice.as_str()), ("format", format)].into_iter());
     html! {
         span.downloads {
             "This slice as "
@@ -179,7 +178,8 @@ pub(super) fn downloads(viewed: &Viewed<'_>) -> Markup {
 fn dimensions(viewed: &Viewed<'_>) -> Markup {
     let Viewed { facts, view, state, links, .. } = viewed;
     let fixed = || view.subset.iter().enumerate().filter(|(_, range)| !range.keep);
-    let at = |dim: usize, place: u64| state.with_slice(&view.slice_at(&facts.shape, dim, place)).link(&links.view);
+    let at =
+        |dim: usize, place: u64| state.with_slice(&view.slice_at(&facts.shape, dim, place)).link(&links.view);
     html! {
         div.dims #dims {
             @for (dim, range) in fixed() {

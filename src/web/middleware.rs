@@ -339,7 +339,8 @@ pub(crate) async fn no_method(request: Request) -> Response {
     }
     let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
     let route = request.extensions().get::<&'static RouteSpec>();
-    let reads = route.is_some_and(|route| matches!(route.resource, Resource::Node | Resource::Page | Resource::Chunk));
+    let reads = route
+        .is_some_and(|route| matches!(route.resource, Resource::Node | Resource::Page | Resource::Chunk));
     let problem = if reads {
         problem.detail(
             "this route is for reading, by GET and HEAD. What is stored is written by PUT, PATCH and DELETE of \

@@ -36,7 +36,9 @@ pub(super) fn answer(request: &HeaderMap, page: String) -> Response {
     let mut answer = match Conditions::from_headers(request).for_read(&version, None) {
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         // A page cannot be written to, so that `If-Match` has no meaning for it.
-        Verdict::Proceed | Verdict::Failed => ([(header::CONTENT_TYPE, HTML)], Bytes::from(page)).into_response(),
+        Verdict::Proceed | Verdict::Failed => {
+            ([(header::CONTENT_TYPE, HTML)], Bytes::from(page)).into_response()
+        }
     };
     let headers = answer.headers_mut();
     put_validators(headers, &ValueInfo { size: 0, version, modified: None });

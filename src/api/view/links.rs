@@ -65,7 +65,8 @@ impl Links<'_> {
     pub(super) fn crumbs(self, path: &NodePath) -> Vec<Crumb> {
         let mut paths: Vec<NodePath> = std::iter::successors(Some(path.clone()), NodePath::parent).collect();
         paths.reverse();
-        let name = |path: &NodePath| if path.as_str().is_empty() { self.mount } else { path.name() }.to_owned();
+        let name =
+            |path: &NodePath| if path.as_str().is_empty() { self.mount } else { path.name() }.to_owned();
         paths.iter().map(|path| Crumb { name: name(path), href: self.view(path) }).collect()
     }
 }

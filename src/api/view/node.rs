@@ -58,7 +58,9 @@ pub(super) async fn get_view(
     request: HeaderMap,
 ) -> Result<Response, Problem> {
     if !state.options().ui {
-        return Err(Problem::from_class(ErrorClass::NotFound).detail("this server serves no pages (`server.ui`)"));
+        return Err(
+            Problem::from_class(ErrorClass::NotFound).detail("this server serves no pages (`server.ui`)")
+        );
     }
     let view = View {
         state: &state,
@@ -75,7 +77,9 @@ pub(super) async fn get_view(
         Err(error) if is_missing(&error) => {
             let folders = missing::folders(caller.rights(), &target, &target.path, MOST_CHILDREN + 1).await;
             if folders.is_empty() {
-                return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
+                return Err(
+                    Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await
+                );
             }
             let page = view.folder(folders).await;
             return render(&state, request, PAGE_BYTES, move || page.render(&site)).await;

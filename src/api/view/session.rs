@@ -19,8 +19,10 @@ use crate::page::SignInPage;
 use crate::services::state::AppState;
 
 /// Signing in and out. A POST stores nothing.
-pub(crate) const SESSION: RouteSpec =
-    RouteSpec::new("/view/-/session", Resource::Public).admitted_by(AdmittedBy::Nobody).for_people().post_reads();
+pub(crate) const SESSION: RouteSpec = RouteSpec::new("/view/-/session", Resource::Public)
+    .admitted_by(AdmittedBy::Nobody)
+    .for_people()
+    .post_reads();
 
 /// Longest form, in bytes.
 const MOST_BYTES: usize = 16 << 10;
@@ -90,7 +92,8 @@ async fn sign_in(
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             let site = site::site(&state, &base, &caller, &head.uri, &head.headers);
-            let mut answer = headers::answer(&HeaderMap::new(), SignInPage { was_refused: true }.render(&site));
+            let mut answer =
+                headers::answer(&HeaderMap::new(), SignInPage { was_refused: true }.render(&site));
             answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             Ok(answer)
         }

@@ -11,10 +11,17 @@ use crate::page::assets::TAG;
 use crate::services::state::AppState;
 
 /// The site of a request.
-pub(super) fn site(state: &AppState, base: &BasePath, caller: &Caller, uri: &Uri, headers: &HeaderMap) -> Site {
+pub(super) fn site(
+    state: &AppState,
+    base: &BasePath,
+    caller: &Caller,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Site {
     let scheme = if caller.is_encrypted() { "https" } else { "http" };
     // A host that is no authority would be no part of a URL either.
-    let origin = host::authority(uri, headers).map(|authority| format!("{scheme}://{authority}")).unwrap_or_default();
+    let origin =
+        host::authority(uri, headers).map(|authority| format!("{scheme}://{authority}")).unwrap_or_default();
     Site {
         session: (!state.access().is_open()).then(|| session::path(base.as_str())),
         is_signed_in: caller.rights().name().is_some(),

@@ -97,7 +97,7 @@ export function lineTab(viewer) {
       const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
       const known = viewer.coordinates.get(dim);
       byId("plot").replaceChildren(chooser(), line({
-        values, title: `along ${config.names[dim]}`, units: config.cf.units, step, height: 280,
+        values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: 960, height: 300,
         label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
       }));
       byId("cost").textContent = `${chunks} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)} decoded, ${Math.round(answer.milliseconds)} ms${step > 1 ? `, every ${step}th element` : ""}`;

@@ -128,7 +128,7 @@ function band({ low = [], high = [] }, x, y, length) {
  * @param {{edges: number[], counts: number[], title: string, width?: number, height?: number}} options
  * @returns {SVGElement}
  */
-export function bars({ edges, counts, title, width = 640, height = 260 }) {
+export function bars({ edges, counts, title, width = 960, height = 300 }) {
   const [left, right, top, bottom] = [58, 12, 8, 26];
   const most = Math.max(...counts, 1);
   const [low, high] = [edges[0], edges[edges.length - 1]];

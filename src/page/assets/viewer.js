@@ -96,7 +96,10 @@ export class Viewer {
     if (!isNorth || axis.length < 2) return;
     try {
       const ends = await getJson(link(axis.data, { slice: `0:${axis.length}:${axis.length - 1}`, format: "json" }));
-      if (ends[1] > ends[0] && this.picture) this.picture.plane.flip = true;
+      if (!(ends[1] > ends[0]) || !this.picture) return;
+      this.picture.plane.flip = true;
+      const axes = byId("axes")?.options[0];
+      if (axes) axes.textContent = axes.textContent.replace("↓", "↑");
     } catch {
       // Without coordinates the picture stays as it is stored.
     }
@@ -284,11 +287,12 @@ export class Viewer {
       new Uint32Array(image.data.buffer).set(colors);
       context.putImageData(image, 0, 0);
     }
+    const short = (/** @type {number} */ value) => numberText(Number(value.toPrecision(4)));
     const [low, high] = legend.querySelectorAll("span");
-    low.textContent = numberText(range[0]);
-    high.textContent = `${numberText(range[1])}${this.config.cf.units ? ` ${this.config.cf.units}` : ""}`;
+    low.textContent = short(range[0]);
+    high.textContent = `${short(range[1])}${this.config.cf.units ? ` ${this.config.cf.units}` : ""}`;
     const input = byId("range");
-    if (input && !this.rangeText) input.placeholder = `${numberText(range[0])},${numberText(range[1])}`;
+    if (input && !this.rangeText) input.placeholder = `auto: ${short(range[0])},${short(range[1])}`;
   }
 
   // --- channels ---
@@ -456,7 +460,7 @@ export class Viewer {
       const here = dim === rows ? y : dim === columns ? x : this.source.index[dim];
       const isFixed = dim !== rows && dim !== columns;
       plot.append(line({
-        values, title: `${title} through ${names[rows]} ${y}, ${names[columns]} ${x}`, units: cf.units, step, width: 380, height: 150, cursor: here / step,
+        values, title: `${title} through ${names[rows]} ${y}, ${names[columns]} ${x}`, units: cf.units, step, width: 420, height: 150, cursor: here / step,
         label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
         pick: isFixed ? (at) => this.setIndex(dim, Math.round(at)) : undefined,
       }));

@@ -9,8 +9,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::sources::{Source, sources};
 
 /// How a route's template starts.
-const BEGINNINGS: [&str; 7] =
-    ["/v1/", "/store/", "/plain/", "/unshard/", "/rechunk/", "/view/", "/s3"];
+const BEGINNINGS: [&str; 7] = ["/v1/", "/store/", "/plain/", "/unshard/", "/rechunk/", "/view/", "/s3"];
 
 /// Files below `src/` that specify routes. A path with a slash at its end is a folder.
 const SPECIFIED_IN: &[&str] = &[
