@@ -229,12 +229,12 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
     found.sort();
     let known = [
         ("field", "0,52,95", "\"NaN\""),
-        ("image/0", "0,256,:3", "[0,248,240]"),
-        ("image/1", "1,128,128", "0"),
-        ("image/2", "2,64,0", "85"),
-        ("image/labels/nuclei/0", "0,0", "1"),
-        ("image/labels/nuclei/1", "128,128", "45"),
-        ("image/labels/nuclei/2", "64,64", "45"),
+        ("image/0", "0,258,76:79", "[156,151,141]"),
+        ("image/1", "1,128,17:20", "[94,208,173]"),
+        ("image/2", "2,64,20:25", "[5,164,3,2,168]"),
+        ("image/labels/nuclei/0", "258,76", "52"),
+        ("image/labels/nuclei/1", "128,40:43", "[52,52,0]"),
+        ("image/labels/nuclei/2", "64,20:22", "[52,0]"),
         ("lat", "::44", "[-89.0,-1.0,87.0]"),
         ("lon", "-1", "179.0"),
         ("sharded", "40,48,56", "1296"),

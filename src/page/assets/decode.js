@@ -104,6 +104,9 @@ const SECONDS = /** @type {Record<string, number>} */ ({
   second: 1, seconds: 1, s: 1, sec: 1, secs: 1, minute: 60, minutes: 60, min: 60, mins: 60, hour: 3600, hours: 3600,
   h: 3600, hr: 3600, day: 86400, days: 86400, d: 86400, millisecond: 1e-3, milliseconds: 1e-3,
 });
+const SHORT = /** @type {Record<string, string>} */ ({
+  degrees_north: "°N", degree_north: "°N", degrees_east: "°E", degree_east: "°E", degrees: "°", micrometer: " µm", 1: "",
+});
 const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 
 /**
@@ -116,7 +119,7 @@ const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 export function labeller(units, calendar, values) {
   const number = (/** @type {number} */ value) => {
     if (typeof value !== "number") return String(value);
-    return `${Number(value.toPrecision(7))}${units ? ` ${units}` : ""}`;
+    return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
   };
   const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);
   if (!parts || !CALENDARS.includes(calendar) || !(parts[1].toLowerCase() in SECONDS)) return number;

@@ -43,7 +43,7 @@ export class Viewer {
     this.activeDim = 0;
     this.playing = 0;
     this.wire();
-    this.loadCoordinates();
+    this.hasCoordinates = this.loadCoordinates();
   }
 
   get isPicture() {
@@ -65,7 +65,7 @@ export class Viewer {
       value: (x, y) => this.valueAt(x, y),
     });
     this.findChannels();
-    this.setGrid(this.words.get("grid") === "1");
+    if (this.words.get("grid") === "1") this.setGrid(true);
     this.picture.resize();
     const start = this.startBox();
     if (start) this.picture.show(start);
@@ -307,6 +307,7 @@ export class Viewer {
       const hex = channel.color ? `#${channel.color.toLowerCase()}` : COLORS[index % COLORS.length];
       return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, active: channel.active && index < 6 };
     });
+    this.startChannels = this.channels.every((channel) => channel.range) ? this.channelsText() : "";
     const asked = this.words.get("channels");
     if (asked) this.readChannels(asked);
     // A dimension of channels is not stepped through.
@@ -420,6 +421,7 @@ export class Viewer {
   /** Marks an element and plots the other axes through it. @param {number} x @param {number} y */
   async pin(x, y) {
     this.pinned = [y, x];
+    await this.hasCoordinates;
     if (this.picture) {
       this.picture.pin = [x, y];
       this.picture.draw();
@@ -642,6 +644,7 @@ export class Viewer {
   }
 
   moved() {
+    if (!this.planes.length) return;
     clearTimeout(this.moving);
     this.moving = setTimeout(() => this.update(), 120);
     this.write();
@@ -674,7 +677,7 @@ export class Viewer {
       ...words,
       slice: slice === this.startSlice && !words.slice ? "" : slice,
       colormap: this.colormap, range: this.rangeText, scale: this.scale,
-      ...(this.channels.length ? { channels: this.channelsText() } : {}),
+      ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
       box: picture && seen && !picture.isFitted ? [seen.x, seen.y, seen.w, seen.h].join(",") : "",
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
