@@ -128,7 +128,7 @@ fn good(list: &Value, data_type: &DataType) -> Good {
     let fill = FillValue::zero(data_type);
     let chain = CodecChain::bind(&codecs, data_type, &SHAPE, &fill, &CodecLimits::default());
     let chain = chain.unwrap_or_else(|error| panic!("{list}: {error}"));
-    let size = data_type.item_bytes();
+    let size = data_type.element_bytes();
     let part = chain.part(Runs { start: 64 * size, count: 3, length: 40 * size, stride: 256 * size });
     let chunks = (0..4).map(|kind| chain.encode(Elements::fixed(items(data_type, kind))).unwrap()).collect();
     Good { chain, part, chunks }
@@ -150,7 +150,7 @@ fn items(data_type: &DataType, kind: usize) -> Bytes {
             DataType::Float16 => items.extend(half::f16::from_f32(f32::from(small)).to_le_bytes()),
             DataType::Float32 => items.extend((f32::from(small) / 3.0).to_le_bytes()),
             DataType::Float64 => items.extend((f64::from(small) / 3.0).to_le_bytes()),
-            other => items.extend(&number.to_le_bytes()[..other.item_bytes()]),
+            other => items.extend(&number.to_le_bytes()[..other.element_bytes()]),
         }
     }
     Bytes::from(items)

@@ -357,7 +357,7 @@ async fn measure(server: &Server, row: &Row) -> (u64, u64) {
         // Allocations of the first request of a kind happen once.
         drop(begin(server, row, &stalled).await);
     }
-    settled(|| state.load().under_way_bytes == 0).await;
+    settled(|| state.traffic.load().in_flight_bytes == 0).await;
     let before = counting::live();
     let mut in_flight = Vec::new();
     for _ in 0..TOGETHER {
@@ -373,10 +373,10 @@ async fn measure(server: &Server, row: &Row) -> (u64, u64) {
     }
     let held = || counting::live().saturating_sub(before);
     // Work on other threads may still free memory.
-    settled(|| held() <= state.load().under_way_bytes + TOGETHER * LITTLE_BYTES).await;
-    let measured = (held(), state.load().under_way_bytes);
+    settled(|| held() <= state.traffic.load().in_flight_bytes + TOGETHER * LITTLE_BYTES).await;
+    let measured = (held(), state.traffic.load().in_flight_bytes);
     drop(in_flight);
-    assert!(settled(|| state.load().under_way_bytes == 0).await, "{}: a permit is left over", row.0);
+    assert!(settled(|| state.traffic.load().in_flight_bytes == 0).await, "{}: a permit is left over", row.0);
     measured
 }
 

@@ -52,10 +52,10 @@ pub(crate) struct Admission {
     gate: Arc<Gate>,
     least_units: u64,
     /// The longest time that a request waits in the queue.
-    patience: Duration,
+    max_wait: Duration,
     /// A request whose estimated wait is longer than this is rejected at once. The estimate is a guess: an early
     /// rejection is better than a rejection after a wait.
-    hope: Duration,
+    max_estimated_wait: Duration,
     /// Bytes with which requests for stored bytes are admitted.
     stream_bytes: u64,
 }
@@ -99,11 +99,11 @@ pub struct Load {
     /// The budget for responses in flight, in bytes.
     pub budget_bytes: u64,
     /// Bytes of responses in flight.
-    pub under_way_bytes: u64,
+    pub in_flight_bytes: u64,
     /// Requests that wait in the queue.
     pub waiting: usize,
     /// Requests that were rejected since the start, by priority.
-    pub turned_away: [(&'static str, u64); Priority::ALL.len()],
+    pub rejected: [(&'static str, u64); Priority::ALL.len()],
 }
 
 impl AdmissionRequest {
@@ -142,8 +142,8 @@ impl Admission {
         Self {
             gate: Arc::new(Gate::new(capacity, short_units)),
             least_units: capacity / options.max_inflight_requests.max(1),
-            patience: options.admission_timeout,
-            hope: options.admission_timeout / 2,
+            max_wait: options.admission_timeout,
+            max_estimated_wait: options.admission_timeout / 2,
             stream_bytes: options.streamed_response_size,
         }
     }
@@ -190,13 +190,17 @@ impl Admission {
     /// As [`Admission::acquire`].
     pub(crate) fn try_reject(&self, entrant: AdmissionRequest) -> Result<(), Problem> {
         let least = self.gate.request(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.would_exceed_wait(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
+        if self.gate.would_exceed_wait(least, self.max_estimated_wait) {
+            Err(reject(&self.gate, least))
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits until the gate has taken the requested units.
     async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
-        if let Some(turn) = self.gate.join(ask, self.hope)
-            && timeout(self.patience, turn.wait()).await.is_ok()
+        if let Some(turn) = self.gate.join(ask, self.max_estimated_wait)
+            && timeout(self.max_wait, turn.wait()).await.is_ok()
         {
             return Ok(());
         }
@@ -209,9 +213,9 @@ impl Admission {
         let count = |class: Priority| (class.name(), self.gate.rejected(class));
         Load {
             budget_bytes: capacity.saturating_mul(UNIT_BYTES),
-            under_way_bytes: capacity.saturating_sub(free).saturating_mul(UNIT_BYTES),
+            in_flight_bytes: capacity.saturating_sub(free).saturating_mul(UNIT_BYTES),
             waiting: self.gate.waiting(),
-            turned_away: Priority::ALL.map(count),
+            rejected: Priority::ALL.map(count),
         }
     }
 }
@@ -414,7 +418,7 @@ mod tests {
     async fn a_permit_in_flight_grows_and_shrinks() {
         let gate = gate(4);
         let mut permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
-        let in_flight = || gate.load().under_way_bytes / UNIT_BYTES;
+        let in_flight = || gate.load().in_flight_bytes / UNIT_BYTES;
         permit.grow(1).unwrap();
         assert_eq!(in_flight(), 2);
         permit.grow(UNIT_BYTES - 1).unwrap();
@@ -430,7 +434,7 @@ mod tests {
         permit.resize(0).unwrap();
         assert_eq!(in_flight(), 1, "never less than it was admitted with");
         drop(permit);
-        assert_eq!((in_flight(), gate.load().turned_away[0]), (0, ("metadata", 1)));
+        assert_eq!((in_flight(), gate.load().rejected[0]), (0, ("metadata", 1)));
     }
 
     #[tokio::test]
@@ -442,11 +446,11 @@ mod tests {
             gate.acquire(ONE, 1 << 20).await.unwrap().hold(answer)
         };
         let short = answer(1 << 10).await;
-        assert_eq!((short.status().as_u16(), gate.load().under_way_bytes), (200, 1 << 20));
+        assert_eq!((short.status().as_u16(), gate.load().in_flight_bytes), (200, 1 << 20));
         let long = answer(10 << 20).await;
-        assert_eq!((long.status().as_u16(), gate.load().under_way_bytes), (200, 11 << 20));
+        assert_eq!((long.status().as_u16(), gate.load().in_flight_bytes), (200, 11 << 20));
         let other = answer(10 << 20).await;
-        assert_eq!((other.status().as_u16(), gate.load().under_way_bytes), (503, 11 << 20));
+        assert_eq!((other.status().as_u16(), gate.load().in_flight_bytes), (503, 11 << 20));
         assert_eq!(answer(20 << 20).await.status(), 413, "nor if it were alone");
     }
 
@@ -459,7 +463,7 @@ mod tests {
                 break refused;
             }
         };
-        assert_eq!((refused.status().as_u16(), gate.load().under_way_bytes), (413, 64 * UNIT_BYTES));
+        assert_eq!((refused.status().as_u16(), gate.load().in_flight_bytes), (413, 64 * UNIT_BYTES));
         drop(permit);
         let largest = gate.acquire(ONE, 64 * UNIT_BYTES).await.unwrap();
         assert_eq!(gate.alongside(ONE).grow(UNIT_BYTES).unwrap_err().status(), 503, "it may fit later");
@@ -477,10 +481,10 @@ mod tests {
         let mut extra = gate.uncharged(ONE);
         for (bytes, units) in [(1, 0), (2 * UNIT_BYTES - 1, 0), (1, 1), (UNIT_BYTES, 2)] {
             extra.grow(bytes).unwrap();
-            assert_eq!(gate.load().under_way_bytes, units * UNIT_BYTES);
+            assert_eq!(gate.load().in_flight_bytes, units * UNIT_BYTES);
         }
         extra.resize(0).unwrap();
-        assert_eq!(gate.load().under_way_bytes, 0);
+        assert_eq!(gate.load().in_flight_bytes, 0);
     }
 
     const ONE: AdmissionRequest = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(1));
@@ -505,7 +509,7 @@ mod tests {
         assert!(gate.acquire(ONE, 1).await.is_ok());
         drop(third);
         assert!(gate.acquire(ONE, u64::MAX).await.is_ok());
-        assert_eq!(gate.load().turned_away, [("metadata", 3), ("values", 0), ("elements", 0), ("bulk", 0)]);
+        assert_eq!(gate.load().rejected, [("metadata", 3), ("values", 0), ("elements", 0), ("bulk", 0)]);
     }
 
     #[tokio::test]
@@ -518,9 +522,9 @@ mod tests {
             let bytes = body.next().await.unwrap().unwrap();
             assert_eq!(bytes, vec![7; length]);
             drop(body);
-            assert_eq!(gate.load().under_way_bytes, if is_held { UNIT_BYTES } else { 0 });
+            assert_eq!(gate.load().in_flight_bytes, if is_held { UNIT_BYTES } else { 0 });
             drop(bytes);
-            assert_eq!(gate.load().under_way_bytes, 0);
+            assert_eq!(gate.load().in_flight_bytes, 0);
         }
     }
 
@@ -540,8 +544,8 @@ mod tests {
             held.push(permit);
         }
         assert_eq!(held.len(), 64);
-        assert_eq!(gate.load().under_way_bytes, 64 << 20);
+        assert_eq!(gate.load().in_flight_bytes, 64 << 20);
         held.clear();
-        assert_eq!(gate.load().under_way_bytes, 0);
+        assert_eq!(gate.load().in_flight_bytes, 0);
     }
 }

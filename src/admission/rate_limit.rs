@@ -4,6 +4,9 @@
 //! burst (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their response starts, so a caller
 //! may owe some and has to wait before its next request. The table holds only callers that owe something. A full table
 //! drops entries, which lets those callers ask for more than their rate: memory is bounded in every case.
+//!
+//! The crate `governor` has the same algorithm, but only admits or refuses what is known beforehand: it cannot charge bytes
+//! afterwards, and it does not bound its table.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -63,7 +66,7 @@ impl RateLimiter {
         let now = self.now();
         if let Some(cost) = cost(bytes, self.options.transfer_rate) {
             let mut part = self.part(share);
-            make_room(&mut part, now);
+            evict_idle(&mut part, now);
             let paid = part.entry(share).or_default();
             paid.bytes = paid.bytes.max(now).saturating_add(cost);
         }
@@ -88,7 +91,7 @@ impl RateLimiter {
             return Err(Duration::from_nanos(wait));
         }
         if let Some(cost) = cost(1, u64::from(requests_per_second)) {
-            make_room(&mut part, now);
+            evict_idle(&mut part, now);
             let paid = part.entry(share).or_default();
             paid.requests = paid.requests.max(now).saturating_add(cost);
         }
@@ -115,7 +118,7 @@ fn cost(many: u64, per_second: u64) -> Option<u64> {
 }
 
 /// Frees space for one more caller: drops those who owe nothing, and clears the part where that frees too little.
-fn make_room(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
+fn evict_idle(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
     if part.len() < MOST_OF_PART {
         return;
     }

@@ -8,11 +8,11 @@ use axum::routing::{MethodRouter, get};
 
 /// The icon in ICO format, at the path that browsers request by default.
 pub(crate) const ICON: RouteSpec =
-    RouteSpec::new("/favicon.ico", Resource::Public).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/favicon.ico", Resource::Public).admitted_by(AdmittedBy::Exempt);
 
 /// The icon in SVG format.
 pub(crate) const DRAWING: RouteSpec =
-    RouteSpec::new("/favicon.svg", Resource::Public).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/favicon.svg", Resource::Public).admitted_by(AdmittedBy::Exempt);
 
 /// The routes of the icon, which the OpenAPI document omits.
 pub(crate) fn routes() -> [(&'static RouteSpec, MethodRouter<AppState>); 2] {

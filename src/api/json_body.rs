@@ -65,7 +65,7 @@ where
         let problem = Problem::from_status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the document without `Content-Encoding`"));
     }
-    let limit = state.options().max_buffered_response_size;
+    let limit = state.options.max_buffered_response_size;
     let too_long = || {
         let detail = format!("the body is longer than {limit} bytes; ask in several requests");
         Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
@@ -77,9 +77,10 @@ where
     }
     // The text and the parsed value are in memory together.
     let held = declared.unwrap_or(limit).saturating_mul(2);
-    let permit = state.admission().acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
-    let text = collect(state.options(), declared, limit, None, body, too_long).await?;
-    let read = state.cpu().run(move || {
+    let permit =
+        state.traffic.admission.acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
+    let text = collect(&state.options, declared, limit, None, body, too_long).await?;
+    let read = state.engine.cpu.run(move || {
         let _held = permit;
         serde_json::from_slice::<T>(&text).map_err(|error| error.to_string())
     });

@@ -11,8 +11,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use crate::cache::{CacheKind, CacheUsage};
+use crate::metrics::Counts;
 use crate::metrics::histogram::{Counted, Histogram};
-use crate::services::state::{AppState, Readiness};
+use crate::services::engine::ArrayEngine;
+use crate::services::mounts::Mounts;
+use crate::services::readiness::MountStates;
+use crate::services::response_cache::ResponseCaches;
+use crate::services::state::AppState;
 use crate::store::{BackendState, CircuitState};
 
 pub(crate) const CONTENT_TYPE: HeaderValue =
@@ -27,7 +32,7 @@ macro_rules! name {
 
 /// The current value of every metric of a server, as OpenMetrics text.
 pub(crate) async fn text(state: &AppState) -> String {
-    let readiness = state.readiness().await;
+    let readiness = state.readiness.check().await;
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Now { state: state.clone(), readiness }));
     let mut text = String::with_capacity(32 << 10);
@@ -40,17 +45,17 @@ pub(crate) async fn text(state: &AppState) -> String {
 #[derive(Debug)]
 struct Now {
     state: AppState,
-    readiness: Arc<Readiness>,
+    readiness: Arc<MountStates>,
 }
 
 impl Collector for Now {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut writer = Writer(encoder);
         let Self { state, readiness } = self;
-        http(state, &mut writer)?;
-        reads(state, &mut writer)?;
-        caches(state, &mut writer)?;
-        backends(state, &mut writer)?;
+        http(&state.counts, &mut writer)?;
+        reads(&state.counts, &mut writer)?;
+        caches(&state.engine, &state.responses, &mut writer)?;
+        backends(&state.mounts, &mut writer)?;
         let ready =
             readiness.iter().map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_ready())));
         writer.gauge(name!("mount_ready"), "Whether the mount's backend responds", ready)?;
@@ -121,8 +126,7 @@ fn load(cell: &AtomicU64) -> u64 {
     cell.load(Relaxed)
 }
 
-fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let counts = state.counts();
+fn http(counts: &Counts, writer: &mut Writer<'_>) -> fmt::Result {
     let routes = counts.routes().all();
     let by_route = |count: fn(&crate::metrics::RouteCounts) -> u64| {
         let counted = routes.iter().map(move |(route, counts)| ([("route", *route)], count(counts)));
@@ -141,9 +145,9 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.one(
         MetricType::Gauge,
-        name!("http_requests_under_way"),
+        name!("http_requests_in_flight"),
         "Requests in flight: received, and their response not yet complete",
-        load(&counts.under_way),
+        load(&counts.in_flight),
     )?;
     writer.counter(
         name!("http_request_bytes"),
@@ -179,8 +183,8 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )
 }
 
-fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let reads = &state.counts().reads;
+fn reads(counts: &Counts, writer: &mut Writer<'_>) -> fmt::Result {
+    let reads = &counts.reads;
     let stages = [
         ("plan", &reads.plan),
         ("fetch", &reads.fetch),
@@ -204,9 +208,9 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )
 }
 
-fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let mut usage = state.caches().usage();
-    usage.push((CacheKind::Answers, state.answers().usage()));
+fn caches(engine: &ArrayEngine, responses: &ResponseCaches, writer: &mut Writer<'_>) -> fmt::Result {
+    let mut usage = engine.caches.usage();
+    usage.push((CacheKind::Answers, responses.elements.usage()));
     let by_kind = |of: fn(&CacheUsage) -> u64| {
         usage.iter().map(move |(kind, usage)| ([("kind", kind.as_str())], of(usage))).collect::<Vec<_>>()
     };
@@ -229,8 +233,8 @@ fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )
 }
 
-fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let asked = state.mounts().flat_map(|mount| {
+fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
+    let asked = mounts.iter().flat_map(|mount| {
         let outcomes = mount.backend.outcomes();
         outcomes.map(|(verb, outcome, count)| {
             let labels =
@@ -240,21 +244,21 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     });
     writer.counter(name!("backend_requests"), "Requests to backends, by operation and outcome", asked)?;
     writer.gauge(
-        name!("backend_requests_under_way"),
+        name!("backend_requests_in_flight"),
         "Requests to backends in flight",
-        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.under_way())),
+        mounts.iter().map(|mount| ([("mount", mount.name.as_str())], mount.backend.in_flight())),
     )?;
     writer.counter(
         name!("backend_bytes"),
         "Bytes of values read from backends",
-        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.bytes())),
+        mounts.iter().map(|mount| ([("mount", mount.name.as_str())], mount.backend.bytes())),
     )?;
-    let seconds = state.mounts().flat_map(|mount| {
+    let seconds = mounts.iter().flat_map(|mount| {
         let verbs = mount.backend.seconds();
         verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.as_str())], histogram))
     });
     writer.histogram(name!("backend_seconds"), "Seconds that backends took to respond", seconds)?;
-    let restrained: Vec<_> = state.backend_states().collect();
+    let restrained: Vec<_> = mounts.backend_states().collect();
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
@@ -281,7 +285,7 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
 }
 
 fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let answers = state.admission().load();
+    let answers = state.traffic.load();
     writer.one(
         MetricType::Gauge,
         name!("admission_limit_bytes"),
@@ -290,9 +294,9 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.one(
         MetricType::Gauge,
-        name!("admission_under_way_bytes"),
+        name!("admission_in_flight_bytes"),
         "Bytes of responses in flight, as estimated at admission",
-        answers.under_way_bytes,
+        answers.in_flight_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
@@ -301,11 +305,11 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         answers.waiting as u64,
     )?;
     writer.counter(
-        name!("admission_turned_away"),
+        name!("admission_rejected"),
         "Requests rejected because the memory budget was exhausted, by priority class",
-        answers.turned_away.map(|(class, count)| ([("class", class)], count)),
+        answers.rejected.map(|(class, count)| ([("class", class)], count)),
     )?;
-    if let Some(budget) = state.reader().source().budget() {
+    if let Some(budget) = state.engine.reader.source().budget() {
         writer.one(
             MetricType::Gauge,
             name!("fetch_limit_bytes"),
@@ -314,12 +318,12 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         )?;
         writer.one(
             MetricType::Gauge,
-            name!("fetch_under_way_bytes"),
+            name!("fetch_in_flight_bytes"),
             "Estimated bytes of the chunks being fetched and decoded",
             budget.in_flight_bytes,
         )?;
     }
-    let connections = state.counts().connections();
+    let connections = state.counts.connections();
     writer.one(MetricType::Gauge, name!("connections_open"), "Open connections", load(&connections.open))?;
     writer.one(
         MetricType::Counter,
@@ -337,14 +341,14 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         MetricType::Gauge,
         name!("draining"),
         "Whether the server is draining before it stops",
-        u64::from(state.is_draining()),
+        u64::from(state.lifecycle.is_draining()),
     )?;
     writer.gauge(
         name!("build_info"),
         "Version of the server, as a label; the value is always 1",
         [([("version", env!("CARGO_PKG_VERSION"))], 1)],
     )?;
-    let Some(surroundings) = state.counts().surroundings.get() else { return Ok(()) };
+    let Some(surroundings) = state.counts.surroundings.get() else { return Ok(()) };
     writer.one(
         MetricType::Counter,
         name!("log_lines_dropped"),

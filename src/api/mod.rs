@@ -1,18 +1,22 @@
 //! The HTTP handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
 //!
-//! The only list of all routes is in `router`.
+//! Each file has the specs of its routes and a function `routes()`; `routes` is the one list of them. The router adds what
+//! is no handler of the API: the OpenAPI document, its page, and the icon.
 
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dependents;
+pub(crate) mod documented;
 pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod query_params;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
+pub(crate) mod selection;
 pub(crate) mod service;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
@@ -20,3 +24,25 @@ pub(crate) mod vectors;
 pub(crate) mod view;
 pub(crate) mod views;
 pub(crate) mod webdav;
+
+use crate::services::route::Route;
+
+/// The routes of the API, with their handlers and documentation.
+pub(crate) fn routes() -> Vec<Route> {
+    [
+        service::routes(),
+        cache::routes(),
+        data::routes(),
+        #[cfg(feature = "vectors")]
+        vectors::routes(),
+        nodes::routes(),
+        store::routes(),
+        views::routes(),
+        rechunk::routes(),
+        view::routes(),
+        s3::routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

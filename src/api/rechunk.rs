@@ -3,21 +3,21 @@
 //! Ranges, conditions, listings and problems are those of `store` and `list`. The whole recipe is in the path, so that
 //! every HTTP cache between client and server can key on the URL. The `views` module does the re-encoding.
 
-use axum::extract::{Request, State};
 use axum::http::Uri;
 use axum::response::Response;
+use utoipa::IntoParams;
 
+use super::documented::{
+    ListingResponses, MountParam, ReadHeaders, RootRedirect, ValueResponses, ViewResponses,
+};
 use super::store;
-use super::store::list;
-use super::store::listing_page::ListingPage;
-use crate::api::store::with_other_methods;
+use super::store::{ListQuery, ReadRequest, with_other_methods};
 use crate::http::consolidated_query::ConsolidatedQuery;
 use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::http::route::{MediaTypes, Resource, RouteSpec};
 use crate::services::extract::StoreTarget;
 use crate::services::route::Route;
-use crate::services::state::AppState;
 use utoipa_axum::routes;
 
 /// A key of a rechunked mount, or a prefix.
@@ -40,6 +40,19 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
+/// The root of a hierarchy with other chunks, in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document")]
+pub(crate) struct RootPath {
+    /// Name of a mount
+    mount: String,
+    /// Chunk shape in elements, or `auto`
+    chunks: String,
+    /// Codec of the chunks
+    codec: String,
+}
+
 /// Read a value of a hierarchy with other chunks, or list a prefix
 ///
 /// Every readable array appears with another chunk shape, codec and, if requested, data type. The server decodes and
@@ -57,7 +70,7 @@ pub(crate) fn routes() -> Vec<Route> {
     path = KEY.template,
     tag = "views",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("chunks" = String, Path, description = "Chunk shape in elements, such as `64,64,64`, for arrays of that \
             number of dimensions, limited to the shape of the array. With `auto`, and for arrays of another rank, chunks \
             are boxes of up to 1 MiB"),
@@ -65,43 +78,28 @@ pub(crate) fn routes() -> Vec<Route> {
             `blosc-lz4` or `blosc-zstd`; a level from `-1` to `-9` can follow the blosc codecs"),
         ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a trailing slash; optionally \
             after a `dtype=` segment"),
-        list::ListQuery,
+        ListQuery,
         ConsolidatedQuery,
-        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
+        ReadHeaders,
     ),
     responses(
-        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
-        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        ValueResponses,
+        ViewResponses,
         (status = 304, description = "The value still has an entity tag of `If-None-Match`; no chunk was decoded"),
         (status = 400, description = "The path is not a valid store key, or the chunk shape, codec or data type is invalid"),
-        (status = 404, description = "The view has no value of this key"),
         (status = 405, description = "Rechunked views are read-only"),
-        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
         (status = 413, description = "A chunk, or its source chunks, would exceed a limit, according to the metadata"),
-        (status = 416, description = "The range starts after the end of the value"),
-        (status = 500, description = "The stored bytes do not match the metadata"),
         (status = 501, description = "The array cannot be decoded, or the requested data type cannot represent an element"),
-        (status = 502, description = "The backend failed"),
-        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
-        (status = 504, description = "The backend timed out"),
     )
 )]
-pub(crate) async fn get_key(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    let head = request.into_parts().0;
+pub(crate) async fn get_key(read: ReadRequest) -> Result<Response, Problem> {
+    let ReadRequest { target, head, .. } = &read;
     match &target.place {
         // The router took the last segment of the recipe for a key.
         KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
-            Ok(to_root(&target, &head.uri))
+            Ok(to_root(target, &head.uri))
         }
-        _ => store::read_or_list(&state, &target, &head).await,
+        _ => read.respond().await,
     }
 }
 
@@ -110,30 +108,15 @@ pub(crate) async fn get_key(
     method(get, head),
     path = ROOT.template,
     tag = "views",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("chunks" = String, Path, description = "Chunk shape in elements, or `auto`"),
-        ("codec" = String, Path, description = "Codec of the chunks"),
-        list::ListQuery,
-    ),
+    params(RootPath, ListQuery),
     responses(
-        (status = 200, description = "The listing", content(
-            (ListingPage = "application/json"),
-            (String = "text/html"),
-        )),
+        ListingResponses,
         (status = 400, description = "The chunk shape or codec is invalid"),
-        (status = 404, description = "No mount has this name"),
-        (status = 405, description = "The backend cannot list"),
         (status = 413, description = "An array has more chunks in one directory than the limit of a listing"),
-        (status = 502, description = "The backend failed"),
     )
 )]
-pub(crate) async fn list_root(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    store::read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn list_root(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
 }
 
 /// Redirect to the root of a hierarchy with other chunks
@@ -141,13 +124,9 @@ pub(crate) async fn list_root(
     method(get, head),
     path = MOUNT.template,
     tag = "views",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("chunks" = String, Path, description = "Chunk shape in elements, or `auto`"),
-        ("codec" = String, Path, description = "Codec of the chunks"),
-    ),
+    params(RootPath),
     responses(
-        (status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"),
+        RootRedirect,
         (status = 400, description = "The chunk shape or codec is invalid"),
     )
 )]

@@ -19,19 +19,22 @@ use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::services::lifecycle::Lifecycle;
 use crate::services::memory_info::MemoryInfo;
 use crate::services::mount::Mount;
+use crate::services::mounts::Mounts;
+use crate::services::readiness::{MountState, Readiness};
 use crate::services::route::Route;
-use crate::services::state::{AppState, MountState};
+use crate::services::state::AppState;
 use utoipa_axum::routes;
 
 /// The service document.
 pub(crate) const SERVICE: RouteSpec =
-    RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody).for_people();
+    RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Exempt).for_people();
 
 /// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =
-    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
 
 /// Liveness of the process.
 pub(crate) const HEALTHZ: RouteSpec = RouteSpec::new("/healthz", Resource::Public).answers_under_load();
@@ -175,7 +178,7 @@ pub(crate) async fn service_document(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let is_html = negotiate::choose(&headers, None, OFFERS)?.name == "html";
-    if is_html && state.options().ui {
+    if is_html && state.options.ui {
         return Ok(view::home(&state, &uri, &headers, &base, &caller).await);
     }
     let base = base.as_str();
@@ -185,7 +188,7 @@ pub(crate) async fn service_document(
         documentation: format!("{base}/docs/"),
         openapi: format!("{base}/openapi.json"),
         mounts: format!("{base}/v1/mounts"),
-        stores: known(&state, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
+        stores: known(&state.mounts, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
     let body = if is_html {
         ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(base, &document)).into_response()
@@ -196,8 +199,8 @@ pub(crate) async fn service_document(
 }
 
 /// The mounts for which a caller has at least one right.
-pub(crate) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
-    state.mounts().filter(|mount| caller.rights().can_see(&mount.name))
+pub(crate) fn known<'a>(mounts: &'a Mounts, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
+    mounts.iter().filter(|mount| caller.rights().can_see(&mount.name))
 }
 
 /// The service document as HTML. Mount names need no escaping: they consist of unreserved characters.
@@ -232,13 +235,15 @@ fn page(base: &str, document: &ServiceDocument) -> String {
     responses((status = 200, description = "The mounts", body = MountList))
 )]
 pub(crate) async fn list_mounts(
-    State(state): State<AppState>,
+    State(mounts): State<Arc<Mounts>>,
+    State(readiness): State<Arc<Readiness>>,
+    State(lifecycle): State<Arc<Lifecycle>>,
     base: BasePath,
     caller: Caller,
 ) -> Json<MountList> {
-    let readiness = state.readiness().await;
-    let state_of = |name: &str| readiness.get(name).copied();
-    let mounts = known(&state, &caller).map(|mount| MountInfo {
+    let states = readiness.check().await;
+    let state_of = |name: &str| states.get(name).copied();
+    let mounts = known(&mounts, &caller).map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
         links: MountLinks::of(&base, &mount.name),
@@ -248,7 +253,7 @@ pub(crate) async fn list_mounts(
         state: state_of(&mount.name).map_or("unavailable", MountState::as_str),
         why: state_of(&mount.name).and_then(MountState::why),
     });
-    Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
+    Json(MountList { mounts: mounts.collect(), memory: lifecycle.memory().cloned() })
 }
 
 /// Check liveness
@@ -275,17 +280,21 @@ pub(crate) async fn healthz() -> Json<Health> {
         (status = 503, description = "The server is draining, or no backend responds"),
     )
 )]
-pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
-    let readiness = state.readiness().await;
+pub(crate) async fn readyz(
+    State(readiness): State<Arc<Readiness>>,
+    State(lifecycle): State<Arc<Lifecycle>>,
+    caller: Caller,
+) -> Response {
+    let states = readiness.check().await;
     // All mounts count towards readiness, but the response names only those that the caller may see.
-    let named = readiness.iter().filter(|(name, _)| caller.rights().can_see(name));
+    let named = states.iter().filter(|(name, _)| caller.rights().can_see(name));
     let mounts: std::collections::BTreeMap<_, _> =
         named.clone().map(|(name, state)| (name.clone(), state.as_str())).collect();
     let why: std::collections::BTreeMap<_, _> =
         named.filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
-    let status = if state.is_draining() {
+    let status = if lifecycle.is_draining() {
         "draining"
-    } else if readiness.values().any(|state| state.is_ready()) || readiness.is_empty() {
+    } else if states.values().any(|state| state.is_ready()) || states.is_empty() {
         "ok"
     } else {
         "unavailable"
@@ -317,7 +326,7 @@ pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Res
     )
 )]
 pub(crate) async fn metrics(State(state): State<AppState>, request: Request) -> Response {
-    if !state.options().public_metrics && !Administrator::is_asking(request.extensions()) {
+    if !state.options.public_metrics && !Administrator::is_asking(request.extensions()) {
         return Problem::from_status(StatusCode::NOT_FOUND).into_response();
     }
     let headers =

@@ -3,20 +3,20 @@
 //! A view is a store, so ranges, conditions, listings, redirects and problems are those of `store` and `list`. The `views`
 //! module defines the contents of a view.
 
-use axum::extract::{Request, State};
 use axum::http::Uri;
 use axum::response::Response;
+use utoipa::IntoParams;
 
+use super::documented::{
+    ListingResponses, MountParam, ReadHeaders, RootRedirect, ValueResponses, ViewResponses,
+};
 use super::store;
-use super::store::list;
-use super::store::listing_page::ListingPage;
-use crate::api::store::with_other_methods;
+use super::store::{ListQuery, ReadRequest, with_other_methods};
 use crate::http::consolidated_query::ConsolidatedQuery;
 use crate::http::problem::Problem;
 use crate::http::route::{FastPath, MediaTypes, Resource, RouteSpec};
 use crate::services::extract::StoreTarget;
 use crate::services::route::Route;
-use crate::services::state::AppState;
 use utoipa_axum::routes;
 
 /// A key of the plain view, or a prefix.
@@ -53,6 +53,17 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
+/// A key of a view, in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document")]
+pub(crate) struct ViewKey {
+    /// Name of a mount
+    mount: String,
+    /// A key of the view, or a prefix with a trailing slash
+    key: String,
+}
+
 /// Read a value of the plain view, or list a prefix
 ///
 /// The plain view replaces metadata that common clients cannot open: extension chunk key encodings become `default`, and
@@ -65,38 +76,11 @@ pub(crate) fn routes() -> Vec<Route> {
     method(get, head),
     path = PLAIN_KEY.template,
     tag = "views",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A key of the view, or a prefix with a trailing slash"),
-        list::ListQuery,
-        ConsolidatedQuery,
-        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
-    ),
-    responses(
-        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
-        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
-        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
-        (status = 400, description = "The path is not a valid store key"),
-        (status = 404, description = "The view has no value of this key"),
-        (status = 405, description = "Views are read-only"),
-        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
-        (status = 416, description = "The range starts after the end of the value"),
-        (status = 500, description = "The stored bytes do not match the metadata"),
-        (status = 502, description = "The backend failed"),
-        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
-        (status = 504, description = "The backend timed out"),
-    )
+    params(ViewKey, ListQuery, ConsolidatedQuery, ReadHeaders),
+    responses(ValueResponses, ViewResponses)
 )]
-pub(crate) async fn get_plain_key(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    store::read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn get_plain_key(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
 }
 
 /// List the root of the plain view
@@ -104,23 +88,11 @@ pub(crate) async fn get_plain_key(
     method(get, head),
     path = PLAIN_ROOT.template,
     tag = "views",
-    params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
-    responses(
-        (status = 200, description = "The listing", content(
-            (ListingPage = "application/json"),
-            (String = "text/html"),
-        )),
-        (status = 404, description = "No mount has this name"),
-        (status = 405, description = "The backend cannot list"),
-        (status = 502, description = "The backend failed"),
-    )
+    params(MountParam, ListQuery),
+    responses(ListingResponses)
 )]
-pub(crate) async fn list_plain_root(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    store::read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn list_plain_root(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
 }
 
 /// Redirect to the root of the plain view
@@ -128,8 +100,8 @@ pub(crate) async fn list_plain_root(
     method(get, head),
     path = PLAIN_MOUNT.template,
     tag = "views",
-    params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
+    params(MountParam),
+    responses(RootRedirect)
 )]
 pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
     store::with_slash(&target.mount.name, &uri)
@@ -147,38 +119,11 @@ pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
     method(get, head),
     path = UNSHARD_KEY.template,
     tag = "views",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("key" = String, Path, description = "A key of the view, or a prefix with a trailing slash"),
-        list::ListQuery,
-        ConsolidatedQuery,
-        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
-    ),
-    responses(
-        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
-        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
-        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
-        (status = 400, description = "The path is not a valid store key"),
-        (status = 404, description = "The view has no value of this key"),
-        (status = 405, description = "Views are read-only"),
-        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
-        (status = 416, description = "The range starts after the end of the value"),
-        (status = 500, description = "The stored bytes do not match the metadata"),
-        (status = 502, description = "The backend failed"),
-        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
-        (status = 504, description = "The backend timed out"),
-    )
+    params(ViewKey, ListQuery, ConsolidatedQuery, ReadHeaders),
+    responses(ValueResponses, ViewResponses)
 )]
-pub(crate) async fn get_unshard_key(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    store::read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn get_unshard_key(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
 }
 
 /// List the root of the view without shards
@@ -186,23 +131,11 @@ pub(crate) async fn get_unshard_key(
     method(get, head),
     path = UNSHARD_ROOT.template,
     tag = "views",
-    params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
-    responses(
-        (status = 200, description = "The listing", content(
-            (ListingPage = "application/json"),
-            (String = "text/html"),
-        )),
-        (status = 404, description = "No mount has this name"),
-        (status = 405, description = "The backend cannot list"),
-        (status = 502, description = "The backend failed"),
-    )
+    params(MountParam, ListQuery),
+    responses(ListingResponses)
 )]
-pub(crate) async fn list_unshard_root(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    store::read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn list_unshard_root(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
 }
 
 /// Redirect to the root of the view without shards
@@ -210,8 +143,8 @@ pub(crate) async fn list_unshard_root(
     method(get, head),
     path = UNSHARD_MOUNT.template,
     tag = "views",
-    params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
+    params(MountParam),
+    responses(RootRedirect)
 )]
 pub(crate) async fn get_unshard_mount(target: StoreTarget, uri: Uri) -> Response {
     store::with_slash(&target.mount.name, &uri)

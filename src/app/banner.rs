@@ -174,7 +174,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Memory;
+    use crate::config::AvailableMemory;
 
     fn line(name: &str, writable: bool, anonymous: AnonymousAccess) -> MountLine {
         MountLine { name: name.to_owned(), kind: "local", url: "/srv".to_owned(), writable, anonymous }
@@ -183,7 +183,7 @@ mod tests {
     fn banner(listen: &str, mounts: &[MountLine]) -> String {
         let front = PublicAddress { scheme: "http", address: listen.parse().unwrap(), base_path: "/base" };
         let mut config = Config { demo: true, ..Config::default() };
-        config.memory = Memory { limit: None, machine: Some(24 << 30) };
+        config.memory = AvailableMemory { limit: None, machine: Some(24 << 30) };
         text(front, mounts, &[], None, &config)
     }
 

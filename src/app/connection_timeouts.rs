@@ -4,6 +4,9 @@
 //! does a client that reads nothing of its response; and a graceful shutdown waits for an incomplete request head. So the socket
 //! and the service record their events here, and one function without I/O, [`ConnectionMonitor::timed_out`], decides for all of
 //! them. Nothing here sleeps or closes.
+//!
+//! The body timeouts of `tower_http::timeout` do not serve here: they limit the time that a body takes to produce its next
+//! frame, which is the server's work. Here the client's side counts, in bytes that the socket accepts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

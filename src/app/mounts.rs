@@ -103,10 +103,7 @@ impl MountOpener {
         let store = self.store(DEMO, "memory://", &options)?;
         demo::fill(&store).await?;
         let cache_name = self.cache_name(DEMO);
-        Ok(ServedMount {
-            mount: Mount { remembered_as: cache_name, ..Mount::read_only(DEMO, store) },
-            opened: None,
-        })
+        Ok(ServedMount { mount: Mount { cache_name, ..Mount::read_only(DEMO, store) }, opened: None })
     }
 
     /// Opens a mount's store.
@@ -159,7 +156,7 @@ impl MountOpener {
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
         let (store, cache_name) = if let Some(ServedMount { mount, .. }) = same {
-            (Arc::clone(&mount.store), Arc::clone(&mount.remembered_as))
+            (Arc::clone(&mount.store), Arc::clone(&mount.cache_name))
         } else {
             let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
@@ -168,7 +165,7 @@ impl MountOpener {
         };
         let mount = Mount {
             name: name.to_owned(),
-            remembered_as: cache_name,
+            cache_name,
             store,
             writable: options.writable && store_options.writable,
             allow_prefix_delete: options.allow_prefix_delete,

@@ -119,7 +119,7 @@ impl App {
         }
         match changed {
             // Revoked credentials are rejected from the next request on.
-            None => self.state.set_access(access),
+            None => self.state.access.set_rules(access),
             Some((opener, served)) => {
                 let state = self.state.with_mounts(mounts_of(&served), access)?;
                 for site in sites {
@@ -195,6 +195,6 @@ fn in_one_line(error: &dyn std::error::Error) -> String {
 async fn purge_and_probe(opener: MountOpener, before: AppState, now: AppState) {
     let state = now.clone();
     // The purge visits every entry, so it runs on the pool. If it fails, the entries are evicted in time.
-    let _ = opener.cpu.run(move || state.purge_removed_mounts(&before)).await;
-    now.probe().await;
+    let _ = opener.cpu.run(move || state.mounts.purge_removed(&before.mounts, &state.engine.caches)).await;
+    now.readiness.check().await;
 }

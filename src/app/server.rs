@@ -58,8 +58,8 @@ impl App {
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
         http.ui = config.server.ui;
         let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
-        state.set_access(access(&config)?);
-        state.set_memory(memory_info(&config));
+        state.access.set_rules(access(&config)?);
+        state.lifecycle.set_memory(memory_info(&config));
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
         let listens = config.mounts.iter().filter_map(|(name, mount)| Some((name.clone(), mount.listen?)));
@@ -82,7 +82,7 @@ impl App {
     /// Adds metrics of the process to `/metrics`.
     #[must_use]
     pub fn with_process_metrics(self, metrics: ProcessMetrics) -> Self {
-        self.state.set_process_metrics(metrics);
+        self.state.counts.set_process_metrics(metrics);
         self
     }
 
@@ -171,7 +171,7 @@ impl App {
         }
         // A backend that is down is logged once, and delays no other.
         let state = self.state.clone();
-        tokio::spawn(async move { state.probe().await });
+        tokio::spawn(async move { state.readiness.check().await });
     }
 }
 
@@ -185,7 +185,7 @@ async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError
 async fn drain_readiness(site: &Endpoint, shutdown: &Shutdown) {
     shutdown.reached(Phase::Draining).await;
     tracing::info!("stopping: no new connections");
-    site.state().set_draining();
+    site.state().lifecycle.set_draining();
     std::future::pending::<()>().await;
 }
 
@@ -194,7 +194,12 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
     let Some(limit) = limit else {
         return std::future::pending().await;
     };
-    let (evict, set) = (|| site.state().evict_half(), |pressure| site.state().set_pressure(pressure));
+    let evict = || {
+        let state = site.state();
+        state.responses.elements.evict_half();
+        state.engine.caches.evict_half();
+    };
+    let set = |pressure| site.state().lifecycle.set_pressure(pressure);
     memory_pressure::watch(limit, config::resident_bytes, evict, set).await;
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn assemble(
     reader: &ChunkReader<'_>,
 ) -> Result<Assembled, ArrayError> {
     let array = plan.array();
-    let window = CopyRegion::packed(segment.subset.axes(), array.metadata().data_type.item_bytes());
+    let window = CopyRegion::packed(segment.subset.axes(), array.metadata().data_type.element_bytes());
     let assembly = Assembly {
         plan,
         reader,

@@ -288,9 +288,9 @@ impl<'a> ChunkReader<'a> {
         windows: impl IntoIterator<Item = &'w CopyRegion>,
         locations: impl ExactSizeIterator<Item = ChunkLocation<'w>>,
     ) -> Option<PartialChunk> {
-        let item_bytes = self.array.metadata().data_type.item_bytes();
+        let element_bytes = self.array.metadata().data_type.element_bytes();
         let source = self.source.as_ref();
-        PartialChunk::select(source, store, chain, shape, item_bytes, windows, locations)
+        PartialChunk::select(source, store, chain, shape, element_bytes, windows, locations)
     }
 
     /// The source of chunks of this shape, which these windows are on.

@@ -90,7 +90,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Looks up the version that is stored under a key, no older than the call; `None` if nothing is stored.
+    /// Returns the version that is stored under a key, no older than the call; `None` if nothing is stored.
     ///
     /// # Errors
     /// Failures of the store.
@@ -104,7 +104,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
 
     /// Finds what is stored under a key, no older than the call. Reading a value gives its version as well as a lookup does,
     /// so this reads what is needed in any case: the whole chunk, or the index of a shard. A source that has these bytes
-    /// cached only looks up the version.
+    /// cached requests the version only.
     ///
     /// # Errors
     /// Failures of the store; bytes that do not decode.

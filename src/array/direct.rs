@@ -93,7 +93,7 @@ impl DirectSource {
             let whole = range == (0..value.info.size);
             let requested = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
             let found = value.store.get(&value.key, requested, value.info.version.pin()).await?;
-            // The value existed when its version was looked up, so its absence is a change.
+            // The value existed at the lookup of its version, so its absence is a change.
             let found = found.ok_or(StoreError::VersionChanged)?;
             if found.info.version != value.info.version {
                 return Err(StoreError::VersionChanged);
@@ -128,7 +128,7 @@ impl DirectSource {
         let found = match key.store.get(&key.key, requested, None).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
-            // The value is shorter than any index; its version is looked up like that of any other value.
+            // The value is shorter than any index; a lookup returns its version, as for any other value.
             Err(StoreError::RangeNotSatisfiable { .. }) => {
                 drop(permit);
                 return Ok(key.lookup_version(context).await?.map(|value| (value, None)));

@@ -24,14 +24,14 @@ impl PartialChunk {
         store: &SharedStore,
         chain: &CodecChain,
         shape: &[u64],
-        item_bytes: usize,
+        element_bytes: usize,
         windows: impl IntoIterator<Item = &'a CopyRegion>,
         locations: impl ExactSizeIterator<Item = ChunkLocation<'a>>,
     ) -> Option<Self> {
         if !store.capabilities().near {
             return None;
         }
-        let rows = CopyRegion::row_range(windows.into_iter(), shape, item_bytes)?;
+        let rows = CopyRegion::row_range(windows.into_iter(), shape, element_bytes)?;
         let part = chain.part(rows.items.clone())?;
         let chunks = locations.len();
         let whole = locations.filter(|&location| source.prefers_whole(location, chain, &part)).count();

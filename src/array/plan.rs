@@ -155,7 +155,7 @@ impl Plan {
     pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
         let axes = self.subset.axes().to_vec();
         let grid = self.array.grid().axes().to_vec();
-        let item = self.array.metadata().data_type.item_bytes() as u64;
+        let item = self.array.metadata().data_type.element_bytes() as u64;
         // Bytes of the response per element of each dimension; within the response limit.
         let mut per_element = vec![item; axes.len()];
         for axis in (1..axes.len()).rev() {
@@ -212,7 +212,7 @@ fn segment_length(range: &AxisRange, axis: &ChunkAxis, limit: u64) -> u64 {
 
 impl Cost {
     fn of(array: &Array, subset: &Subset) -> Self {
-        let item = array.metadata().data_type.item_bytes() as u128;
+        let item = array.metadata().data_type.element_bytes() as u128;
         let (mut chunks, mut decoded_bytes): (u128, u128) = (1, item);
         for (range, axis) in subset.axes().iter().zip(array.decoded_axes()) {
             let touched = axis.touched(range);

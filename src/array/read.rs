@@ -64,7 +64,7 @@ impl Reader {
         })
     }
 
-    /// Looks up the versions of the chunks that a plan touches, and reads none of them.
+    /// The versions of the chunks that a plan touches. Reads none of the chunks.
     ///
     /// # Errors
     /// Failures of the store.

@@ -25,7 +25,7 @@ struct SegmentLayout {
     /// Bytes of all items.
     items_bytes: usize,
     /// Bytes of one.
-    item_bytes: usize,
+    element_bytes: usize,
     is_variable: bool,
     /// The most bytes of elements of variable length, beside their items.
     heap_limit: u64,
@@ -38,7 +38,7 @@ impl SegmentLayout {
         if self.is_variable {
             ElementsMut::variable(items, self.heap_limit)
         } else {
-            ElementsMut::fixed(items, self.item_bytes)
+            ElementsMut::fixed(items, self.element_bytes)
         }
     }
 }
@@ -54,7 +54,7 @@ impl SegmentBuffer {
             .map_err(|_too_long| ArrayError::Geometry)?;
         let layout = SegmentLayout {
             items_bytes,
-            item_bytes: metadata.data_type.item_bytes(),
+            element_bytes: metadata.data_type.element_bytes(),
             is_variable: metadata.data_type.is_variable(),
             heap_limit: plan.heap_limit(),
         };
@@ -63,11 +63,11 @@ impl SegmentBuffer {
 
     /// The elements of the one chunk that the whole segment is; `None` if the segment is anything else.
     pub(super) fn as_whole_chunk(&self, loaded: &[LoadedChunk]) -> Option<Elements> {
-        let SegmentLayout { items_bytes, item_bytes, is_variable, .. } = self.layout;
+        let SegmentLayout { items_bytes, element_bytes, is_variable, .. } = self.layout;
         let [LoadedChunk { shape, pieces }] = loaded else { return None };
         let [(Some(elements), window)] = &pieces[..] else { return None };
         let is_whole =
-            !is_variable && elements.items().len() == items_bytes && window.is_identity(shape, item_bytes);
+            !is_variable && elements.items().len() == items_bytes && window.is_identity(shape, element_bytes);
         is_whole.then(|| elements.clone())
     }
 

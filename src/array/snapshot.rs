@@ -15,7 +15,7 @@ use crate::chunk::{ChunkCoords, CopyRegion, Elements};
 use crate::key::StoreKey;
 use crate::store::Version;
 
-/// Versions that are looked up at a time. How many of these are sent to the store at a time, the fetch permits decide.
+/// Concurrent lookups of versions. The fetch permits decide how many of these reach the store at a time.
 const CONCURRENCY: usize = 64;
 
 /// Chunks that are revalidated before other tasks run: that takes a tenth of a millisecond.
@@ -77,7 +77,7 @@ impl ChunkVersions {
 }
 
 impl Snapshot {
-    /// Looks up the versions of the chunks that a plan touches, and reads none of them.
+    /// The versions of the chunks that a plan touches. Reads none of the chunks.
     ///
     /// # Errors
     /// Failures of the store.

@@ -10,7 +10,7 @@ use crate::codec::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::{SharedStore, ValueInfo};
 
-/// For this long after a full lookup of a value, a check of its name in memory (`Store::validate_cached`) is enough to
+/// For this long after a full lookup of a value, a check of its name in memory (`Shortcuts::validate_cached`) is enough to
 /// revalidate it: the file system still has the names that were requested a moment ago in memory, so the check does not
 /// wait for a disk.
 ///
@@ -98,7 +98,7 @@ pub struct StoredKey {
 }
 
 impl StoredKey {
-    /// Looks up the version that is stored now; `None` if there is none. Waits for a fetch permit of the request.
+    /// Returns the version that is stored now; `None` if there is none. Waits for a fetch permit of the request.
     ///
     /// # Errors
     /// Failures of the store.

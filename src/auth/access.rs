@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::issuer::FetchKeys;
 use super::issuer::Issuer;
-use super::key_set::KeySet;
+use super::key_set::VerifyingKeySet;
 use super::options::{AccessError, AccessFault, AccessOptions, IssuerOptions};
 use super::principal::Principal;
 use super::scope::{Scope, Scopes};
@@ -35,7 +35,7 @@ pub struct Access {
     pub(super) tokens: Tokens,
     pub(super) issuers: Vec<Issuer>,
     pub(super) signing_keys: SigningKeys,
-    pub(super) nobody: Arc<Principal>,
+    pub(super) anonymous_principal: Arc<Principal>,
     pub(super) world: Option<Environment>,
 }
 
@@ -50,7 +50,7 @@ impl Access {
             tokens: Tokens::new(&AccessOptions::default()),
             issuers: Vec::new(),
             signing_keys: SigningKeys::new(&AccessOptions::default()),
-            nobody: Arc::default(),
+            anonymous_principal: Arc::default(),
             world: None,
         }
     }
@@ -78,7 +78,7 @@ impl Access {
             tokens: Tokens::new(options),
             issuers: issuers.collect::<Result<_, _>>()?,
             signing_keys: SigningKeys::new(options),
-            nobody: Arc::default(),
+            anonymous_principal: Arc::default(),
             world: Some(world),
         })
     }
@@ -123,11 +123,11 @@ fn key_set(
     name: &str,
     issuer: &IssuerOptions,
     documents: &BTreeMap<String, Vec<u8>>,
-) -> Result<Option<KeySet>, AccessError> {
+) -> Result<Option<VerifyingKeySet>, AccessError> {
     if issuer.jwks_path.is_none() {
         return Ok(None);
     }
-    let keys = documents.get(name).and_then(|document| KeySet::parse(document, &issuer.algorithms));
+    let keys = documents.get(name).and_then(|document| VerifyingKeySet::parse(document, &issuer.algorithms));
     let path = || ["issuers", name, "jwks_path"].map(str::to_owned).to_vec();
     keys.map(Some).ok_or_else(|| AccessError { path: path(), fault: AccessFault::KeySet })
 }

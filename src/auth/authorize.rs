@@ -129,7 +129,7 @@ impl Authorizer<'_> {
             Err(CredentialError::NotOne) => return Err(fails().into()),
         };
         let principal = match &credential {
-            None => Ok(Arc::clone(&access.nobody)),
+            None => Ok(Arc::clone(&access.anonymous_principal)),
             Some(credential) => {
                 let may_work = || !self.failures.are_too_many(address);
                 access.authenticate(credential, &needed, may_work).await
@@ -223,8 +223,8 @@ impl Authorizer<'_> {
         }
         let destination = webdav_headers::destination(request.uri(), request.headers())?;
         let base = BasePath::of(request.extensions());
-        let path = base.strip(destination.path()).ok_or_else(webdav_headers::elsewhere)?;
-        let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::elsewhere)?;
+        let path = base.strip(destination.path()).ok_or_else(webdav_headers::remote_destination)?;
+        let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::remote_destination)?;
         let overwrites = webdav_headers::overwrite(request.headers())?;
         let needs = of_destination(self.mounts.erases_prefixes(mount), &place, overwrites);
         if needs.iter().all(|need| rights.allows(mount, need)) { Ok(()) } else { Err(forbidden()) }
@@ -239,7 +239,8 @@ fn preflight(
     root: Option<&str>,
     request: &mut Request,
 ) -> Result<ResponsePolicy, Refusal> {
-    let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
+    let rights =
+        Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.anonymous_principal) };
     let target = Target::parse(spec.resource, request.uri(), root.is_some())?;
     let mount = target.mount().or(root).unwrap_or_default();
     if spec.resource != Resource::Mounts && !rights.can_see(mount) {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::algorithm::Algorithm;
 use super::grant::Grant;
 use super::jwt::{Claims, Unverified};
-use super::key_set::{KEY_SET_BYTES, KeySet};
+use super::key_set::{KEY_SET_BYTES, VerifyingKeySet};
 use super::options::{GrantOptions, IssuerOptions};
 use super::principal::Principal;
 use super::verified::Verified;
@@ -34,7 +34,7 @@ const REFRESH: Duration = Duration::from_mins(10);
 /// Age up to which keys stay valid if they cannot be fetched again.
 const KEEP: Duration = Duration::from_hours(24);
 /// Timeout of a fetch.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fetches keys from the web: this layer has no HTTP client of its own.
 pub trait FetchKeys: std::fmt::Debug + Send + Sync + 'static {
@@ -85,7 +85,7 @@ struct Keys {
 /// Keys, and the time when they were fetched.
 #[derive(Debug)]
 struct Known {
-    keys: KeySet,
+    keys: VerifyingKeySet,
     since: Instant,
 }
 
@@ -94,7 +94,7 @@ impl Issuer {
     pub(super) fn new(
         name: &str,
         options: &IssuerOptions,
-        document: Option<KeySet>,
+        document: Option<VerifyingKeySet>,
         web: &Arc<dyn FetchKeys>,
     ) -> Self {
         let condition = |grant: &GrantOptions| grant.claim.clone().zip(grant.value.clone());
@@ -212,9 +212,9 @@ impl Keys {
         let keys = Arc::clone(self);
         // A separate task, because the client that started it may disconnect.
         tokio::spawn(async move {
-            let fetched = timeout(PATIENCE, web.fetch(url, KEY_SET_BYTES)).await;
+            let fetched = timeout(FETCH_TIMEOUT, web.fetch(url, KEY_SET_BYTES)).await;
             let fetched = fetched.unwrap_or_else(|late| Err(StoreError::TimedOut(Arc::new(late))));
-            let found = match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
+            let found = match fetched.map(|document| VerifyingKeySet::parse(&document, &keys.algorithms)) {
                 Ok(Some(found)) => Some(Arc::new(Known { keys: found, since: Instant::now() })),
                 Ok(None) => {
                     tracing::warn!("the document of an issuer is not a key set for its algorithms");

@@ -1,4 +1,4 @@
-//! [`KeySet`]: the public keys of an issuer (RFC 7517, section 5), by name.
+//! [`VerifyingKeySet`]: the public keys of an issuer (RFC 7517, section 5), by name.
 //!
 //! Keys for other algorithms are skipped, and so are keys without a name, because a token names the key that signed it.
 //! The length and the number of keys are bounded.
@@ -14,15 +14,15 @@ const MOST_KEYS: usize = 256;
 
 /// The keys of an issuer.
 #[derive(Clone, Default)]
-pub(super) struct KeySet(Vec<(String, VerifyingKey)>);
+pub(super) struct VerifyingKeySet(Vec<(String, VerifyingKey)>);
 
-impl std::fmt::Debug for KeySet {
+impl std::fmt::Debug for VerifyingKeySet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
 }
 
-impl KeySet {
+impl VerifyingKeySet {
     /// Parses a document; `None` if it is not a key set, or has no key for any of these algorithms.
     pub(super) fn parse(document: &[u8], algorithms: &[Algorithm]) -> Option<Self> {
         if document.len() > KEY_SET_BYTES {

@@ -112,9 +112,12 @@ impl<K: Eq + Hash, V> Leader<K, V> {
         self.generation
     }
 
-    /// Gives the result to all followers.
+    /// Gives the result to all followers. A caller that comes after the first follower has it starts a load of its own, or
+    /// finds the value cached: it never gets the failure of a load that ended before its request.
     pub(crate) fn complete(self, value: V) {
-        self.channel.send_replace(Some(value));
+        let channel = Arc::clone(&self.channel);
+        drop(self);
+        channel.send_replace(Some(value));
     }
 
     /// Waits until no follower is left.
@@ -140,6 +143,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Context;
+
+    use futures::task::ArcWake;
+
     use super::*;
 
     fn join(in_flight: &SingleFlight<u8, u8>, get_cached: Option<u8>) -> Join<u8, u8> {
@@ -169,6 +176,27 @@ mod tests {
         leader.complete(7);
         assert_eq!((first.wait().await, second.wait().await), (Some(7), Some(7)));
         assert!(matches!(join(&in_flight, Some(7)), Join::Hit(7)));
+    }
+
+    /// Joins again as soon as it is woken.
+    struct JoinsAgain(SingleFlight<u8, u8>, Mutex<Option<Join<u8, u8>>>);
+
+    impl ArcWake for JoinsAgain {
+        fn wake_by_ref(this: &Arc<Self>) {
+            *this.1.lock().unwrap() = Some(join(&this.0, None));
+        }
+    }
+
+    #[test]
+    fn callers_after_a_load_ended_never_get_its_result() {
+        let in_flight = SingleFlight::<u8, u8>::new();
+        let Join::Leader(leader, follower) = join(&in_flight, None) else { panic!() };
+        let again = Arc::new(JoinsAgain(SingleFlight(Arc::clone(&in_flight.0)), Mutex::default()));
+        let (waker, mut waiting) = (futures::task::waker(Arc::clone(&again)), Box::pin(follower.wait()));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        leader.complete(7);
+        let joined = again.1.lock().unwrap().take();
+        assert!(matches!(joined, Some(Join::Leader(..))), "it joined a load that had ended");
     }
 
     #[tokio::test]

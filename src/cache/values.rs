@@ -1,9 +1,10 @@
 //! [`ValueCache`]: a cache of small values and small parts of values, in front of the store of each mount.
 //!
 //! Checking whether a file was replaced takes a fraction of the time of opening, reading and closing it. So each read
-//! revalidates its entry ([`Store::validate_cached`]). Where a store cannot validate without waiting, the value is read again
-//! and not cached. Where responses may be older than their requests ([`CachePolicy`]), an entry stays valid for as long as the
-//! policy says, and values of remote stores are cached too. Writes and listings pass through; absence is never cached.
+//! revalidates its entry ([`Shortcuts::validate_cached`]). Where a store cannot validate without waiting, the value is read
+//! again and not cached. Where responses may be older than their requests ([`CachePolicy`]), an entry stays valid for as
+//! long as the policy says, and values of remote stores are cached too. Writes and listings pass through; absence is never
+//! cached.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! [`VersionIndex`]: the latest known version of each chunk, and shared reads of chunks of which no version is known.
 //!
 //! A read that began before a request may return an older version than the request must get. So a request that joins a read
-//! in flight also looks up the version that is stored by then, and takes the result of the read only if it is of that
+//! in flight also requests the version that is stored by then, and takes the result of the read only if it is of that
 //! version.
 
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl VersionIndex {
         self.latest.get(&(Arc::clone(&key.mount), key.key.clone()))
     }
 
-    /// Looks up the version that is stored now.
+    /// Returns the version that is stored now.
     pub(crate) async fn lookup_version(
         &self,
         key: &StoredKey,
@@ -99,7 +99,7 @@ impl VersionIndex {
 
     /// Reads a chunk by `source` in a task that no single request can cancel, or joins such a read, and returns whether the
     /// read is this request's own. `on_read` gets the result before any request does. Where the chunk turns out to be cached,
-    /// only its version is looked up.
+    /// only its version is requested.
     pub(crate) async fn fetch_or_lookup(
         &self,
         source: &Arc<dyn ChunkSource>,

@@ -74,7 +74,7 @@ pub struct AxisPiece {
 
 /// The chunks along an axis that a range touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TouchedChunks {
+pub struct TouchedChunkTotals {
     /// How many chunks.
     pub chunks: u64,
     /// The sum of their edges in elements.
@@ -192,8 +192,8 @@ impl ChunkAxis {
     /// The count is exact, except where the step of the range is longer than the smallest edge and the range goes through more
     /// than 256 runs of equal chunks: then it may be too high, never too low.
     #[must_use]
-    pub fn touched(&self, range: &AxisRange) -> TouchedChunks {
-        let Some(last) = range.count.checked_sub(1) else { return TouchedChunks::default() };
+    pub fn touched(&self, range: &AxisRange) -> TouchedChunkTotals {
+        let Some(last) = range.count.checked_sub(1) else { return TouchedChunkTotals::default() };
         let (one_end, other_end) = (range.at(0), range.at(last));
         let (low, high) = (one_end.min(other_end), one_end.max(other_end));
         let step = range.step.unsigned_abs();
@@ -205,8 +205,8 @@ impl ChunkAxis {
         }
     }
 
-    fn touched_by_long_steps(&self, varied: &Varied, low: u64, high: u64, step: u64) -> TouchedChunks {
-        let mut sum = TouchedChunks::default();
+    fn touched_by_long_steps(&self, varied: &Varied, low: u64, high: u64, step: u64) -> TouchedChunkTotals {
+        let mut sum = TouchedChunkTotals::default();
         let mut at = low;
         for _ in 0..MAX_RUNS_WALKED {
             let place = varied.runs.partition_point(|run| run.start <= at);
@@ -221,7 +221,7 @@ impl ChunkAxis {
         }
         let span = self.span(at, high);
         let steps = (high - at) / step + 1;
-        sum.add(TouchedChunks {
+        sum.add(TouchedChunkTotals {
             chunks: span.chunks.min(steps),
             elements: span.elements.min(u128::from(steps) * u128::from(varied.largest)),
         });
@@ -229,10 +229,10 @@ impl ChunkAxis {
     }
 
     /// All chunks from the one that contains `low` to the one that contains `high`.
-    fn span(&self, low: u64, high: u64) -> TouchedChunks {
+    fn span(&self, low: u64, high: u64) -> TouchedChunkTotals {
         let (first, last) = (self.chunk_containing(low), self.chunk_containing(high));
         let elements = last.start - first.start;
-        TouchedChunks {
+        TouchedChunkTotals {
             chunks: last.coord - first.coord + 1,
             elements: u128::from(elements) + u128::from(last.edge),
         }
@@ -273,17 +273,17 @@ impl ChunkRun {
     }
 
     /// The chunks of the run that contain the elements from `low` to `high`, `step` apart.
-    fn touched(self, low: u64, high: u64, step: u64) -> TouchedChunks {
+    fn touched(self, low: u64, high: u64, step: u64) -> TouchedChunkTotals {
         let chunks = if step >= self.edge {
             (high - low) / step + 1
         } else {
             self.chunk_of(high).coord - self.chunk_of(low).coord + 1
         };
-        TouchedChunks { chunks, elements: u128::from(chunks) * u128::from(self.edge) }
+        TouchedChunkTotals { chunks, elements: u128::from(chunks) * u128::from(self.edge) }
     }
 }
 
-impl TouchedChunks {
+impl TouchedChunkTotals {
     fn add(&mut self, other: Self) {
         self.chunks = self.chunks.saturating_add(other.chunks);
         self.elements = self.elements.saturating_add(other.elements);
@@ -320,7 +320,7 @@ mod tests {
     /// Compares an axis with the naive one, for one range.
     fn agrees(axis: &ChunkAxis, chunks: &[(u64, u64)], range: AxisRange) {
         let mut elements = Vec::new();
-        let mut sum = TouchedChunks::default();
+        let mut sum = TouchedChunkTotals::default();
         for piece in axis.pieces(range) {
             let (start, edge) = chunks[piece.chunk as usize];
             assert_eq!(piece.first, elements.len() as u64);
@@ -329,7 +329,7 @@ mod tests {
                 assert!(inside < edge);
                 elements.push(start + inside);
             }
-            sum.add(TouchedChunks { chunks: 1, elements: edge.into() });
+            sum.add(TouchedChunkTotals { chunks: 1, elements: edge.into() });
         }
         let expected: Vec<u64> = (0..range.count).map(|k| range.at(k)).collect();
         assert_eq!(elements, expected, "{axis:?} {range:?}");
@@ -389,7 +389,7 @@ mod tests {
         for edges in [runs(&[]), runs(&[(4, 1)]), runs(&[(4, 2), (1, 1 << 62)])] {
             let axis = ChunkAxis::from_runs(0, &edges);
             assert_eq!((axis.chunks(), axis.end()), (0, 0));
-            assert_eq!(axis.touched(&range(0, 0, 1)), TouchedChunks::default());
+            assert_eq!(axis.touched(&range(0, 0, 1)), TouchedChunkTotals::default());
             assert_eq!(axis.pieces(range(0, 0, 1)).count(), 0);
             assert_eq!(axis.chunk(0).edge, edges.first().map_or(1, |run| run.edge));
         }

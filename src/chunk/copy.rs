@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::CopyRegion;
 use super::strided::{self, Dimension};
 
-/// Copies the elements of a window from a chunk (C order, of `chunk_shape`, elements of `item_bytes` bytes) to the response.
+/// Copies the elements of a window from a chunk (C order, of `chunk_shape`, elements of `element_bytes` bytes) to the response.
 ///
 /// Does nothing where the window is empty. Bytes outside either buffer are never touched: a window or shape that does
 /// not fit the buffers (a bug of the caller) copies nothing and returns `false`.
@@ -14,15 +14,15 @@ pub fn copy_box(
     chunk: &[u8],
     chunk_shape: &[u64],
     window: &CopyRegion,
-    item_bytes: usize,
+    element_bytes: usize,
     out: &mut [u8],
 ) -> bool {
     let Some((start, dimensions)) =
-        locate_box(window, item_bytes, Some((chunk_shape, chunk.len())), out.len())
+        locate_box(window, element_bytes, Some((chunk_shape, chunk.len())), out.len())
     else {
         return false;
     };
-    strided::copy(dimensions, item_bytes, (out, window.out_offset()), (chunk, start));
+    strided::copy(dimensions, element_bytes, (out, window.out_offset()), (chunk, start));
     true
 }
 
@@ -41,11 +41,11 @@ pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
 /// chunk (given by its shape and bytes) or the response. Without a chunk, only the response is checked.
 pub(super) fn locate_box(
     window: &CopyRegion,
-    item_bytes: usize,
+    element_bytes: usize,
     chunk: Option<(&[u64], usize)>,
     out_bytes: usize,
 ) -> Option<(usize, Vec<Dimension>)> {
-    let item = isize::try_from(item_bytes).ok()?;
+    let item = isize::try_from(element_bytes).ok()?;
     let (shape, chunk_bytes) = chunk.unwrap_or((&[], usize::MAX));
     let mut stride = if chunk.is_some() { item } else { 0 };
     let mut dimensions = Vec::with_capacity(window.ranges().len());

@@ -112,7 +112,7 @@ impl Elements {
         if data_type.is_variable() {
             self.variable_elements().try_for_each(visit)
         } else {
-            self.items.chunks(data_type.item_bytes()).try_for_each(visit)
+            self.items.chunks(data_type.element_bytes()).try_for_each(visit)
         }
     }
 

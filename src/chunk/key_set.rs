@@ -1,4 +1,4 @@
-//! [`KeySet`]: the keys of all chunks of an array, and their overlap with the keys of another array.
+//! [`ChunkKeySet`]: the keys of all chunks of an array, and their overlap with the keys of another array.
 //!
 //! Most pairs are found disjoint by the beginning or the end that all of their keys have, or by the number of their segments.
 //! The rest are compared key by key, within a budget. The keys of a set are held in memory only where both encodings are
@@ -13,7 +13,7 @@ use crate::metadata::{
 
 /// The keys of the chunks of one array, relative to a prefix that it shares with others.
 #[derive(Clone, Debug)]
-pub struct KeySet {
+pub struct ChunkKeySet {
     grid_shape: Vec<u64>,
     keys: ExtendedKeys,
     /// The beginning of every key, up to a digit.
@@ -42,7 +42,7 @@ pub enum Overlap {
     Unknown,
 }
 
-impl KeySet {
+impl ChunkKeySet {
     /// The keys of the chunks of an array.
     #[must_use]
     pub fn new(shape: &[u64], grid: &ChunkGridMetadata, encoding: &ChunkKeyEncodingMetadata) -> Self {
@@ -127,7 +127,7 @@ impl KeySet {
         }
     }
 
-    /// Looks up each key in another set by `find`, which returns its coordinates there.
+    /// Finds each key in another set by `find`, which returns its coordinates there.
     fn compare(&self, budget: &mut u64, find: impl Fn(&str) -> Option<Vec<u64>>) -> Overlap {
         if self.len() > *budget {
             return Overlap::Unknown;
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::metadata::{MetadataLimits, v3};
 
-    fn keys(encoding: &Value, grid_shape: &[u64]) -> Option<KeySet> {
+    fn keys(encoding: &Value, grid_shape: &[u64]) -> Option<ChunkKeySet> {
         let document = json!({
             "zarr_format": 3, "node_type": "array", "shape": grid_shape, "data_type": "uint8", "fill_value": 0,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": vec![1; grid_shape.len()]}},
@@ -257,7 +257,7 @@ mod tests {
         });
         match v3::parse(document.to_string().as_bytes(), &MetadataLimits::default()).ok()? {
             v3::V3Node::Array(array) => {
-                Some(KeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding))
+                Some(ChunkKeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding))
             }
             v3::V3Node::Group(_) => None,
         }
@@ -323,7 +323,7 @@ mod tests {
             let (mut left, mut right): (Vec<u64>, Vec<u64>) = shapes.into_iter().unzip();
             if flat { left.truncate(1); right.truncate(2); }
             let (Some(one), Some(other)) = (keys(&one, &left), keys(&other, &right)) else { return Ok(()) };
-            let all = |set: &KeySet| -> BTreeMap<String, Vec<u64>> {
+            let all = |set: &ChunkKeySet| -> BTreeMap<String, Vec<u64>> {
                 if set.is_empty() { return BTreeMap::new() }
                 set.coords().map(|coords| (set.key(&coords), coords)).collect()
             };

@@ -19,12 +19,12 @@ pub mod strided;
 mod subset;
 mod window;
 
-pub use axis::{AxisChunk, AxisPiece, ChunkAxis, TouchedChunks};
+pub use axis::{AxisChunk, AxisPiece, ChunkAxis, TouchedChunkTotals};
 pub use copy::{copy_box, fill_box};
 pub use elements::{AssembleError, Elements, ElementsMut, VarSlice};
 pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;
-pub use key_set::{KeySet, Overlap};
+pub use key_set::{ChunkKeySet, Overlap};
 pub use runs::Runs;
 pub use selection::{Selection, SelectionError};
 pub use subset::{AxisRange, Subset};

@@ -21,8 +21,8 @@ const TILE: usize = 32;
 /// The strides of an array in C order, in bytes. They saturate, which matters only for arrays without elements: with an edge of
 /// 0, the other edges may be any number.
 #[must_use]
-pub fn strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
-    let mut stride = item_bytes.cast_signed();
+pub fn strides(shape: &[usize], element_bytes: usize) -> Vec<isize> {
+    let mut stride = element_bytes.cast_signed();
     let mut strides: Vec<isize> = shape
         .iter()
         .rev()
@@ -40,12 +40,12 @@ pub fn strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
 /// forward.
 pub fn copy(
     dimensions: Vec<Dimension>,
-    item_bytes: usize,
+    element_bytes: usize,
     (to, to_at): (&mut [u8], usize),
     (from, from_at): (&[u8], usize),
 ) {
     let Some((dimensions, run)) =
-        runs(dimensions, item_bytes, |last, run| last.to == run && last.from == run)
+        runs(dimensions, element_bytes, |last, run| last.to == run && last.from == run)
     else {
         return;
     };
@@ -102,7 +102,7 @@ fn copy_unit<const N: usize>(to: &mut [u8], t: usize, from: &[u8], f: usize) {
 /// The dimensions to walk, and the bytes of the run at each position; `None` for an empty box.
 fn runs(
     mut dimensions: Vec<Dimension>,
-    item_bytes: usize,
+    element_bytes: usize,
     is_run: impl Fn(&Dimension, isize) -> bool,
 ) -> Option<(Vec<Dimension>, usize)> {
     if dimensions.iter().any(|dimension| dimension.length == 0) {
@@ -110,8 +110,8 @@ fn runs(
     }
     dimensions.retain(|dimension| dimension.length > 1);
     merge(&mut dimensions);
-    let last = dimensions.pop_if(|last| is_run(last, item_bytes.cast_signed()));
-    Some((dimensions, last.map_or(item_bytes, |last| last.length * item_bytes)))
+    let last = dimensions.pop_if(|last| is_run(last, element_bytes.cast_signed()));
+    Some((dimensions, last.map_or(element_bytes, |last| last.length * element_bytes)))
 }
 
 /// Merges neighbouring dimensions that are contiguous in both layouts.

@@ -36,8 +36,8 @@ pub struct RowRange {
 impl CopyRegion {
     /// The window of a whole response in C order, which the ranges select from one box (an array, or a chunk).
     #[must_use]
-    pub fn packed(ranges: &[AxisRange], item_bytes: usize) -> Self {
-        let mut out_stride = item_bytes;
+    pub fn packed(ranges: &[AxisRange], element_bytes: usize) -> Self {
+        let mut out_stride = element_bytes;
         let mut axes: Vec<CopyAxis> = ranges
             .iter()
             .rev()
@@ -91,9 +91,9 @@ impl CopyRegion {
 
     /// Whether the response is exactly the chunk of this shape, in its order.
     #[must_use]
-    pub fn is_identity(&self, shape: &[u64], item_bytes: usize) -> bool {
+    pub fn is_identity(&self, shape: &[u64], element_bytes: usize) -> bool {
         let whole: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::full(length)).collect();
-        let packed = Self::packed(&whole, item_bytes);
+        let packed = Self::packed(&whole, element_bytes);
         let as_packed = self.axes.iter().zip(&packed.axes).all(|(own, packed)| {
             let (from, to) = (own.range, packed.range);
             let is_single = to.count == 1;
@@ -113,7 +113,7 @@ impl CopyRegion {
     pub fn row_range<'a>(
         windows: impl Iterator<Item = &'a Self>,
         shape: &[u64],
-        item_bytes: usize,
+        element_bytes: usize,
     ) -> Option<RowRange> {
         let shown = shown(windows, shape)?;
         let next = |from: usize| {
@@ -124,8 +124,8 @@ impl CopyRegion {
         let within = next(along + 1);
         let mut rows =
             RowRange { items: Runs::default(), shape: shape.to_vec(), start: vec![0; shape.len()] };
-        let (mut start, mut count, mut length) = (0_u64, 1, item_bytes as u64);
-        let (mut stride, mut row) = (item_bytes as u64, item_bytes as u64);
+        let (mut start, mut count, mut length) = (0_u64, 1, element_bytes as u64);
+        let (mut stride, mut row) = (element_bytes as u64, element_bytes as u64);
         for (axis, (places, &edge)) in shown.iter().zip(shape).enumerate().rev() {
             if axis <= within {
                 start = start.checked_add(places.start.checked_mul(stride)?)?;

@@ -12,7 +12,7 @@ use super::error::CodecError;
 use super::factory::{BindContext, BindInner, Codec, CodecFactory};
 use super::limits::CodecLimits;
 use super::registry;
-use super::support::config::Config;
+use super::support::config::CodecConfig;
 use super::support::representation::{Representation, Size};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
@@ -72,7 +72,8 @@ fn bind_chain(
     if codecs.len() > max_codecs {
         return Err(too_many());
     }
-    if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes() {
+    if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.element_bytes()
+    {
         return Err(CodecError::invalid(NAME, "the fill value does not have the size of an element"));
     }
     let id = chain_id(codecs, &chunk);
@@ -158,7 +159,7 @@ impl ChainBuilder {
             self.skipped.get_or_insert_with(|| codec.name.clone());
             return Ok(());
         };
-        let config = Config::new(codec);
+        let config = CodecConfig::new(codec);
         let context = BindContext { input: &self.array, size: self.size, limits, depth, inner: &Registry };
         match (known.factory, &self.array_to_bytes) {
             (CodecFactory::ArrayToArray(bind), None) => {

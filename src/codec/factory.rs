@@ -6,7 +6,7 @@ use super::chain::{BoundArrayToBytes, CodecChain};
 use super::contract::{ArrayToArray, BytesToBytes};
 use super::error::CodecError;
 use super::limits::CodecLimits;
-use super::support::config::Config;
+use super::support::config::CodecConfig;
 use super::support::representation::{Representation, Size};
 use crate::metadata::{CodecMetadata, CodecStage, V2Codec};
 
@@ -43,7 +43,7 @@ impl CodecFactory {
 }
 
 /// Binds a configuration to the data that the codec is given when it encodes.
-pub(crate) type BindFn<T> = fn(&Config, &BindContext) -> Result<T, CodecError>;
+pub(crate) type BindFn<T> = fn(&CodecConfig, &BindContext) -> Result<T, CodecError>;
 
 /// A bound array→array codec, and the representation of the encoded array.
 pub(crate) type BoundArrayToArray = (Box<dyn ArrayToArray>, Representation);

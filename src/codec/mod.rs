@@ -34,7 +34,7 @@
 //!
 //!    A codec that v2 documents do not have says `v2: &[]`. [`V2Codec`](crate::metadata::V2Codec) has fields for a v1
 //!    option that is not `level`, for codecs of objects, and for filters that change the byte order.
-//! 2. **Binding.** `bind` reads the configuration with `Config`, whose accessors name the codec and the member in their
+//! 2. **Binding.** `bind` reads the configuration with `CodecConfig`, whose accessors name the codec and the member in their
 //!    errors, and returns the bound codec. `BindContext` has the array before the codec, its size in bytes, and the limits.
 //!    An array→array codec also returns the array it encodes to.
 //! 3. **The work.** `impl BytesToBytes for Gzip`: `decode` is given the size of its output and must return an error rather
@@ -42,7 +42,8 @@
 //!    `encoded_size` bounds what any legal encoder may produce. Buffers come from `support::buffer`, so that a failed
 //!    allocation is an error.
 //! 4. **The table.** `bytes_to_bytes/mod.rs` gets `mod gzip;` and `gzip::CODEC,`. Lookup in all versions of the format, the
-//!    stage of v2 filters, and the order in a chain follow from it.
+//!    stage of v2 filters, and the order in a chain follow from it. They are two lines because `cargo fmt` finds
+//!    a file only by a `mod` line outside of a macro. Where one of the two is missing, the compiler says so.
 //! 5. **Tests.** A row in `tests/it/supported.rs` (which also writes the table of the documentation), values from another
 //!    implementation in `codec/tests`, and an entry in `every_compressor` there, for tests with damaged and oversized input.
 //!

@@ -6,10 +6,10 @@
 use std::fmt;
 
 use super::error::ConfigError;
-use super::machine::Memory;
+use super::machine::AvailableMemory;
 use super::options::Config;
 use super::origin::Origin;
-use super::tree::{Entry, Node};
+use super::tree::{ConfigValue, LocatedValue};
 use crate::units::size;
 use crate::views::rechunk::RechunkBudget;
 
@@ -143,22 +143,22 @@ fn floor_to_mib(bytes: u64) -> u64 {
 }
 
 /// The size that a value of the tree is, in bytes.
-fn size_of(node: &Node) -> Option<u64> {
+fn size_of(node: &ConfigValue) -> Option<u64> {
     match node {
-        Node::Integer(bytes) => u64::try_from(*bytes).ok(),
-        Node::String(text) => size::parse(text),
-        Node::Word(word) => size::parse(word).or_else(|| word.parse().ok()),
+        ConfigValue::Integer(bytes) => u64::try_from(*bytes).ok(),
+        ConfigValue::String(text) => size::parse(text),
+        ConfigValue::Word(word) => size::parse(word).or_else(|| word.parse().ok()),
         _ => None,
     }
 }
 
 /// Whether a value of the tree is `"auto"`.
-fn is_auto(node: &Node) -> bool {
-    matches!(node, Node::String(word) | Node::Word(word) if word == AUTO)
+fn is_auto(node: &ConfigValue) -> bool {
+    matches!(node, ConfigValue::String(word) | ConfigValue::Word(word) if word == AUTO)
 }
 
 /// Replaces budgets that are `"auto"` by sizes.
-pub(super) fn resolve_auto(tree: &mut Entry, memory: Memory) {
+pub(super) fn resolve_auto(tree: &mut LocatedValue, memory: AvailableMemory) {
     let given = BUDGETS.map(|budget| match tree.get(&budget.key).map(|entry| &entry.node) {
         Some(node) if is_auto(node) => None,
         // A value of another kind is rejected when it is read.
@@ -171,7 +171,7 @@ pub(super) fn resolve_auto(tree: &mut Entry, memory: Memory) {
     );
     for ((budget, given), bytes) in BUDGETS.iter().zip(given).zip(bytes) {
         if given.is_none() {
-            tree.replace(&budget.key, Node::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
+            tree.replace(&budget.key, ConfigValue::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
         }
     }
 }
@@ -180,15 +180,15 @@ pub(super) fn resolve_auto(tree: &mut Entry, memory: Memory) {
 const MAX_MEMORY: [&str; 2] = ["server", "max_memory"];
 
 /// The memory that budgets are derived from: the configured limit, or else the detected memory. `"auto"` becomes 0 in the tree.
-pub(super) fn apply_limit(tree: &mut Entry, detected: Memory) -> Memory {
+pub(super) fn apply_limit(tree: &mut LocatedValue, detected: AvailableMemory) -> AvailableMemory {
     let node = tree.get(&MAX_MEMORY).map(|entry| &entry.node);
     let configured = node.and_then(size_of);
     if node.is_some_and(is_auto) {
-        tree.replace(&MAX_MEMORY, Node::Integer(0));
+        tree.replace(&MAX_MEMORY, ConfigValue::Integer(0));
     }
     match configured.filter(|bytes| *bytes > 0) {
         // A configured limit holds even if the machine has less.
-        Some(bytes) => Memory { limit: Some(bytes), machine: None },
+        Some(bytes) => AvailableMemory { limit: Some(bytes), machine: None },
         None => detected,
     }
 }
@@ -197,7 +197,7 @@ pub(super) fn apply_limit(tree: &mut Entry, detected: Memory) -> Memory {
 ///
 /// # Errors
 /// [`ConfigError::InvalidValue`], at the largest budget that is configured, or else at the limit.
-pub(super) fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config, tree: &LocatedValue) -> Result<(), ConfigError> {
     let (bound, Some(limit)) = (MemoryBound::from_config(config), config.memory.limit) else { return Ok(()) };
     if bound.bytes() <= limit {
         return Ok(());
@@ -334,7 +334,7 @@ mod tests {
         let mut before = [0; BUDGETS.len()];
         let mut total = 424 * MIB;
         while total < 2048 * GIB {
-            let (_, share) = Memory { limit: Some(total), machine: None }.total_and_share().unwrap();
+            let (_, share) = AvailableMemory { limit: Some(total), machine: None }.total_and_share().unwrap();
             let bytes = choose_budgets(share, NONE);
             assert!(bound(bytes) <= share, "{total}: {bytes:?} add up to {}", bound(bytes));
             assert!(
@@ -349,16 +349,17 @@ mod tests {
     #[test]
     fn budgets_fit_in_half_a_gibibyte_and_use_sixty_four() {
         let of = |total| {
-            let (_, share) = Memory { limit: Some(total), machine: Some(total) }.total_and_share().unwrap();
+            let (_, share) =
+                AvailableMemory { limit: Some(total), machine: Some(total) }.total_and_share().unwrap();
             choose_budgets(share, NONE)
         };
         let small = of(512 * MIB);
         assert!(bound(small) <= 410 * MIB && small.iter().all(|bytes| *bytes >= 4 * MIB), "{small:?}");
         let large = of(64 * GIB);
         assert!(bound(large) > 50 * GIB && large[0] > 30 * GIB, "{large:?}");
-        let machine = Memory { limit: None, machine: Some(16 * GIB) };
+        let machine = AvailableMemory { limit: None, machine: Some(16 * GIB) };
         assert_eq!(machine.total_and_share(), Some((16 * GIB, 8 * GIB)));
-        let wide = Memory { limit: Some(99 * GIB), ..machine };
+        let wide = AvailableMemory { limit: Some(99 * GIB), ..machine };
         assert_eq!(
             wide.total_and_share(),
             machine.total_and_share(),

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use super::error::ConfigError;
 use super::origin::Origin;
-use super::tree::{Entry, Node};
+use super::tree::{ConfigValue, LocatedValue};
 use crate::error::nearest;
 
 /// Variables with this prefix are settings; `__` stands between the keys.
@@ -29,10 +29,10 @@ const WITHOUT_DEFAULT: [&str; 4] = [
 ];
 
 /// The names of the variables for all keys of the defaults, and of those that name files.
-pub(super) fn names(defaults: &Entry) -> Vec<String> {
-    fn below(entry: &Entry, name: &str, names: &mut Vec<String>) {
+pub(super) fn names(defaults: &LocatedValue) -> Vec<String> {
+    fn below(entry: &LocatedValue, name: &str, names: &mut Vec<String>) {
         match &entry.node {
-            Node::Table(entries) => {
+            ConfigValue::Table(entries) => {
                 for (key, entry) in entries {
                     below(entry, &format!("{name}__{}", key.to_ascii_uppercase()), names);
                 }
@@ -51,7 +51,7 @@ pub(super) fn names(defaults: &Entry) -> Vec<String> {
 /// # Errors
 /// [`ConfigError::Syntax`], [`ConfigError::UnknownVariable`].
 pub(super) fn apply(
-    tree: &mut Entry,
+    tree: &mut LocatedValue,
     variables: &[(OsString, OsString)],
     known: &[String],
 ) -> Result<(), ConfigError> {
@@ -59,8 +59,8 @@ pub(super) fn apply(
         // The variable that all programs share; our own overrides it.
         if name == OTLP && !value.is_empty() {
             let origin = Origin::Variable(OTLP.to_owned());
-            let node = Node::Word(value.to_string_lossy().into_owned());
-            tree.set(&["telemetry", "otlp_endpoint"], Entry { node, origin });
+            let node = ConfigValue::Word(value.to_string_lossy().into_owned());
+            tree.set(&["telemetry", "otlp_endpoint"], LocatedValue { node, origin });
         }
     }
     variables.iter().try_for_each(|(name, value)| {
@@ -73,7 +73,7 @@ pub(super) fn apply(
 }
 
 /// Sets the value of one variable.
-fn set(tree: &mut Entry, path: &str, origin: Origin, value: &OsString) -> Result<(), ConfigError> {
+fn set(tree: &mut LocatedValue, path: &str, origin: Origin, value: &OsString) -> Result<(), ConfigError> {
     let Some(value) = value.to_str() else {
         return Err(ConfigError::Syntax { origin, reason: "the value is not UTF-8".to_owned() });
     };
@@ -83,7 +83,7 @@ fn set(tree: &mut Entry, path: &str, origin: Origin, value: &OsString) -> Result
         let reason = "a setting is named ZARRD__SECTION__KEY".to_owned();
         return Err(ConfigError::Syntax { origin, reason });
     }
-    tree.set(&path, Entry { node: Node::Word(value.to_owned()), origin });
+    tree.set(&path, LocatedValue { node: ConfigValue::Word(value.to_owned()), origin });
     Ok(())
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use crate::config::DEFAULTS;
 
     fn error_of(name: &str, value: &str) -> Option<String> {
-        let known = names(&Entry::parse(DEFAULTS, &Origin::Default).unwrap());
+        let known = names(&LocatedValue::parse(DEFAULTS, &Origin::Default).unwrap());
         check(name, value, &known).err().map(|error| error.to_string())
     }
 

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use super::cli::ServeArgs;
 use super::error::ConfigError;
-use super::machine::Memory;
+use super::machine::AvailableMemory;
 use super::mounts::{self, DEMO, UrlError};
 use super::options::{Config, DEFAULTS};
 use super::origin::Origin;
 use super::read::read;
 use super::server::parse_listen;
 use super::tls::TlsOptions;
-use super::tree::{Entry, Node};
+use super::tree::{ConfigValue, LocatedValue};
 use super::{access, budgets, environment, machine};
 use crate::auth::Access;
 
@@ -27,7 +27,7 @@ pub struct Sources {
     /// The command line.
     pub flags: ServeArgs,
     /// How much memory there is.
-    pub memory: Memory,
+    pub memory: AvailableMemory,
 }
 
 impl Sources {
@@ -67,10 +67,10 @@ impl Sources {
     /// # Errors
     /// [`ConfigError`]: the first error, with its place.
     pub fn resolve_for_reload(self) -> Result<Config, ConfigError> {
-        let mut tree = Entry::parse(DEFAULTS, &Origin::Default)?;
+        let mut tree = LocatedValue::parse(DEFAULTS, &Origin::Default)?;
         let known = environment::names(&tree);
         for (path, text) in self.files {
-            tree.merge(Entry::parse(&text, &Origin::file(path))?);
+            tree.merge(LocatedValue::parse(&text, &Origin::file(path))?);
         }
         environment::apply(&mut tree, &self.variables, &known)?;
         set_flags(&mut tree, &self.flags)?;
@@ -105,23 +105,23 @@ impl Config {
 }
 
 /// Applies the flags and arguments of the command line.
-fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
+fn set_flags(tree: &mut LocatedValue, flags: &ServeArgs) -> Result<(), ConfigError> {
     if let Some(listen) = &flags.listen {
-        let node = Node::String(listen.clone());
-        tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--listen") });
+        let node = ConfigValue::String(listen.clone());
+        tree.set(&["server", "listen"], LocatedValue { node, origin: Origin::Flag("--listen") });
     }
     if let Some(port) = flags.port {
         // A value that is no address is rejected when it is read.
-        let text = tree.get(&["server", "listen"]).and_then(Entry::text).unwrap_or_default();
+        let text = tree.get(&["server", "listen"]).and_then(LocatedValue::text).unwrap_or_default();
         if let Some(mut listen) = parse_listen(text) {
             listen.set_port(port);
-            let node = Node::String(listen.to_string());
-            tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--port") });
+            let node = ConfigValue::String(listen.to_string());
+            tree.set(&["server", "listen"], LocatedValue { node, origin: Origin::Flag("--port") });
         }
     }
     if let Some(level) = flags.level() {
-        let node = Node::String(level.to_owned());
-        tree.set(&["log", "level"], Entry { node, origin: Origin::Flag("--quiet or --verbose") });
+        let node = ConfigValue::String(level.to_owned());
+        tree.set(&["log", "level"], LocatedValue { node, origin: Origin::Flag("--quiet or --verbose") });
     }
     for argument in &flags.mounts {
         let (name, url) = mounts::parse_argument(argument);
@@ -130,10 +130,10 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
         if tree.get(&["mounts", &name, "url"]).is_some() {
             return Err(ConfigError::DuplicateMount { origin, name });
         }
-        let string = |text: String| Entry { node: Node::String(text), origin: origin.clone() };
+        let string = |text: String| LocatedValue { node: ConfigValue::String(text), origin: origin.clone() };
         tree.set(&["mounts", &name, "url"], string(url));
         if flags.writable {
-            let entry = Entry { node: Node::Bool(true), origin: Origin::Flag("--writable") };
+            let entry = LocatedValue { node: ConfigValue::Bool(true), origin: Origin::Flag("--writable") };
             tree.set(&["mounts", &name, "writable"], entry);
         }
     }
@@ -145,7 +145,7 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
         });
     }
     if flags.demo {
-        tree.set(&["demo"], Entry { node: Node::Bool(true), origin: Origin::Flag("--demo") });
+        tree.set(&["demo"], LocatedValue { node: ConfigValue::Bool(true), origin: Origin::Flag("--demo") });
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ const READABLE: &str = "others could read tokens in transit to this address: set
     `server.behind_proxy` if a proxy in front of the server terminates TLS";
 
 /// Checks what no single value shows: ranges, names, roots. Returns the mounts whose directories cannot be found, and why.
-fn check(config: &Config, tree: &Entry) -> Result<BTreeMap<String, String>, ConfigError> {
+fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String>, ConfigError> {
     let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
         origin: tree.origin_of(path),
         key: path.join("."),

@@ -1,4 +1,4 @@
-//! [`Memory`]: the memory limit of this process and the memory of the machine, from control groups and proc(5).
+//! [`AvailableMemory`]: the memory limit of this process and the memory of the machine, from control groups and proc(5).
 //!
 //! Linux control groups of both versions; on other systems nothing is known. Files that are missing or have another form are
 //! ignored.
@@ -12,14 +12,14 @@ const NO_LIMIT: u64 = 1 << 60;
 
 /// How much memory there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct AvailableMemory {
     /// The limit of this process, if there is one: from the configuration, or of its control group.
     pub limit: Option<u64>,
     /// The memory of the machine, if known.
     pub machine: Option<u64>,
 }
 
-impl Memory {
+impl AvailableMemory {
     /// The memory for this process, and the share of it for budgets that are `"auto"`: of a limit, which is for this process alone,
     /// four fifths (the rest is for connections); of a machine, which other processes use too, half.
     #[must_use]
@@ -35,10 +35,10 @@ impl Memory {
 
 /// The limit of the control groups of this process, and the memory of the machine.
 #[must_use]
-pub(super) fn memory() -> Memory {
+pub(super) fn memory() -> AvailableMemory {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok();
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
-    Memory {
+    AvailableMemory {
         limit: groups.and_then(|named| limit_of_groups(Path::new(GROUPS), &named)),
         machine: machine.and_then(|text| kilobytes_of(&text, "MemTotal:")),
     }

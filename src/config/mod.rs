@@ -31,7 +31,7 @@ pub use budgets::MemoryBound;
 pub use cli::{CheckArgs, Cli, Command, HealthArgs, ServeArgs, SignArgs, TokenArgs};
 pub use error::ConfigError;
 pub use layers::Sources;
-pub use machine::{Memory, resident_bytes};
+pub use machine::{AvailableMemory, resident_bytes};
 pub use mounts::{DEMO, MountOptions};
 pub use options::{Config, DEFAULTS};
 pub use origin::Origin;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
 use super::server::{ServerOptions, some_listen_address};
-use super::tree::{Entry, Node};
+use super::tree::{ConfigValue, LocatedValue};
 use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
@@ -32,7 +32,7 @@ const MAX_NAME_BYTES: usize = 64;
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
-    /// A path, or a `file://`, `s3://bucket/prefix`, `gs://`, `az://`, `http(s)://` or `memory://` URL, without credentials or
+    /// A path, or the URL of a backend, such as `s3://bucket/prefix`, `gs://`, `az://` or `http(s)://`, without credentials or
     /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only.
     ///
     /// Example: `"/srv/zarr"`
@@ -153,11 +153,13 @@ const MAX_REDIRECT_LIFETIME: Duration = Duration::from_hours(7 * 24);
 ///
 /// # Errors
 /// [`ConfigError::InvalidValue`], which names the backends that take the option.
-pub(super) fn check_options(tree: &Entry) -> Result<(), ConfigError> {
-    let Some(Node::Table(mounts)) = tree.get(&["mounts"]).map(|entry| &entry.node) else { return Ok(()) };
+pub(super) fn check_options(tree: &LocatedValue) -> Result<(), ConfigError> {
+    let Some(ConfigValue::Table(mounts)) = tree.get(&["mounts"]).map(|entry| &entry.node) else {
+        return Ok(());
+    };
     for (name, mount) in mounts {
-        let kind = mount.get(&["url"]).and_then(Entry::text).and_then(kind_of);
-        let (Some(kind), Some(Node::Table(options))) =
+        let kind = mount.get(&["url"]).and_then(LocatedValue::text).and_then(kind_of);
+        let (Some(kind), Some(ConfigValue::Table(options))) =
             (kind, mount.get(&["options"]).map(|entry| &entry.node))
         else {
             continue;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::machine::Memory;
+use super::machine::AvailableMemory;
 use super::mounts::MountOptions;
 use super::origin::Origin;
 use super::sections::{LimitOptions, LogOptions};
@@ -83,7 +83,7 @@ pub struct Config {
     pub missing_directories: BTreeMap<String, String>,
     /// How much memory there is.
     #[serde(skip)]
-    pub memory: Memory,
+    pub memory: AvailableMemory,
 }
 
 impl Config {

@@ -15,13 +15,13 @@ use serde::forward_to_deserialize_any;
 use super::error::ConfigError;
 use super::nearest;
 use super::origin::Origin;
-use super::tree::{Entry, Node};
+use super::tree::{ConfigValue, LocatedValue};
 
 /// Deserializes a type from the tree.
 ///
 /// # Errors
 /// [`ConfigError::UnknownKey`] and [`ConfigError::InvalidValue`].
-pub(super) fn read<T: DeserializeOwned>(root: &Entry) -> Result<T, ConfigError> {
+pub(super) fn read<T: DeserializeOwned>(root: &LocatedValue) -> Result<T, ConfigError> {
     T::deserialize(root).map_err(|fault| fault.finish(root))
 }
 
@@ -54,7 +54,7 @@ impl Fault {
         self
     }
 
-    fn finish(mut self, root: &Entry) -> ConfigError {
+    fn finish(mut self, root: &LocatedValue) -> ConfigError {
         self.path.reverse();
         let key = self.path.join(".");
         let origin = self.origin.unwrap_or_else(|| root.origin.clone());
@@ -147,18 +147,20 @@ impl serde::de::Error for Fault {
     }
 }
 
-impl<'de> Deserializer<'de> for &Entry {
+impl<'de> Deserializer<'de> for &LocatedValue {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node {
-            Node::Table(entries) => visitor.visit_map(TableReader { entries: entries.iter(), value: None }),
-            Node::Array(entries) => visitor.visit_seq(ArrayReader(entries.iter())),
-            Node::Bool(bool) => visitor.visit_bool(*bool),
-            Node::Integer(integer) => visitor.visit_i64(*integer),
-            Node::Float(float) => visitor.visit_f64(*float),
-            Node::String(string) => visitor.visit_str(string),
-            Node::Word(word) => match Entry::parse_word(word, &self.origin) {
+            ConfigValue::Table(entries) => {
+                visitor.visit_map(TableReader { entries: entries.iter(), value: None })
+            }
+            ConfigValue::Array(entries) => visitor.visit_seq(ArrayReader(entries.iter())),
+            ConfigValue::Bool(bool) => visitor.visit_bool(*bool),
+            ConfigValue::Integer(integer) => visitor.visit_i64(*integer),
+            ConfigValue::Float(float) => visitor.visit_f64(*float),
+            ConfigValue::String(string) => visitor.visit_str(string),
+            ConfigValue::Word(word) => match LocatedValue::parse_word(word, &self.origin) {
                 Some(value) => value.deserialize_any(visitor),
                 None => visitor.visit_str(word),
             },
@@ -168,8 +170,8 @@ impl<'de> Deserializer<'de> for &Entry {
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         // A word of the environment is text as it stands (`ACCESS_KEY_ID=12345`), unless it is quoted as TOML.
         match &self.node {
-            Node::Word(word) => match Entry::parse_word(word, &self.origin) {
-                Some(Entry { node: Node::String(string), .. }) => visitor.visit_string(string),
+            ConfigValue::Word(word) => match LocatedValue::parse_word(word, &self.origin) {
+                Some(LocatedValue { node: ConfigValue::String(string), .. }) => visitor.visit_string(string),
                 _ => visitor.visit_str(word),
             },
             _ => self.deserialize_any(visitor),
@@ -210,8 +212,8 @@ impl<'de> Deserializer<'de> for &Entry {
 }
 
 struct TableReader<'a> {
-    entries: std::collections::btree_map::Iter<'a, String, Entry>,
-    value: Option<(&'a String, &'a Entry)>,
+    entries: std::collections::btree_map::Iter<'a, String, LocatedValue>,
+    value: Option<(&'a String, &'a LocatedValue)>,
 }
 
 impl<'de> MapAccess<'de> for TableReader<'_> {
@@ -234,7 +236,7 @@ impl<'de> MapAccess<'de> for TableReader<'_> {
     }
 }
 
-struct ArrayReader<'a>(std::slice::Iter<'a, Entry>);
+struct ArrayReader<'a>(std::slice::Iter<'a, LocatedValue>);
 
 impl<'de> SeqAccess<'de> for ArrayReader<'_> {
     type Error = Fault;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::{Cli, Command, Config, DEFAULTS, Memory, ServeArgs, Sources};
+use super::{AvailableMemory, Cli, Command, Config, DEFAULTS, ServeArgs, Sources};
 
 fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Sources {
     let words = ["zarrd", "serve"].iter().chain(arguments);
@@ -21,7 +21,7 @@ fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Source
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
             .collect(),
         flags,
-        memory: Memory::default(),
+        memory: AvailableMemory::default(),
     }
 }
 
@@ -198,19 +198,19 @@ fn the_users_file_overrides_that_of_the_image() {
 
 #[test]
 fn automatic_budgets_are_derived_from_the_available_memory() {
-    let with = |file: &str, memory: Memory| {
+    let with = |file: &str, memory: AvailableMemory| {
         let mut sources = sources(file, &[], &[]);
         sources.memory = memory;
         sources.resolve()
     };
-    let limit = |limit: u64| Memory { limit: Some(limit), machine: None };
+    let limit = |limit: u64| AvailableMemory { limit: Some(limit), machine: None };
     let small = with("", limit(512 << 20)).unwrap();
     let large = with("", limit(64 << 30)).unwrap();
     assert!(small.cache.decoded_size < large.cache.decoded_size);
     // A configured limit overrides that of the machine.
     let configured = with("[server]\nmax_memory = '512MiB'\n", limit(64 << 30)).unwrap();
     assert_eq!(configured.budgets(), small.budgets());
-    let unknown = with("", Memory::default()).unwrap();
+    let unknown = with("", AvailableMemory::default()).unwrap();
     assert_eq!(unknown.budgets(), Config::default().budgets());
     let rejected = with("[cache]\ndecoded_size = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
     assert!(rejected.starts_with("zarrd.toml:2: `cache.decoded_size`: the budgets add up to "), "{rejected}");

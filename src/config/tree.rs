@@ -1,4 +1,4 @@
-//! [`Entry`]: the settings of all layers as one tree, in which every value carries its [`Origin`].
+//! [`LocatedValue`]: the settings of all layers as one tree, in which every value carries its [`Origin`].
 //!
 //! Files are TOML 1.1; the environment is `ZARRD__SECTION__KEY`. No key is named here: the types that `read` fills decide which
 //! keys exist.
@@ -12,16 +12,16 @@ use super::origin::Origin;
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) node: Node,
+pub(super) struct LocatedValue {
+    pub(super) node: ConfigValue,
     pub(super) origin: Origin,
 }
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
-    Table(BTreeMap<String, Entry>),
-    Array(Vec<Entry>),
+pub(super) enum ConfigValue {
+    Table(BTreeMap<String, LocatedValue>),
+    Array(Vec<LocatedValue>),
     Bool(bool),
     Integer(i64),
     Float(f64),
@@ -30,7 +30,7 @@ pub(super) enum Node {
     Word(String),
 }
 
-impl Entry {
+impl LocatedValue {
     /// A TOML document.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Entry {
             let at = source.at(text, key.span().start);
             entries.insert(key.get_ref().to_string(), Self::from_value(text, source, value.get_ref(), at)?);
         }
-        Ok(Self { node: Node::Table(entries), origin })
+        Ok(Self { node: ConfigValue::Table(entries), origin })
     }
 
     fn from_value(
@@ -65,15 +65,15 @@ impl Entry {
         origin: Origin,
     ) -> Result<Self, ConfigError> {
         let node = match value {
-            DeValue::String(string) => Node::String(string.to_string()),
-            DeValue::Boolean(bool) => Node::Bool(*bool),
-            DeValue::Datetime(datetime) => Node::String(datetime.to_string()),
+            DeValue::String(string) => ConfigValue::String(string.to_string()),
+            DeValue::Boolean(bool) => ConfigValue::Bool(*bool),
+            DeValue::Datetime(datetime) => ConfigValue::String(datetime.to_string()),
             DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
-                Ok(integer) => Node::Integer(integer),
+                Ok(integer) => ConfigValue::Integer(integer),
                 Err(error) => return Err(ConfigError::Syntax { origin, reason: error.to_string() }),
             },
             DeValue::Float(float) => match float.as_str().parse() {
-                Ok(float) => Node::Float(float),
+                Ok(float) => ConfigValue::Float(float),
                 Err(_) => {
                     return Err(ConfigError::Syntax { origin, reason: "not a number".to_owned() });
                 }
@@ -84,7 +84,7 @@ impl Entry {
                     let at = source.at(text, value.span().start);
                     entries.push(Self::from_value(text, source, value.get_ref(), at)?);
                 }
-                Node::Array(entries)
+                ConfigValue::Array(entries)
             }
             DeValue::Table(table) => return Self::from_table(text, source, table, origin),
         };
@@ -101,7 +101,7 @@ impl Entry {
     pub(super) fn merge(&mut self, over: Self) {
         self.origin = over.origin;
         match (&mut self.node, over.node) {
-            (Node::Table(below), Node::Table(above)) => {
+            (ConfigValue::Table(below), ConfigValue::Table(above)) => {
                 for (key, entry) in above {
                     match below.get_mut(&key) {
                         Some(existing) => existing.merge(entry),
@@ -118,7 +118,7 @@ impl Entry {
         let mut over = entry;
         for key in path.iter().rev() {
             let origin = over.origin.clone();
-            over = Self { node: Node::Table(BTreeMap::from([((*key).to_owned(), over)])), origin };
+            over = Self { node: ConfigValue::Table(BTreeMap::from([((*key).to_owned(), over)])), origin };
         }
         self.merge(over);
     }
@@ -128,7 +128,7 @@ impl Entry {
         let mut entry = self;
         for key in path {
             match &entry.node {
-                Node::Table(entries) => match entries.get(*key) {
+                ConfigValue::Table(entries) => match entries.get(*key) {
                     Some(inner) => entry = inner,
                     None => break,
                 },
@@ -139,9 +139,9 @@ impl Entry {
     }
 
     /// Replaces a value that exists. Its origin stays.
-    pub(super) fn replace(&mut self, path: &[&str], node: Node) {
+    pub(super) fn replace(&mut self, path: &[&str], node: ConfigValue) {
         let found = path.iter().try_fold(self, |entry, key| match &mut entry.node {
-            Node::Table(entries) => entries.get_mut(*key),
+            ConfigValue::Table(entries) => entries.get_mut(*key),
             _ => None,
         });
         if let Some(entry) = found {
@@ -152,7 +152,7 @@ impl Entry {
     /// The text of this entry, if it is one.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.node {
-            Node::String(text) | Node::Word(text) => Some(text),
+            ConfigValue::String(text) | ConfigValue::Word(text) => Some(text),
             _ => None,
         }
     }
@@ -160,7 +160,7 @@ impl Entry {
     /// The value at a path of keys.
     pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |entry, key| match &entry.node {
-            Node::Table(entries) => entries.get(*key),
+            ConfigValue::Table(entries) => entries.get(*key),
             _ => None,
         })
     }

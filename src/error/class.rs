@@ -82,7 +82,7 @@ impl ErrorClass {
 
 /// The effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Written {
+pub enum WriteEffect {
     /// Nothing was written.
     No,
     /// Unknown: either everything or nothing was written.
@@ -95,7 +95,7 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
     fn class(&self) -> ErrorClass;
 
     /// The effect of the failed write, if the error knows it.
-    fn written(&self) -> Option<Written> {
+    fn written(&self) -> Option<WriteEffect> {
         None
     }
 }

@@ -6,5 +6,5 @@
 mod class;
 mod nearest;
 
-pub use class::{Classify, ErrorClass, Written};
+pub use class::{Classify, ErrorClass, WriteEffect};
 pub use nearest::nearest;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::chunk::{KeySet, Overlap};
+use crate::chunk::{ChunkKeySet, Overlap};
 use crate::metadata::ArrayMetadata;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, Family};
 
@@ -27,7 +27,7 @@ struct KeyedArray<'a> {
     path: &'a str,
     /// Equal for arrays that interpret the same chunks alike.
     view_id: usize,
-    keys: KeySet,
+    keys: ChunkKeySet,
 }
 
 impl KeyedArray<'_> {
@@ -53,7 +53,7 @@ pub(crate) fn key_claims(family: &Family) -> Vec<KeyDiagnostics> {
         .enumerate()
         .filter_map(|(index, member)| {
             let array = member.array.as_ref().ok()?;
-            let keys = KeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding);
+            let keys = ChunkKeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding);
             let views_before = views.len();
             let view = *views.entry(chunk_view(array)).or_insert(views_before);
             Some(KeyedArray { index, path: &member.path, view_id: view, keys })

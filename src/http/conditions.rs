@@ -7,6 +7,9 @@
 //! A tag may be that of a content coding of a text (`coding`). For a read it matches the version of the text if the request
 //! accepts that coding, so that an encoded response can be revalidated. It never matches with `Range`, which selects bytes
 //! of the unencoded text. For a write it always matches the version from which the coding was derived.
+//!
+//! The typed headers of the crate `headers` are not used: they compare a list of tags with one tag and do not show its
+//! members, while the tag of a content coding is compared in parts.
 
 use std::time::SystemTime;
 

@@ -2,6 +2,10 @@
 //!
 //! This module only adds headers. `origin` decides whether a page may write, and the route which methods it supports. The
 //! handlers of OPTIONS read no store. The options were checked when the state was built, so nothing here can fail.
+//!
+//! `tower_http::cors` is not used. Its layer responds to every OPTIONS request itself, with 200 and without `Allow`, so
+//! the handlers could no longer say which methods and which WebDAV class a URL supports. It also sends the lists of
+//! methods and headers to origins that are not allowed, and the fast path has no layers.
 
 use axum::extract::Request;
 use axum::http::Method;

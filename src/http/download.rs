@@ -5,21 +5,12 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::negotiate::Offer;
 use super::path::encode;
 use super::validators::from_text;
 use crate::key::NodePath;
 
 /// Maximum length of a name in bytes: file systems allow 255 with the extension.
 const MOST_BYTES: usize = 160;
-
-/// The extension of a format.
-pub(crate) fn extension(offer: Offer) -> &'static str {
-    match offer.name {
-        "bytes" => "bin",
-        name => name,
-    }
-}
 
 /// The file name for data of an array: the name of the array, or of the mount for an array at its root, followed by the
 /// remaining segments of the requested path (such as the chunk), separated by dots.

@@ -6,14 +6,57 @@
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::problem::Problem;
+use crate::render::Format;
+#[cfg(feature = "vectors")]
+use crate::render::VertexFormat;
 
-/// A format that a route offers.
+/// A format of a route that has formats of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Its name in `format=`.
     pub(crate) name: &'static str,
     /// Its media type, such as `text/html`.
     pub(crate) media_type: &'static str,
+}
+
+/// A format among which a request chooses.
+pub(crate) trait Representation: Copy {
+    /// Its name in `format=`.
+    fn name(self) -> &'static str;
+
+    /// Its media type, such as `text/html`.
+    fn media_type(self) -> &'static str;
+}
+
+impl Representation for Offer {
+    fn name(self) -> &'static str {
+        self.name
+    }
+
+    fn media_type(self) -> &'static str {
+        self.media_type
+    }
+}
+
+impl Representation for &'static Format {
+    fn name(self) -> &'static str {
+        self.name
+    }
+
+    fn media_type(self) -> &'static str {
+        self.media_type
+    }
+}
+
+#[cfg(feature = "vectors")]
+impl Representation for VertexFormat {
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+
+    fn media_type(self) -> &'static str {
+        Self::media_type(self)
+    }
 }
 
 /// Why no format was found.
@@ -49,15 +92,15 @@ impl From<NegotiateError> for Problem {
 ///
 /// `format` takes precedence over `Accept`. Among the offers with the highest weight the most precisely named one is
 /// selected (so that `application/json, */*` means JSON), and among those the first.
-pub(crate) fn choose(
+pub(crate) fn choose<T: Representation>(
     headers: &HeaderMap,
     format: Option<&str>,
-    offers: &'static [Offer],
-) -> Result<Offer, NegotiateError> {
-    let names = |name: fn(&Offer) -> &'static str| offers.iter().map(name).collect::<Vec<_>>().join(", ");
+    offers: &[T],
+) -> Result<T, NegotiateError> {
+    let names = |name: fn(T) -> &'static str| offers.iter().copied().map(name).collect::<Vec<_>>().join(", ");
     if let Some(asked) = format {
-        return offers.iter().find(|offer| offer.name == asked).copied().ok_or_else(|| {
-            NegotiateError::UnknownFormat { asked: asked.to_owned(), offered: names(|offer| offer.name) }
+        return offers.iter().find(|offer| offer.name() == asked).copied().ok_or_else(|| {
+            NegotiateError::UnknownFormat { asked: asked.to_owned(), offered: names(T::name) }
         });
     }
     let ranges: Vec<(&str, u16)> = headers
@@ -67,15 +110,14 @@ pub(crate) fn choose(
         .flat_map(|line| line.split(','))
         .filter_map(media_range)
         .collect();
-    let weighed = offers.iter().filter_map(|offer| Some((offer, weigh(offer.media_type, &ranges)?)));
-    let mut best: Option<(&Offer, (u16, u8))> = None;
+    let weighed = offers.iter().filter_map(|offer| Some((offer, weigh(offer.media_type(), &ranges)?)));
+    let mut best: Option<(&T, (u16, u8))> = None;
     for (offer, weight) in weighed {
         if best.is_none_or(|(_, least)| weight > least) {
             best = Some((offer, weight));
         }
     }
-    best.map(|(offer, _)| *offer)
-        .ok_or_else(|| NegotiateError::NotAcceptable(names(|offer| offer.media_type)))
+    best.map(|(offer, _)| *offer).ok_or_else(|| NegotiateError::NotAcceptable(names(T::media_type)))
 }
 
 /// Weight (in thousandths) and precision (0 to 2) of a media type under the ranges; `None` if excluded.

@@ -6,14 +6,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    first: IpAddr,
-    bits: u32,
-}
+pub struct Network(IpNet);
 
 /// Why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,61 +21,46 @@ pub enum NetworkError {
     Malformed,
     /// Bits of the address after the prefix are set.
     #[error("the address has bits beyond the {0} that count; those must be 0")]
-    BeyondBits(u32),
-}
-
-/// An address as a number, and its length in bits.
-fn number(address: IpAddr) -> (u128, u32) {
-    match address {
-        IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    }
-}
-
-/// The first `bits` of a number that is `of` bits long.
-fn shortened(number: u128, bits: u32, of: u32) -> u128 {
-    number.checked_shr(of.saturating_sub(bits)).unwrap_or(0)
+    BeyondBits(u8),
 }
 
 impl Network {
     /// Whether an address belongs to the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let ((first, of), (address, same)) = (number(self.first), number(address.to_canonical()));
-        of == same && shortened(first, self.bits, of) == shortened(address, self.bits, of)
+        self.0.contains(&address.to_canonical())
     }
 }
 
 impl FromStr for Network {
     type Err = NetworkError;
 
+    // The parser of `ipnet` also accepts octets with leading zeros, which some programs read as octal.
     fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
+        let malformed = NetworkError::Malformed;
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_invalid| malformed)?;
+        let is_plain = |bits: &str| bits.len() <= 3 && bits.bytes().all(|byte| byte.is_ascii_digit());
+        let network = match bits {
+            None => IpNet::from(address),
+            Some(bits) if is_plain(bits) => {
+                let bits = bits.parse().map_err(|_invalid| malformed)?;
+                IpNet::new(address, bits).map_err(|_too_long| malformed)?
+            }
+            Some(_) => return Err(malformed),
         };
-        let first: IpAddr = address.parse().map_err(|_refused| NetworkError::Malformed)?;
-        let (value, most) = number(first);
-        let plain = |bits: &str| bits.len() <= 3 && bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = match bits {
-            None => most,
-            Some(bits) if plain(bits) => bits.parse().map_err(|_refused| NetworkError::Malformed)?,
-            Some(_) => return Err(NetworkError::Malformed),
-        };
-        if bits > most {
-            return Err(NetworkError::Malformed);
+        if network.addr() == network.network() {
+            Ok(Self(network))
+        } else {
+            Err(NetworkError::BeyondBits(network.prefix_len()))
         }
-        let beyond = most - bits;
-        if shortened(value, bits, most).checked_shl(beyond).unwrap_or(0) != value {
-            return Err(NetworkError::BeyondBits(bits));
-        }
-        Ok(Self { first, bits })
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.bits)
+        self.0.fmt(f)
     }
 }
 
@@ -118,9 +101,17 @@ mod tests {
 
     #[test]
     fn invalid_networks_are_rejected() {
-        for text in
-            ["", "localhost", "10.0.0", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "::1/0128"]
-        {
+        for text in [
+            "",
+            "localhost",
+            "10.0.0",
+            "10.0.0.0/",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/+8",
+            "::1/0128",
+            "010.0.0.0/8",
+        ] {
             assert_eq!(text.parse::<Network>(), Err(NetworkError::Malformed), "{text}");
         }
         assert_eq!("10.0.0.1/8".parse::<Network>(), Err(NetworkError::BeyondBits(8)));

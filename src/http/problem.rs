@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::trouble::store_failure;
-use crate::error::{Classify, ErrorClass, Written};
+use crate::error::{Classify, ErrorClass, WriteEffect};
 use crate::store::{StoreError, trouble};
 
 /// The methods that every mount supports.
@@ -237,8 +237,8 @@ impl<E: Classify> From<E> for Problem {
         }
         problem = match error.written() {
             None => problem,
-            Some(Written::No) => problem.extension("written", false),
-            Some(Written::Unknown) => problem.extension("written", "unknown"),
+            Some(WriteEffect::No) => problem.extension("written", false),
+            Some(WriteEffect::Unknown) => problem.extension("written", "unknown"),
         };
         if !is_rejected {
             problem.0.source = Some(Arc::new(error));

@@ -4,6 +4,9 @@
 //! response is then the whole value, which RFC 9110 allows and clients without multipart support need.
 //! [`ByteRange::resolve`] decides whether a range lies inside a value. The `Content-Range` of a request is the position at
 //! which its body is written.
+//!
+//! `headers::Range` is not used: it has no range for a suffix that is longer than the value, where RFC 9110 selects the whole
+//! value, and it leaves invalid ranges out of a list instead of ignoring the header.
 
 use std::ops::Range;
 
@@ -60,7 +63,7 @@ pub(crate) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
 
 /// The position at which the body of a request is written, from its `Content-Range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct ContentRange {
     /// Half-open and not empty.
     pub(crate) range: Range<u64>,
     /// The length of the value after the write, if the header states it.
@@ -69,7 +72,7 @@ pub(crate) struct Written {
 
 /// Parses the `Content-Range` of a request: `bytes 0-9/*` or `bytes 0-9/100`. `None` if the header is missing, repeated or
 /// invalid.
-pub(crate) fn written(headers: &HeaderMap) -> Option<Written> {
+pub(crate) fn written(headers: &HeaderMap) -> Option<ContentRange> {
     let mut lines = headers.get_all(header::CONTENT_RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
     let (unit, place) = line.to_str().ok()?.trim().split_once(' ')?;
@@ -78,7 +81,7 @@ pub(crate) fn written(headers: &HeaderMap) -> Option<Written> {
     let range = number(first)?..number(last)?.checked_add(1)?;
     let result_bytes = if result == "*" { None } else { Some(number(result)?) };
     let is_possible = !range.is_empty() && result_bytes.is_none_or(|result| range.end <= result);
-    (unit.eq_ignore_ascii_case("bytes") && is_possible).then_some(Written { range, result_bytes })
+    (unit.eq_ignore_ascii_case("bytes") && is_possible).then_some(ContentRange { range, result_bytes })
 }
 
 /// `Content-Range` of a part; `range` is half-open and not empty.
@@ -160,7 +163,7 @@ mod tests {
             ("BYTES 5-7/100", 5..8, Some(100)),
             ("bytes 0-18446744073709551614/*", 0..u64::MAX, None),
         ] {
-            assert_eq!(of(&[line]), Some(Written { range, result_bytes }), "{line}");
+            assert_eq!(of(&[line]), Some(ContentRange { range, result_bytes }), "{line}");
         }
         for line in [
             "",

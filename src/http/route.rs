@@ -41,7 +41,7 @@ pub(crate) enum AdmittedBy {
     /// The handler charges the memory of its response.
     Handler,
     /// No admission: the response is small and its size is known.
-    Nobody,
+    Exempt,
 }
 
 /// A handler that bypasses the router, for the most frequent requests.
@@ -138,7 +138,7 @@ impl RouteSpec {
 
     /// Exempts the route from admission and rate limits, and adds it to the admin listener.
     pub(crate) const fn answers_under_load(self) -> Self {
-        Self { answers_under_load: true, is_admins: true, ..self.admitted_by(AdmittedBy::Nobody) }
+        Self { answers_under_load: true, is_admins: true, ..self.admitted_by(AdmittedBy::Exempt) }
     }
 
     /// Adds the route to the admin listener.

@@ -47,7 +47,7 @@ const OTHER_OPERATIONS: [&str; 32] = [
 
 /// Why a query is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum QueryError {
+pub(crate) enum S3QueryError {
     /// The query has a bad escape, or escapes that are not UTF-8.
     #[error("the query is not percent-encoded UTF-8")]
     Encoding,
@@ -70,7 +70,7 @@ pub(crate) enum QueryError {
     Operation(&'static str),
 }
 
-impl Classify for QueryError {
+impl Classify for S3QueryError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Encoding | Self::Twice(_) | Self::Value { .. } => ErrorClass::InvalidRequest,
@@ -87,13 +87,13 @@ pub(crate) struct Query(Vec<(String, String)>);
 ///
 /// # Errors
 /// As for [`Query::of`].
-pub(crate) fn listed(uri: &Uri) -> Result<String, QueryError> {
+pub(crate) fn listed(uri: &Uri) -> Result<String, S3QueryError> {
     Ok(Query::of(uri)?.value("prefix")?.unwrap_or_default().to_owned())
 }
 
 impl Query {
     /// Decodes a query and rejects unsupported operations.
-    pub(crate) fn of(uri: &Uri) -> Result<Self, QueryError> {
+    pub(crate) fn of(uri: &Uri) -> Result<Self, S3QueryError> {
         let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -101,7 +101,7 @@ impl Query {
         });
         let query = Self(pairs.collect::<Result<_, _>>()?);
         match OTHER_OPERATIONS.into_iter().find(|operation| query.has(operation)) {
-            Some(operation) => Err(QueryError::Operation(operation)),
+            Some(operation) => Err(S3QueryError::Operation(operation)),
             None => Ok(query),
         }
     }
@@ -112,26 +112,26 @@ impl Query {
     }
 
     /// The value of a parameter; an empty one counts as absent.
-    pub(crate) fn value(&self, name: &'static str) -> Result<Option<&str>, QueryError> {
+    pub(crate) fn value(&self, name: &'static str) -> Result<Option<&str>, S3QueryError> {
         let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
-            (_, Some(_)) => Err(QueryError::Twice(name)),
+            (_, Some(_)) => Err(S3QueryError::Twice(name)),
             (value, None) => Ok(value.filter(|value| !value.is_empty())),
         }
     }
 }
 
 /// Decodes one name or value, in which `+` is a space.
-fn decode(text: &str) -> Result<String, QueryError> {
+fn decode(text: &str) -> Result<String, S3QueryError> {
     let escapes = text.split('%').skip(1);
     let is_hex = |escape: &str| escape.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if !escapes.into_iter().all(is_hex) {
-        return Err(QueryError::Encoding);
+        return Err(S3QueryError::Encoding);
     }
     let spaced = text.replace('+', " ");
     match percent_decode_str(&spaced).decode_utf8() {
         Ok(text) => Ok(text.into_owned()),
-        Err(_) => Err(QueryError::Encoding),
+        Err(_) => Err(S3QueryError::Encoding),
     }
 }
 
@@ -139,7 +139,7 @@ fn decode(text: &str) -> Result<String, QueryError> {
 mod tests {
     use super::*;
 
-    fn query(text: &str) -> Result<Query, QueryError> {
+    fn query(text: &str) -> Result<Query, S3QueryError> {
         Query::of(&format!("/s3/m?{text}").parse().unwrap())
     }
 
@@ -153,9 +153,9 @@ mod tests {
             (Ok(Some("1=2")), Ok(None), Ok(None))
         );
         assert!(pairs.has("location") && !pairs.has("loc"));
-        assert_eq!(query("a=1&a=1").unwrap().value("a"), Err(QueryError::Twice("a")));
+        assert_eq!(query("a=1&a=1").unwrap().value("a"), Err(S3QueryError::Twice("a")));
         for bad in ["prefix=%ff", "prefix=%", "prefix=%z0", "prefix=%4", "%ff=1"] {
-            assert_eq!(query(bad), Err(QueryError::Encoding), "{bad}");
+            assert_eq!(query(bad), Err(S3QueryError::Encoding), "{bad}");
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn unsupported_operations_are_rejected() {
         for operation in OTHER_OPERATIONS {
             for text in [operation.to_owned(), format!("prefix=a&{operation}=1")] {
-                assert_eq!(query(&text), Err(QueryError::Operation(operation)));
+                assert_eq!(query(&text), Err(S3QueryError::Operation(operation)));
             }
         }
         assert!(query("aclx=1&prefix=acl").is_ok());

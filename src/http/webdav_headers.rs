@@ -58,11 +58,11 @@ pub(crate) fn destination(uri: &Uri, headers: &HeaderMap) -> Result<Uri, Problem
     if is_http && here.is_some_and(|here| is_same_host(&here, authority, there.scheme_str())) {
         return Ok(there);
     }
-    Err(elsewhere())
+    Err(remote_destination())
 }
 
 /// The 502 of RFC 4918, section 9.8.5: this server copies neither to other servers nor into other mounts.
-pub(crate) fn elsewhere() -> Problem {
+pub(crate) fn remote_destination() -> Problem {
     Problem::new(StatusCode::BAD_GATEWAY, "destination-elsewhere")
         .detail("`Destination` is not in the same mount; copy with GET and PUT instead")
 }

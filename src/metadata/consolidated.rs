@@ -376,7 +376,7 @@ mod tests {
             r#"{"consolidated_metadata": null}"#,
             r#"{"consolidated_metadata": 1}"#,
             r#"{"consolidated_metadata": {}}"#,
-            r#"{"consolidated_metadata": {"kind": "elsewhere", "metadata": {}}}"#,
+            r#"{"consolidated_metadata": {"kind": "remote", "metadata": {}}}"#,
             r#"{"zarr_consolidated_format": 2, "metadata": {}}"#,
             r#"{"metadata": {}}"#,
         ] {

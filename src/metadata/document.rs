@@ -123,13 +123,13 @@ fn complete_blosc(configuration: &mut Map<String, Value>, data_type: &DataType) 
         Some(0) => "noshuffle",
         Some(1) => "shuffle",
         Some(2) => "bitshuffle",
-        Some(-1) if data_type.item_bytes() == 1 => "bitshuffle",
+        Some(-1) if data_type.element_bytes() == 1 => "bitshuffle",
         Some(-1) => "shuffle",
         _ => return,
     };
     configuration.insert("shuffle".to_owned(), json!(shuffle));
-    let item_bytes = data_type.item_bytes();
-    let typesize = if item_bytes > MAX_TYPESIZE { 1 } else { item_bytes };
+    let element_bytes = data_type.element_bytes();
+    let typesize = if element_bytes > MAX_TYPESIZE { 1 } else { element_bytes };
     configuration.entry("typesize").or_insert_with(|| json!(typesize));
 }
 

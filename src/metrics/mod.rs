@@ -30,7 +30,7 @@ pub(crate) struct Counts {
     /// Problem documents that were sent, by code.
     pub(crate) codes: Codes,
     /// Requests in flight.
-    pub(crate) under_way: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
     pub(crate) reads: Arc<Reads>,
     connections: Arc<ConnectionCounts>,
     pub(crate) surroundings: OnceLock<ProcessMetrics>,
@@ -42,7 +42,7 @@ impl Counts {
         Self {
             routes: OnceLock::new(),
             codes: Codes::default(),
-            under_way: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
             reads: Arc::default(),
             connections: Arc::default(),
             surroundings: OnceLock::new(),
@@ -57,7 +57,7 @@ impl Counts {
 
     /// Records the start of a request to a route.
     pub(crate) fn begin(&self, route: Option<&RouteSpec>) -> &Arc<RouteCounts> {
-        self.under_way.fetch_add(1, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
         self.routes().of(route.map(|route| route.template))
     }
 
@@ -68,7 +68,7 @@ impl Counts {
 
     /// Records the end of a request.
     pub(crate) fn end(&self) {
-        self.under_way.fetch_sub(1, Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
     }
 
     /// Adds mounts to count for; counts of known mounts stay.

@@ -9,12 +9,12 @@ use arc_swap::ArcSwap;
 
 use super::histogram::Histogram;
 use crate::array::{ReadObserver, ReadStats};
-use crate::store::{Observer, Outcome, Verb};
+use crate::store::{CallOutcome, Observer, Verb};
 
 /// Counts of one mount's backend.
 #[derive(Debug, Default)]
 pub struct BackendCounts {
-    under_way: AtomicU64,
+    in_flight: AtomicU64,
     bytes: AtomicU64,
     verbs: [VerbCounts; Verb::ALL.len()],
 }
@@ -22,17 +22,17 @@ pub struct BackendCounts {
 /// Counts of one verb.
 #[derive(Debug, Default)]
 struct VerbCounts {
-    outcomes: [AtomicU64; Outcome::ALL.len()],
+    outcomes: [AtomicU64; CallOutcome::ALL.len()],
     seconds: Histogram,
 }
 
 impl Observer for BackendCounts {
     fn call_started(&self) {
-        self.under_way.fetch_add(1, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
     }
 
-    fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration) {
-        self.under_way.fetch_sub(1, Relaxed);
+    fn call_finished(&self, verb: Verb, outcome: CallOutcome, bytes: u64, took: Duration) {
+        self.in_flight.fetch_sub(1, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
         let Some(counts) = self.verbs.get(verb as usize) else { return };
         if let Some(cell) = counts.outcomes.get(outcome as usize) {
@@ -44,8 +44,8 @@ impl Observer for BackendCounts {
 
 impl BackendCounts {
     /// Calls in flight.
-    pub(crate) fn under_way(&self) -> u64 {
-        self.under_way.load(Relaxed)
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
     }
 
     /// Bytes of values that were read.
@@ -54,9 +54,9 @@ impl BackendCounts {
     }
 
     /// The number of calls by verb and outcome, without zeros.
-    pub(crate) fn outcomes(&self) -> impl Iterator<Item = (Verb, Outcome, u64)> {
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = (Verb, CallOutcome, u64)> {
         Verb::ALL.into_iter().zip(&self.verbs).flat_map(|(verb, counts)| {
-            let counted = Outcome::ALL.into_iter().zip(&counts.outcomes);
+            let counted = CallOutcome::ALL.into_iter().zip(&counts.outcomes);
             let counted = counted.map(move |(outcome, count)| (verb, outcome, count.load(Relaxed)));
             counted.filter(|(_, _, count)| *count > 0)
         })

@@ -26,8 +26,8 @@ struct ByteRun {
 pub struct Conversion {
     data_type: DataType,
     inner_shape: Vec<u64>,
-    source_item_bytes: usize,
-    item_bytes: usize,
+    source_element_bytes: usize,
+    element_bytes: usize,
     runs: Vec<ByteRun>,
 }
 
@@ -82,8 +82,8 @@ impl Conversion {
             data_type = subarray.item().clone();
         }
         let runs = byte_runs(selected, endian);
-        let item_bytes = runs.iter().map(|run| run.bytes).sum::<usize>();
-        Self { data_type, inner_shape, source_item_bytes: source.item_bytes(), item_bytes, runs }
+        let element_bytes = runs.iter().map(|run| run.bytes).sum::<usize>();
+        Self { data_type, inner_shape, source_element_bytes: source.element_bytes(), element_bytes, runs }
     }
 
     /// The type of the converted elements.
@@ -101,19 +101,19 @@ impl Conversion {
     /// Whether items stay unchanged.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.runs == [ByteRun { offset: 0, bytes: self.source_item_bytes, unit_bytes: 1 }]
+        self.runs == [ByteRun { offset: 0, bytes: self.source_element_bytes, unit_bytes: 1 }]
     }
 
     /// The number of output bytes for a number of source bytes.
     #[must_use]
     pub fn converted_bytes(&self, source_bytes: u64) -> u64 {
-        (source_bytes / self.source_item_bytes as u64).saturating_mul(self.item_bytes as u64)
+        (source_bytes / self.source_element_bytes as u64).saturating_mul(self.element_bytes as u64)
     }
 
     /// The range of source bytes that a range of output bytes is computed from: whole items.
     #[must_use]
     pub fn source_range(&self, converted: &Range<u64>) -> Range<u64> {
-        let (source, item) = (self.source_item_bytes as u64, self.item_bytes as u64);
+        let (source, item) = (self.source_element_bytes as u64, self.element_bytes as u64);
         (converted.start / item).saturating_mul(source)..converted.end.div_ceil(item).saturating_mul(source)
     }
 
@@ -124,15 +124,15 @@ impl Conversion {
             return items;
         }
         if let [ByteRun { offset: 0, bytes, unit_bytes }] = self.runs[..]
-            && bytes == self.source_item_bytes
+            && bytes == self.source_element_bytes
         {
             let mut items = Vec::from(items);
             items.chunks_exact_mut(unit_bytes).for_each(<[u8]>::reverse);
             return items.into();
         }
-        let count = items.len() / self.source_item_bytes;
-        let mut converted = Vec::with_capacity(count.saturating_mul(self.item_bytes));
-        for item in items.chunks_exact(self.source_item_bytes) {
+        let count = items.len() / self.source_element_bytes;
+        let mut converted = Vec::with_capacity(count.saturating_mul(self.element_bytes));
+        for item in items.chunks_exact(self.source_element_bytes) {
             for &ByteRun { offset, bytes, unit_bytes } in &self.runs {
                 let start = converted.len();
                 // Within the item: runs are computed from the offsets of its fields.
@@ -177,7 +177,8 @@ fn find_field(data_type: &DataType, start: usize, name: &str) -> Option<Selected
         }),
         DataType::Subarray(subarray) => {
             let inner = find_field(subarray.item(), 0, name)?;
-            let starts = (0..subarray.elements()).map(|index| start + index * subarray.item().item_bytes());
+            let starts =
+                (0..subarray.elements()).map(|index| start + index * subarray.item().element_bytes());
             let offsets =
                 starts.flat_map(|start| inner.offsets.iter().map(move |offset| start + offset)).collect();
             Some(SelectedField {
@@ -195,7 +196,7 @@ fn byte_runs(selected: &[SelectedField], endian: Endianness) -> Vec<ByteRun> {
     let mut runs: Vec<ByteRun> = Vec::new();
     for SelectedField { item, offsets, .. } in selected {
         let units = match endian {
-            Endianness::Little => vec![(item.item_bytes(), 1)],
+            Endianness::Little => vec![(item.element_bytes(), 1)],
             Endianness::Big => item.endian_units(),
         };
         for &start in offsets {

@@ -20,15 +20,33 @@
 
 use std::io::Write as _;
 
+use super::format::{Encoding, Format, HeaderLine};
 use super::json::{max_text_bytes, write_element};
 use super::size::check_bytes;
-use super::value::Value;
+use super::value::ElementValue;
 use super::{NanMode, RenderError, ResultSchema, Writer};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    media_type: "text/csv",
+    extension: "csv",
+    description: "rows and columns, for at most two dimensions. The header line has the names of the struct fields, \
+        the name of the array, or the indices of the columns; `header=absent` omits it",
+    header_line: Some(HeaderLine {
+        // RFC 4180, section 3.
+        present: "text/csv; charset=utf-8; header=present",
+        absent: "text/csv; charset=utf-8; header=absent",
+    }),
+    encoding: Encoding::Written {
+        max_bytes,
+        writer: |options, schema, limit| Ok(Box::new(CsvWriter::new(schema, options.nan, limit)?)),
+    },
+};
+
 /// An upper bound of the bytes of a response, derived from type and shape (saturated).
-pub(super) fn max_bytes(schema: &ResultSchema) -> u64 {
+fn max_bytes(schema: &ResultSchema) -> u64 {
     let columns = columns(&schema.data_type);
     let row = columns.iter().map(|column| max_cell_bytes(&column.data_type)).fold(0, u64::saturating_add);
     schema.element_count().saturating_mul(row).saturating_add(header_bytes(schema, &columns))
@@ -177,7 +195,7 @@ impl CsvWriter {
                 if index > 0 {
                     out.push(b',');
                 }
-                let end = column.offset + column.data_type.item_bytes();
+                let end = column.offset + column.data_type.element_bytes();
                 let field = element.get(column.offset..end).ok_or(RenderError::ElementCount)?;
                 write_cell(&column.data_type, self.nan, field, &mut self.cell, out)?;
             }
@@ -210,29 +228,29 @@ fn write_cell(
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     // Writing to a vector does not fail.
-    let _ = match Value::from_element(data_type, element)? {
-        Value::Bool(truth) => write!(out, "{truth}"),
-        Value::Signed(number) => write!(out, "{number}"),
-        Value::Unsigned(number) => write!(out, "{number}"),
-        Value::Float(float) => write!(out, "{float}"),
-        Value::Complex(real, imaginary) => {
+    let _ = match ElementValue::from_element(data_type, element)? {
+        ElementValue::Bool(truth) => write!(out, "{truth}"),
+        ElementValue::Signed(number) => write!(out, "{number}"),
+        ElementValue::Unsigned(number) => write!(out, "{number}"),
+        ElementValue::Float(float) => write!(out, "{float}"),
+        ElementValue::Complex(real, imaginary) => {
             let imaginary = imaginary.to_string();
             let sign = if imaginary.starts_with('-') { "" } else { "+" };
             write!(out, "{real}{sign}{imaginary}j")
         }
-        Value::Date(date) => write!(out, "{date}"),
-        Value::NotATime => write!(out, "NaT"),
-        Value::Bytes([]) => write!(out, "\"\""),
-        Value::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
-        Value::Text(text) => {
+        ElementValue::Date(date) => write!(out, "{date}"),
+        ElementValue::NotATime => write!(out, "NaT"),
+        ElementValue::Bytes([]) => write!(out, "\"\""),
+        ElementValue::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+        ElementValue::Text(text) => {
             write_quoted(text.as_bytes(), out);
             Ok(())
         }
-        Value::Json(text) => {
+        ElementValue::Json(text) => {
             write_quoted(text, out);
             Ok(())
         }
-        Value::Struct(..) | Value::List { .. } => {
+        ElementValue::Struct(..) | ElementValue::List { .. } => {
             cell.clear();
             write_element(data_type, nan, element, cell)?;
             write_quoted(cell, out);
@@ -422,7 +440,7 @@ mod tests {
             ]),
             random in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\n')], 3 * 40),
         ) {
-            let items = &random[..3 * data_type.item_bytes()];
+            let items = &random[..3 * data_type.element_bytes()];
             let text = csv(&data_type, &[3], &[fixed(&[items])]).unwrap();
             prop_assert!(text.len() as u64 <= max_bytes(&schema(&data_type, &[3])), "{}", text);
         }

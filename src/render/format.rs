@@ -1,23 +1,58 @@
-//! [`Format`]: the formats of decoded elements, with their names, media types and file extensions.
+//! [`Format`]: what the file of a format says about it: its names, and how responses are written.
 //!
-//! This is the one list of them: what HTTP offers, negotiates and documents is derived from [`Format::ALL`].
+//! Each format has a constant `FORMAT` in its file. What HTTP offers, negotiates and documents is derived from the table
+//! of them, [`FORMATS`](super::FORMATS).
 
+use std::fmt;
+
+use super::{RenderError, ResultSchema, Writer};
 use crate::metadata::{DataType, Endianness};
 
 /// A format of decoded elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// The elements in canonical form and nothing else; each element of variable length follows its length.
-    Bytes,
-    /// A file that numpy opens (`numpy.lib.format`).
-    Npy,
-    /// Nested lists (RFC 8259).
-    Json,
-    /// Rows and columns of text (RFC 4180).
-    Csv,
-    /// A stream of Arrow record batches (Arrow columnar format, "IPC Streaming Format").
-    Arrow,
+pub struct Format {
+    /// The value of the query parameter `format`.
+    pub name: &'static str,
+    /// The media type, without parameters.
+    pub media_type: &'static str,
+    /// The extension of a file in this format, without a dot.
+    pub extension: &'static str,
+    /// What the API document says about the format, in Markdown.
+    pub description: &'static str,
+    /// For a format with an optional header line of names: the media types that say whether there is one.
+    pub header_line: Option<HeaderLine>,
+    /// How responses are written.
+    pub(super) encoding: Encoding,
 }
+
+/// The media types of a format with an optional header line.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderLine {
+    /// With a header line.
+    pub present: &'static str,
+    /// Without one.
+    pub absent: &'static str,
+}
+
+/// How responses in a format are written.
+pub(super) enum Encoding {
+    /// Elements of a fixed size as they are in memory, in the requested byte order, after a preamble. Their length is known
+    /// beforehand, so they are streamed.
+    Items {
+        /// The bytes before the elements.
+        preamble: fn(&DataType, &[u64], Endianness) -> Vec<u8>,
+        /// The writer of elements of variable length.
+        variable: WriterFn,
+    },
+    /// By a writer.
+    Written {
+        /// An upper bound of the bytes of a response with elements of a fixed size, derived from type and shape.
+        max_bytes: fn(&ResultSchema) -> u64,
+        writer: WriterFn,
+    },
+}
+
+/// Returns a writer for these elements, of at most a number of bytes.
+pub(super) type WriterFn = fn(FormatOptions, &ResultSchema, u64) -> Result<Box<dyn Writer>, RenderError>;
 
 /// How a response in some format is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,58 +64,42 @@ pub enum Delivery {
 }
 
 impl Format {
-    /// All formats; the first is the default.
-    pub const ALL: [Self; 5] = [Self::Bytes, Self::Npy, Self::Json, Self::Csv, Self::Arrow];
-
-    /// The value of the query parameter `format`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Npy => "npy",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Arrow => "arrow",
-        }
-    }
-
-    /// The format of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
-    }
-
-    /// The media type, without parameters.
-    #[must_use]
-    pub const fn media_type(self) -> &'static str {
-        match self {
-            Self::Bytes => "application/octet-stream",
-            Self::Npy => "application/x-npy",
-            Self::Json => "application/json",
-            Self::Csv => "text/csv",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
-        }
-    }
-
-    /// The extension of a file in this format, without a dot.
-    #[must_use]
-    pub const fn extension(self) -> &'static str {
-        match self {
-            Self::Bytes => "bin",
-            Self::Npy => "npy",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Arrow => "arrow",
-        }
-    }
-
     /// How elements of this type are sent.
     #[must_use]
-    pub fn delivery(self, data_type: &DataType) -> Delivery {
-        match self {
-            Self::Bytes | Self::Npy if !data_type.is_variable() => Delivery::Streamed,
-            Self::Bytes | Self::Npy | Self::Json | Self::Csv | Self::Arrow => Delivery::Buffered,
+    pub fn delivery(&self, data_type: &DataType) -> Delivery {
+        match self.encoding {
+            Encoding::Items { .. } if !data_type.is_variable() => Delivery::Streamed,
+            Encoding::Items { .. } | Encoding::Written { .. } => Delivery::Buffered,
         }
+    }
+
+    /// Whether the elements have a byte order, which the client chooses.
+    #[must_use]
+    pub fn has_byte_order(&self) -> bool {
+        matches!(self.encoding, Encoding::Items { .. })
+    }
+
+    /// The bytes before streamed elements.
+    #[must_use]
+    pub fn preamble(&self, data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
+        match self.encoding {
+            Encoding::Items { preamble, .. } => preamble(data_type, shape, endian),
+            Encoding::Written { .. } => Vec::new(),
+        }
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
@@ -88,10 +107,10 @@ impl Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatOptions {
     /// The format.
-    pub format: Format,
-    /// The byte order of [`Format::Bytes`] and [`Format::Npy`].
+    pub format: &'static Format,
+    /// The byte order, for a format that has one.
     pub endian: Endianness,
-    /// How [`Format::Json`] and [`Format::Csv`] write values that JSON has no number for.
+    /// How text formats write values that JSON has no number for.
     pub nan: NanMode,
 }
 
@@ -107,15 +126,18 @@ pub enum NanMode {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Format;
+    use crate::render::FORMATS;
 
     #[test]
     fn no_two_formats_share_a_name_media_type_or_extension() {
-        for property in [Format::name, Format::media_type, Format::extension] {
-            let mut values = Format::ALL.map(property).to_vec();
+        let properties: [fn(&Format) -> &'static str; 3] =
+            [|format| format.name, |format| format.media_type, |format| format.extension];
+        for property in properties {
+            let mut values: Vec<_> = FORMATS.iter().copied().map(property).collect();
             values.sort_unstable();
             values.dedup();
-            assert_eq!(values.len(), Format::ALL.len(), "{values:?}");
+            assert_eq!(values.len(), FORMATS.len(), "{values:?}");
         }
     }
 }

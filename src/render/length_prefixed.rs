@@ -1,11 +1,27 @@
-//! Elements of variable length as bytes, each after its length (a little-endian `u32`). A JSON value is its text.
+//! The format `bytes`: the elements in canonical form and nothing else. Those of variable length are each after its length
+//! (a little-endian `u32`); a JSON value is its text.
 
+use super::format::{Encoding, Format};
 use super::{RenderError, Writer};
 use crate::chunk::Elements;
 
+pub(super) const FORMAT: Format = Format {
+    name: "bytes",
+    media_type: "application/octet-stream",
+    extension: "bin",
+    description: "elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are \
+        `int64`, and structs are written field by field. An element of variable length is its length in bytes as a \
+        little-endian `uint32`, followed by these bytes",
+    header_line: None,
+    encoding: Encoding::Items {
+        preamble: |_, _, _| Vec::new(),
+        variable: |_, _, _| Ok(Box::new(LengthPrefixedWriter)),
+    },
+};
+
 /// Writes each element after its length.
 #[derive(Debug)]
-pub(super) struct LengthPrefixedWriter;
+struct LengthPrefixedWriter;
 
 impl Writer for LengthPrefixedWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {

@@ -3,7 +3,7 @@
 //!
 //! Rendering is pure: it reads nothing and waits for nothing. Its input is the shape of an array and its elements in
 //! canonical form (C order, little-endian, packed; see [`DataType`](crate::metadata::DataType)), its output is bytes.
-//! `http` chooses the format of a response.
+//! `http` chooses the format of a response. A new format is a file with a constant `FORMAT`, and an entry in [`FORMATS`].
 
 mod arrow;
 mod conversion;
@@ -13,7 +13,7 @@ mod error;
 mod format;
 mod json;
 mod length_prefixed;
-pub mod npy;
+mod npy;
 mod npy_text;
 mod output;
 mod schema;
@@ -28,9 +28,13 @@ mod write;
 
 pub use conversion::Conversion;
 pub use error::RenderError;
-pub use format::{Delivery, Format, FormatOptions, NanMode};
+pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};
 pub use output::writer;
 pub use schema::{Heading, ResultSchema};
 #[cfg(feature = "vectors")]
 pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices, VertexFormat};
 pub use write::Writer;
+
+/// All formats of decoded elements; the first is the default.
+pub const FORMATS: &[&Format] =
+    &[&length_prefixed::FORMAT, &npy_text::FORMAT, &json::FORMAT, &csv::FORMAT, &arrow::FORMAT];

@@ -15,7 +15,7 @@ const ALIGNMENT: usize = 64;
 /// The version is 1.0, or 2.0 where the shape is too long for 1.0. Raw bits are the void type `|V<n>`. numpy has no
 /// `bfloat16`; it becomes `<V2`, as numpy's extension for that type writes it.
 #[must_use]
-pub fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
+pub(super) fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
         format!("{{'descr': {}, 'fortran_order': False, 'shape': (", descr(data_type, endian));
     for (axis, length) in shape.iter().enumerate() {
@@ -62,7 +62,7 @@ fn descr(data_type: &DataType, endian: Endianness) -> String {
         format!("'{order}{kind}{size}'")
     };
     let unit = data_type.endian_unit_bytes().unwrap_or(1);
-    let bytes = data_type.item_bytes();
+    let bytes = data_type.element_bytes();
     match data_type {
         DataType::Bool => simple('b', &bytes, unit),
         DataType::Int2

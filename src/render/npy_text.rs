@@ -1,13 +1,28 @@
-//! Text and bytes of variable length as an npy file: `<U` and `|S` of the longest element (`numpy.lib.format`).
+//! The format `npy`: a file that numpy opens. `npy` has its header, which elements of a fixed size follow.
+//!
+//! Text and bytes of variable length become `<U` and `|S` of the longest element (`numpy.lib.format`).
 //!
 //! The header contains the length of the longest element, so the writer buffers all elements until the last. numpy
 //! treats zeros at the end of an element as padding, so the writer rejects an element that ends in zero rather than
 //! shorten it. Arrays of variable length would be pickled objects, which are never written.
 
+use super::format::{Encoding, Format};
 use super::size::check_bytes;
 use super::{RenderError, ResultSchema, Writer, npy};
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
+
+pub(super) const FORMAT: Format = Format {
+    name: "npy",
+    media_type: "application/x-npy",
+    extension: "npy",
+    description: "a file for numpy. Text of variable length gets the length of the longest element",
+    header_line: None,
+    encoding: Encoding::Items {
+        preamble: npy::header,
+        variable: |options, schema, limit| Ok(Box::new(NpyTextWriter::new(schema, options.endian, limit)?)),
+    },
+};
 
 /// Writes text and bytes of variable length, each padded with zeros.
 #[derive(Debug)]
@@ -52,7 +67,7 @@ impl NpyTextWriter {
     }
 
     /// Bytes of a padded element.
-    fn item_bytes(&self) -> u64 {
+    fn element_bytes(&self) -> u64 {
         u64::from(self.max_length) * if self.is_text { 4 } else { 1 }
     }
 
@@ -70,7 +85,7 @@ impl NpyTextWriter {
         } else {
             out.extend_from_slice(element);
         }
-        out.resize(start + usize::try_from(self.item_bytes()).unwrap_or_default(), 0);
+        out.resize(start + usize::try_from(self.element_bytes()).unwrap_or_default(), 0);
     }
 }
 
@@ -91,7 +106,7 @@ impl Writer for NpyTextWriter {
             };
             let number = |length: usize| u32::try_from(length).ok().ok_or(RenderError::ElementCount);
             self.max_length = self.max_length.max(number(places)?);
-            check_bytes(self.total.saturating_mul(self.item_bytes()), self.limit)?;
+            check_bytes(self.total.saturating_mul(self.element_bytes()), self.limit)?;
             self.lengths.push(number(element.len())?);
             self.buffered.extend_from_slice(element);
         }

@@ -13,7 +13,7 @@ pub struct ResultSchema {
     pub shape: Vec<u64>,
     /// The names of the dimensions, if the array has any.
     pub dimension_names: Option<Vec<Option<String>>>,
-    /// What the header line of [`Format::Csv`](super::Format::Csv) is derived from; `None` for no header line.
+    /// What the header line of CSV is derived from; `None` for no header line.
     pub heading: Option<Heading>,
 }
 

@@ -1,4 +1,4 @@
-//! [`Value`]: the value of one element, for the text formats.
+//! [`ElementValue`]: the value of one element, for the text formats.
 //!
 //! This is the one place that turns canonical bytes into numbers, dates and texts. Each text format adds its own
 //! quoting and brackets.
@@ -66,7 +66,7 @@ impl fmt::Display for Float {
 
 /// The value of one element.
 #[derive(Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum ElementValue<'a> {
     Bool(bool),
     /// An integer, or a number of time steps.
     Signed(i64),
@@ -93,19 +93,19 @@ pub(super) enum Value<'a> {
     },
 }
 
-impl<'a> Value<'a> {
+impl<'a> ElementValue<'a> {
     /// The value of an element of this type. An element of variable length is given by its bytes.
     ///
     /// # Errors
     /// [`RenderError::ElementCount`] if the element does not have the length of its type; [`RenderError::NotText`] if a
     /// character is not a Unicode scalar value.
     pub(super) fn from_element(data_type: &'a DataType, element: &'a [u8]) -> Result<Self, RenderError> {
-        if !data_type.is_variable() && element.len() != data_type.item_bytes() {
+        if !data_type.is_variable() && element.len() != data_type.element_bytes() {
             return Err(RenderError::ElementCount);
         }
         if let Some(half) = data_type.complex_half() {
             let (real, imaginary) =
-                element.split_at_checked(half.item_bytes()).ok_or(RenderError::ElementCount)?;
+                element.split_at_checked(half.element_bytes()).ok_or(RenderError::ElementCount)?;
             let part = |bytes| Float::from_element(&half, bytes)?.ok_or(RenderError::ElementCount);
             return Ok(Self::Complex(part(real)?, part(imaginary)?));
         }

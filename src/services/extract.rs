@@ -8,9 +8,11 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, StatusCode, Uri};
 
 use super::mount::Mount;
+use super::mounts::Mounts;
 use super::permit_budget::PermitBudget;
 use super::state::AppState;
 use super::views;
+use crate::admission::Admission;
 use crate::array::NodeOpener;
 use crate::error::ErrorClass;
 use crate::hierarchy::Hierarchy;
@@ -26,10 +28,10 @@ use crate::views::rechunk::RechunkSpec;
 #[derive(Clone, Debug)]
 pub(crate) struct RootMount(pub(crate) Arc<Mount>);
 
-fn mount_of(state: &AppState, view: Option<ViewKind>, name: &str) -> Result<Arc<Mount>, Problem> {
+fn mount_of(mounts: &Mounts, view: Option<ViewKind>, name: &str) -> Result<Arc<Mount>, Problem> {
     let mount = match view {
-        None => state.mount(name),
-        Some(kind) => state.viewed(kind, name).map(|viewed| &viewed.mount),
+        None => mounts.get(name),
+        Some(kind) => mounts.viewed(kind, name).map(|viewed| &viewed.mount),
     };
     mount.map(Arc::clone).ok_or_else(unknown_mount)
 }
@@ -73,7 +75,7 @@ impl StoreTarget {
     /// # Errors
     /// 400 if the path is invalid, 404 if the mount does not exist.
     pub(crate) fn new(
-        state: &AppState,
+        mounts: &Mounts,
         spec: &RouteSpec,
         uri: &Uri,
         extensions: &Extensions,
@@ -85,29 +87,29 @@ impl StoreTarget {
         match (&*target, root) {
             (Target::Root(place), Some(mount)) => Ok(stored(Arc::clone(mount), None, place.clone())),
             (Target::Stored { mount, view, place }, _) => {
-                Ok(stored(mount_of(state, *view, mount)?, *view, place.clone()))
+                Ok(stored(mount_of(mounts, *view, mount)?, *view, place.clone()))
             }
             (Target::Bucket { mount }, _) => {
                 let place = KeyOrPrefix::Prefix(StorePrefix::root());
-                Ok(stored(mount_of(state, None, mount)?, None, place))
+                Ok(stored(mount_of(mounts, None, mount)?, None, place))
             }
             (Target::Rechunked { mount, spec: (chunks, codec, data_type), place }, _) => {
                 let spec = RechunkSpec::parse(chunks, codec, data_type.as_deref());
-                Self::rechunked(state, uri, mount, spec.map_err(Problem::from), data_type.is_some(), place)
+                Self::rechunked(mounts, uri, mount, spec.map_err(Problem::from), data_type.is_some(), place)
             }
             _ => Err(wrong_route()),
         }
     }
 
     fn rechunked(
-        state: &AppState,
+        mounts: &Mounts,
         uri: &Uri,
         name: &str,
         spec: Result<RechunkSpec, Problem>,
         has_data_type: bool,
         place: &KeyOrPrefix,
     ) -> Result<Self, Problem> {
-        let (mount, rechunker) = state.mount(name).zip(state.rechunker(name)).ok_or_else(unknown_mount)?;
+        let (mount, rechunker) = mounts.get(name).zip(mounts.rechunker(name)).ok_or_else(unknown_mount)?;
         let store = rechunker.store(spec?);
         let base = segments(uri.path()).take(if has_data_type { 5 } else { 4 });
         let base = base.flat_map(|segment| ["/", segment]).collect();
@@ -117,10 +119,10 @@ impl StoreTarget {
     }
 
     /// The hierarchy of the store or view.
-    pub(crate) fn hierarchy<'a>(&'a self, state: &'a AppState) -> Option<&'a Hierarchy> {
+    pub(crate) fn hierarchy<'a>(&'a self, mounts: &'a Mounts) -> Option<&'a Hierarchy> {
         match &self.rechunked {
             Some(rechunked) => Some(&rechunked.hierarchy),
-            None => state.hierarchy(self.view, &self.mount.name),
+            None => mounts.hierarchy(self.view, &self.mount.name),
         }
     }
 
@@ -142,8 +144,8 @@ impl StoreTarget {
 
     /// The same target, with a view that charges the memory it holds to the budget of the request with these
     /// extensions. Ask for it before anything is listed.
-    pub(crate) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
-        let charged = || self.mount.store.with_budget(&PermitBudget::of(state.admission(), extensions));
+    pub(crate) fn charged_to_request(&self, admission: &Admission, extensions: &Extensions) -> Cow<'_, Self> {
+        let charged = || self.mount.store.with_budget(&PermitBudget::of(admission, extensions));
         match self.is_view().then(charged).flatten() {
             None => Cow::Borrowed(self),
             Some(store) => {
@@ -196,7 +198,7 @@ impl FromRequestParts<AppState> for StoreTarget {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let root = parts.extensions.get().map(|RootMount(mount)| mount);
-        Self::new(state, route(&parts.extensions)?, &parts.uri, &parts.extensions, root)
+        Self::new(&state.mounts, route(&parts.extensions)?, &parts.uri, &parts.extensions, root)
     }
 }
 
@@ -217,14 +219,14 @@ impl NodeTarget {
     /// # Errors
     /// 400 if the path is invalid, 404 if the mount does not exist.
     pub(crate) fn new(
-        state: &AppState,
+        mounts: &Mounts,
         spec: &RouteSpec,
         uri: &Uri,
         extensions: &Extensions,
     ) -> Result<Self, Problem> {
         let target = Target::of_request(spec.resource, uri, false, extensions)?;
         let Target::Node { mount, path, .. } = &*target else { return Err(wrong_route()) };
-        let (mount, opener) = state.mount_and_opener(mount).ok_or_else(unknown_mount)?.clone();
+        let (mount, opener) = mounts.with_opener(mount).ok_or_else(unknown_mount)?.clone();
         Ok(Self { mount, opener, path: path.clone() })
     }
 }
@@ -233,6 +235,6 @@ impl FromRequestParts<AppState> for NodeTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        Self::new(state, route(&parts.extensions)?, &parts.uri, &parts.extensions)
+        Self::new(&state.mounts, route(&parts.extensions)?, &parts.uri, &parts.extensions)
     }
 }

@@ -23,7 +23,7 @@ pub struct Mount {
     /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
     pub name: String,
     /// The key of its values in caches: its name, or another key if a different store had this name before.
-    pub remembered_as: Arc<str>,
+    pub cache_name: Arc<str>,
     /// The store.
     pub store: SharedStore,
     /// Whether PUT, PATCH and DELETE are offered.
@@ -50,7 +50,7 @@ impl Mount {
     pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
         let name = name.into();
         Self {
-            remembered_as: name.as_str().into(),
+            cache_name: name.as_str().into(),
             name,
             store,
             writable: false,

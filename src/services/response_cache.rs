@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::shared_text::SharedTexts;
 use crate::admission::{Admission, AdmissionRequest};
 use crate::array::Dependencies;
 use crate::cache::ResponseCache;
@@ -31,6 +32,22 @@ const ENTRY_OVERHEAD_BYTES: u64 = 2 << 10;
 
 /// Headers that a response without a body does not have.
 const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
+
+/// The responses that are sent again.
+#[derive(Debug)]
+pub(crate) struct ResponseCaches {
+    /// Small responses with elements.
+    pub(crate) elements: ResponseCache<CachedResponse>,
+    /// The long texts that responses in flight share.
+    pub(crate) texts: SharedTexts,
+}
+
+impl ResponseCaches {
+    /// Empty caches; that of elements takes up to this number of bytes.
+    pub(super) fn new(elements_bytes: u64) -> Self {
+        Self { elements: ResponseCache::new(elements_bytes), texts: SharedTexts::default() }
+    }
+}
 
 /// A cached response.
 #[derive(Debug)]

@@ -126,7 +126,7 @@ impl TestStore {
 #[async_trait]
 impl Store for TestStore {
     fn kind(&self) -> StoreKind {
-        StoreKind::Memory
+        StoreKind::MEMORY
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

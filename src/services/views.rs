@@ -58,7 +58,7 @@ pub(crate) fn rechunker(
     budget: &RechunkBudget,
 ) -> Rechunker {
     let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
-    let (name, opener, budget) = (Arc::clone(&mount.remembered_as), opener.clone(), budget.clone());
+    let (name, opener, budget) = (Arc::clone(&mount.cache_name), opener.clone(), budget.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
     Rechunker::new(name, opener, reader, cpu, encoded, limits, budget)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BudgetExceeded, ZipError};
-use crate::error::{Classify, ErrorClass, Written};
+use crate::error::{Classify, ErrorClass, WriteEffect};
 
 /// A failure of a store. Absence is not one.
 ///
@@ -173,10 +173,10 @@ impl Classify for StoreError {
         }
     }
 
-    fn written(&self) -> Option<Written> {
+    fn written(&self) -> Option<WriteEffect> {
         match self {
-            Self::Contended(_) | Self::StorageFull(_) | Self::NoUploadMemory => Some(Written::No),
-            Self::OutcomeUnknown(_) => Some(Written::Unknown),
+            Self::Contended(_) | Self::StorageFull(_) | Self::NoUploadMemory => Some(WriteEffect::No),
+            Self::OutcomeUnknown(_) => Some(WriteEffect::Unknown),
             Self::ReadOnly
             | Self::NotListable
             | Self::NotSupported(_)

@@ -4,8 +4,8 @@
 //! over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads the entries
 //! of a zip file in one of these. `backend` limits the load on a remote backend. Wrappers (limits, counting, caches,
 //! faults in tests) are structs around an inner [`Store`] with the same verbs. `partial` builds the verbs over many
-//! keys and over parts of values from the others. `options` and `open` lead from a URL to a store: a new backend is an
-//! entry in the table of `open::backends`.
+//! keys and over parts of values from the others. `options` and `open` lead from a URL to a store: a new backend is a
+//! file in `open::backends`.
 //!
 //! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
 //! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A
@@ -42,13 +42,11 @@ pub use interface::{SharedStore, Shortcuts, Store};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
-pub use observed::{Observer, Outcome, Verb, observed};
+pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenError, backends_of, can_sign_urls, is_zip, kind_of, open, open_within, schemes, signing_schemes,
 };
-pub use options::{
-    AzureOptions, BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, S3Options, StoreOptions,
-};
+pub use options::*;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };

@@ -74,7 +74,7 @@ impl Verb {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// With the requested result.
     Done,
     /// There is no such key.
@@ -91,7 +91,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 7] =
         [Self::Done, Self::Absent, Self::Refused, Self::Busy, Self::TimedOut, Self::Failed, Self::Cancelled];
@@ -140,7 +140,7 @@ pub trait Observer: std::fmt::Debug + Send + Sync {
     fn call_started(&self);
 
     /// A call has ended. `bytes` is the length of the range that is read, which may still be streaming.
-    fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration);
+    fn call_finished(&self, verb: Verb, outcome: CallOutcome, bytes: u64, took: Duration);
 }
 
 /// The store of a mount, with all calls reported to `observer`.
@@ -160,7 +160,7 @@ impl ObservedStore {
     fn call(&self, verb: Verb) -> StoreCall {
         self.observer.call_started();
         let (observer, began) = (Arc::clone(&self.observer), Instant::now());
-        StoreCall { observer, verb, began, outcome: Outcome::Cancelled, bytes: 0 }
+        StoreCall { observer, verb, began, outcome: CallOutcome::Cancelled, bytes: 0 }
     }
 
     /// A listing, which is one call until it ends.
@@ -171,13 +171,13 @@ impl ObservedStore {
     ) -> BoxStream<'static, Result<T, StoreError>> {
         let mut call = self.call(verb);
         // A listing that is dropped early is done, not cancelled: callers take a page of it.
-        call.outcome = Outcome::Done;
+        call.outcome = CallOutcome::Done;
         entries
             .inspect(move |entry| {
                 // Captures the complete call, so that it ends with the listing.
                 let call = &mut call;
                 if let Err(error) = entry {
-                    call.outcome = Outcome::from_error(error);
+                    call.outcome = CallOutcome::from_error(error);
                 }
             })
             .boxed()
@@ -193,7 +193,7 @@ struct StoreCall {
     observer: Arc<dyn Observer>,
     verb: Verb,
     began: Instant,
-    outcome: Outcome,
+    outcome: CallOutcome,
     bytes: u64,
 }
 
@@ -212,7 +212,7 @@ impl Store for ObservedStore {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         let mut call = self.call(Verb::Head);
         let found = self.inner.head(key).instrument(self.span(Verb::Head)).await;
-        call.outcome = Outcome::from_lookup(&found);
+        call.outcome = CallOutcome::from_lookup(&found);
         found
     }
 
@@ -224,7 +224,7 @@ impl Store for ObservedStore {
     ) -> Result<Option<Value>, StoreError> {
         let mut call = self.call(Verb::Get);
         let found = self.inner.get(key, range, if_match).instrument(self.span(Verb::Get)).await;
-        call.outcome = Outcome::from_lookup(&found);
+        call.outcome = CallOutcome::from_lookup(&found);
         if let Ok(Some(value)) = &found {
             call.bytes = value.len();
         }
@@ -239,7 +239,7 @@ impl Store for ObservedStore {
     ) -> Result<SetResult, StoreError> {
         let mut call = self.call(Verb::Set);
         let set = self.inner.set(key, body, condition).instrument(self.span(Verb::Set)).await;
-        call.outcome = Outcome::from_result(&set);
+        call.outcome = CallOutcome::from_result(&set);
         set
     }
 
@@ -252,7 +252,7 @@ impl Store for ObservedStore {
     ) -> Result<Option<CopyResult>, StoreError> {
         let mut call = self.call(Verb::Copy);
         let copied = self.inner.copy(from, if_match, to, condition).instrument(self.span(Verb::Copy)).await;
-        call.outcome = Outcome::from_lookup(&copied);
+        call.outcome = CallOutcome::from_lookup(&copied);
         copied
     }
 
@@ -260,14 +260,14 @@ impl Store for ObservedStore {
         let mut call = self.call(Verb::Erase);
         let erased = self.inner.erase(key, condition).instrument(self.span(Verb::Erase)).await;
         call.outcome =
-            if matches!(erased, Ok(false)) { Outcome::Absent } else { Outcome::from_result(&erased) };
+            if matches!(erased, Ok(false)) { CallOutcome::Absent } else { CallOutcome::from_result(&erased) };
         erased
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         let mut call = self.call(Verb::ErasePrefix);
         let erased = self.inner.erase_prefix(prefix).instrument(self.span(Verb::ErasePrefix)).await;
-        call.outcome = Outcome::from_result(&erased);
+        call.outcome = CallOutcome::from_result(&erased);
         erased
     }
 
@@ -286,7 +286,7 @@ impl Store for ObservedStore {
     async fn check(&self) -> Result<(), StoreError> {
         let mut call = self.call(Verb::Check);
         let checked = self.inner.check().instrument(self.span(Verb::Check)).await;
-        call.outcome = Outcome::from_result(&checked);
+        call.outcome = CallOutcome::from_result(&checked);
         checked
     }
 }
@@ -306,12 +306,12 @@ mod tests {
     use crate::store::{StoreOptions, ValueBody, open};
 
     #[derive(Debug, Default)]
-    struct Recorder(Mutex<Vec<(Verb, Outcome, u64)>>);
+    struct Recorder(Mutex<Vec<(Verb, CallOutcome, u64)>>);
 
     impl Observer for Recorder {
         fn call_started(&self) {}
 
-        fn call_finished(&self, verb: Verb, outcome: Outcome, bytes: u64, _: Duration) {
+        fn call_finished(&self, verb: Verb, outcome: CallOutcome, bytes: u64, _: Duration) {
             self.0.lock().unwrap().push((verb, outcome, bytes));
         }
     }
@@ -331,19 +331,19 @@ mod tests {
         assert!(store.get(&key, ByteRange::Bounded(1, 3), None).await.unwrap().is_some());
         assert!(store.get(&key, ByteRange::From(9), None).await.is_err());
         assert_eq!(store.list_prefix(&StorePrefix::root(), None).count().await, 1);
-        // Nobody waits for this one: it is not even begun.
+        // This call is dropped before it is polled, so it never begins.
         drop(store.head(&key));
         assert!(store.erase(&key, WriteCondition::Always).await.unwrap());
         assert_eq!(
             *reports.0.lock().unwrap(),
             [
-                (Verb::Head, Outcome::Absent, 0),
-                (Verb::Set, Outcome::Done, 0),
-                (Verb::Set, Outcome::Refused, 0),
-                (Verb::Get, Outcome::Done, 2),
-                (Verb::Get, Outcome::Refused, 0),
-                (Verb::ListPrefix, Outcome::Done, 0),
-                (Verb::Erase, Outcome::Done, 0),
+                (Verb::Head, CallOutcome::Absent, 0),
+                (Verb::Set, CallOutcome::Done, 0),
+                (Verb::Set, CallOutcome::Refused, 0),
+                (Verb::Get, CallOutcome::Done, 2),
+                (Verb::Get, CallOutcome::Refused, 0),
+                (Verb::ListPrefix, CallOutcome::Done, 0),
+                (Verb::Erase, CallOutcome::Done, 0),
             ]
         );
     }

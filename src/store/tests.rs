@@ -69,9 +69,9 @@ async fn reads_what_was_written(store: &dyn Store) {
     assert_eq!(store.head(&key("a/b")).await.unwrap(), None);
     assert!(store.get(&key("a/b"), ByteRange::Whole, None).await.unwrap().is_none());
 
-    let tells_what_it_created = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
+    let reports_creation = matches!(store.kind(), StoreKind::LOCAL | StoreKind::MEMORY);
     let first = put(store, "a/b", "one").await;
-    assert_eq!(first.created, tells_what_it_created);
+    assert_eq!(first.created, reports_creation);
     assert_eq!(read(store, "a/b").await.unwrap(), "one");
     let info = store.head(&key("a/b")).await.unwrap().unwrap();
     assert_eq!((info.size, Some(&info.version)), (3, first.version.as_ref()));

@@ -19,52 +19,45 @@ use crate::key::{StoreKey, StorePrefix};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchToken(pub(super) u64);
 
-/// The kind of a backend.
+/// The kind of a backend. A backend that no other code distinguishes has its kind in its own file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StoreKind {
-    /// A directory of this machine.
-    Local,
-    /// Values in this process's memory.
-    Memory,
-    /// Amazon S3 and what speaks its protocol.
-    S3,
-    /// Google Cloud Storage.
-    Gcs,
-    /// Azure Blob Storage.
-    Azure,
-    /// An HTTP server, with `WebDAV` or without.
-    Http,
-    /// A zip file, in any of the others.
-    Zip,
+pub struct StoreKind {
+    name: &'static str,
+    display_name: &'static str,
 }
 
 impl StoreKind {
+    /// A directory of this machine.
+    pub const LOCAL: Self = Self::new("local", "a directory");
+    /// Values in this process's memory.
+    pub const MEMORY: Self = Self::new("memory", "memory://");
+    /// Amazon S3 and what speaks its protocol.
+    pub const S3: Self = Self::new("s3", "S3");
+    /// Google Cloud Storage.
+    pub const GCS: Self = Self::new("gcs", "GCS");
+    /// Azure Blob Storage.
+    pub const AZURE: Self = Self::new("azure", "Azure");
+    /// An HTTP server, with `WebDAV` or without.
+    pub const HTTP: Self = Self::new("http", "an HTTP server");
+    /// A zip file, in any of the others.
+    pub const ZIP: Self = Self::new("zip", "a zip file");
+
+    /// A kind by its two names: a stable identifier, and the name in messages for operators.
+    #[must_use]
+    pub const fn new(name: &'static str, display_name: &'static str) -> Self {
+        Self { name, display_name }
+    }
+
     /// The kind as a stable identifier.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Memory => "memory",
-            Self::S3 => "s3",
-            Self::Gcs => "gcs",
-            Self::Azure => "azure",
-            Self::Http => "http",
-            Self::Zip => "zip",
-        }
+        self.name
     }
 
     /// The kind as messages for operators name it.
     #[must_use]
     pub const fn display_name(self) -> &'static str {
-        match self {
-            Self::Local => "a directory",
-            Self::Memory => "memory://",
-            Self::S3 => "S3",
-            Self::Gcs => "GCS",
-            Self::Azure => "Azure",
-            Self::Http => "an HTTP server",
-            Self::Zip => "a zip file",
-        }
+        self.display_name
     }
 }
 

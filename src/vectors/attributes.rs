@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::cells::CellArray;
 use super::chunk::ChunkVertices;
 use super::json::{JsonObject, integers, string, strings};
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::payload::{PayloadError, number_type};
 use super::root::Profile;
 use super::{VectorError, format_coord};
@@ -50,7 +50,7 @@ impl VertexAttribute {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn names(level: &Level) -> Result<Vec<String>, VectorError> {
+    pub async fn names(level: &ResolutionLevel) -> Result<Vec<String>, VectorError> {
         let below = level.path.child(attribute_folder(level))?;
         let mut names = level.store.context.child_names(&below).await?.unwrap_or_default();
         if let Some((name, _)) = level.chunk_attribute()
@@ -65,7 +65,7 @@ impl VertexAttribute {
     ///
     /// # Errors
     /// [`VectorError::AttributeNotFound`], [`VectorError::InvalidMetadata`].
-    pub async fn open(level: &Level, name: &str) -> Result<Self, VectorError> {
+    pub async fn open(level: &ResolutionLevel, name: &str) -> Result<Self, VectorError> {
         let path = level.path.child(attribute_folder(level))?.child(name);
         let path = path.map_err(|_no_name| VectorError::bad_param("attributes", "names of attributes"))?;
         if let Some(cells) = level.store.open_cells(path, level.dims).await? {
@@ -88,7 +88,7 @@ impl VertexAttribute {
         }
     }
 
-    fn from_cells(level: &Level, name: &str, cells: CellArray) -> Result<Self, VectorError> {
+    fn from_cells(level: &ResolutionLevel, name: &str, cells: CellArray) -> Result<Self, VectorError> {
         let attributes = &cells.attributes;
         let path = cells.path.as_str().to_owned();
         let unusable =
@@ -128,7 +128,7 @@ impl VertexAttribute {
     /// The size of one vertex's values in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
-        self.data_type.item_bytes().saturating_mul(self.width)
+        self.data_type.element_bytes().saturating_mul(self.width)
     }
 
     /// The stored payloads; `None` for the attribute by which chunks are split.
@@ -144,7 +144,11 @@ impl VertexAttribute {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if their number differs from that of the vertices.
-    pub async fn values(&self, level: &Level, chunk: &ChunkVertices) -> Result<Values, VectorError> {
+    pub async fn values(
+        &self,
+        level: &ResolutionLevel,
+        chunk: &ChunkVertices,
+    ) -> Result<Values, VectorError> {
         let rows = chunk.positions.rows();
         let cells = match &self.values {
             ValueSource::Cells(cells) => cells,
@@ -195,7 +199,7 @@ fn categories(value: Option<&Value>) -> Option<Vec<String>> {
 }
 
 /// The group that holds the attributes of vertices.
-pub(super) fn attribute_folder(level: &Level) -> &'static str {
+pub(super) fn attribute_folder(level: &ResolutionLevel) -> &'static str {
     match level.store.root.profile {
         Profile::Doc => "attributes",
         Profile::V7 | Profile::V9 => "vertex_attributes",

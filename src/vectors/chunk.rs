@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::payload::{FragmentIndex, PayloadError, Positions, decode_integers};
 use super::root::Profile;
 use super::{Coord, VectorError};
@@ -27,7 +27,7 @@ impl ChunkVertices {
     /// # Errors
     /// [`VectorError::Corrupt`].
     pub async fn read(
-        level: &Level,
+        level: &ResolutionLevel,
         coord: &[i64],
         with_fragments: bool,
     ) -> Result<Option<Self>, VectorError> {
@@ -48,7 +48,7 @@ impl ChunkVertices {
     }
 
     fn decode(
-        level: &Level,
+        level: &ResolutionLevel,
         coord: Coord,
         payload: Bytes,
         fragments: Option<&Bytes>,
@@ -94,7 +94,7 @@ impl ChunkVertices {
 
 /// Decodes a chunk of a dense array. The offsets of its groups determine how many of its rows are vertices.
 fn decode_dense(
-    level: &Level,
+    level: &ResolutionLevel,
     coord: Coord,
     positions: Positions,
     offsets: Option<&Bytes>,

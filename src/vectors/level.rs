@@ -1,4 +1,4 @@
-//! [`Level`]: one level of a store, with its shapes, its vertices and its chunk grid.
+//! [`ResolutionLevel`]: one level of a store, with its shapes, its vertices and its chunk grid.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const CONCURRENCY: usize = 8;
 
 /// An opened level of a store.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct ResolutionLevel {
     /// The store that it belongs to.
     pub store: VectorStore,
     /// Its number and name.
@@ -42,7 +42,7 @@ pub struct Level {
     pub fragments: Option<CellArray>,
 }
 
-impl Level {
+impl ResolutionLevel {
     /// Opens a level.
     ///
     /// # Errors
@@ -177,22 +177,24 @@ impl VectorStore {
     ///
     /// # Errors
     /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
-    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
+    pub async fn level(&self, index: u64) -> Result<ResolutionLevel, VectorError> {
         let found = self.levels.iter().find(|level| level.index == index);
         let name = found.ok_or_else(|| VectorError::LevelNotFound {
             level: index,
             known: self.levels.iter().map(|level| level.index).collect(),
         })?;
-        Level::open(self, name).await
+        ResolutionLevel::open(self, name).await
     }
 
     /// Opens every level; one that cannot be used is returned as its error.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
+    pub async fn all_levels(
+        &self,
+    ) -> Result<Vec<(LevelName, Result<ResolutionLevel, VectorError>)>, VectorError> {
         let open = |name: LevelName| async move {
-            match Level::open(self, &name).await {
+            match ResolutionLevel::open(self, &name).await {
                 Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
                 outcome => Ok((name, outcome)),
             }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::cells::CellArray;
 use super::json::{JsonObject, integers, is_true, string};
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::objects::{json_number, read_integers, unravel_index};
 use super::payload::{
     LinkRecord, PayloadError, decode_integers, decode_link_groups, decode_links, number_type,
@@ -72,7 +72,7 @@ impl LinkFamily {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn names(level: &Level) -> Result<Vec<String>, VectorError> {
+    pub async fn names(level: &ResolutionLevel) -> Result<Vec<String>, VectorError> {
         Ok(level.store.context.child_names(&level.path.child("links")?).await?.unwrap_or_default())
     }
 
@@ -80,7 +80,7 @@ impl LinkFamily {
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
-    pub async fn open(level: &Level, delta: i64) -> Result<Option<Self>, VectorError> {
+    pub async fn open(level: &ResolutionLevel, delta: i64) -> Result<Option<Self>, VectorError> {
         let context = &level.store.context;
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
         let path = level.path.child("links")?.child(&folder)?;
@@ -115,7 +115,7 @@ impl LinkFamily {
 
 impl LinkArray {
     fn from_cells(
-        level: &Level,
+        level: &ResolutionLevel,
         name: String,
         cells: CellArray,
         (delta, width, is_directed): (i64, usize, bool),
@@ -177,7 +177,11 @@ impl LinkArray {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`].
-    pub async fn read_links(&self, level: &Level, source: &[i64]) -> Result<Vec<Link>, VectorError> {
+    pub async fn read_links(
+        &self,
+        level: &ResolutionLevel,
+        source: &[i64],
+    ) -> Result<Vec<Link>, VectorError> {
         let Some(payload) = self.cells.payload(&level.store.context, source).await? else {
             return Ok(Vec::new());
         };
@@ -242,7 +246,7 @@ fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<V
 }
 
 /// For each axis, the chunk edge of this level and of the other, in chunks of the root.
-async fn chunk_ratios(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
+async fn chunk_ratios(level: &ResolutionLevel, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
     let same = vec![(1, 1); level.dims];
     let other = i64::try_from(level.name.index).ok().and_then(|index| index.checked_add(delta));
     let Some(other) = other.and_then(|index| u64::try_from(index).ok()).filter(|_| delta != 0) else {
@@ -274,7 +278,7 @@ impl LinkAttribute {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn open_all(level: &Level, delta: i64) -> Result<Vec<Self>, VectorError> {
+    pub async fn open_all(level: &ResolutionLevel, delta: i64) -> Result<Vec<Self>, VectorError> {
         let context = &level.store.context;
         let below = level.path.child("link_attributes")?;
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
@@ -300,7 +304,7 @@ impl LinkAttribute {
     /// [`VectorError::Corrupt`] if the stored number differs.
     pub async fn values(
         &self,
-        level: &Level,
+        level: &ResolutionLevel,
         link_array: &str,
         source: &[i64],
         records: usize,
@@ -318,7 +322,7 @@ impl LinkAttribute {
         let width = integers(attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>().max(1));
         let width = usize::try_from(width).unwrap_or(1);
         let payload = cells.payload(&level.store.context, source).await?.unwrap_or_default();
-        let row = kind.item_bytes().saturating_mul(width);
+        let row = kind.element_bytes().saturating_mul(width);
         if payload.len() != records.saturating_mul(row) {
             let reason = PayloadError::PartialRow { bytes: payload.len(), row };
             return Err(VectorError::corrupt_chunk(&cells.path, source, &reason));
@@ -326,7 +330,7 @@ impl LinkAttribute {
         let one = |item: &[u8]| json_number(&kind, item);
         let value = |row: &[u8]| match width {
             1 => one(row),
-            _ => row.chunks_exact(kind.item_bytes()).map(one).collect(),
+            _ => row.chunks_exact(kind.element_bytes()).map(one).collect(),
         };
         Ok(payload.chunks_exact(row).map(value).collect())
     }
@@ -336,7 +340,7 @@ impl LinkAttribute {
 ///
 /// # Errors
 /// [`VectorError::Corrupt`].
-pub async fn read_doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>, VectorError> {
+pub async fn read_doc_links(level: &ResolutionLevel, chunks: &[Coord]) -> Result<Vec<Link>, VectorError> {
     let context = &level.store.context;
     let mut links = Vec::new();
     for name in ["edges", "faces"] {
@@ -361,7 +365,7 @@ pub async fn read_doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>
 }
 
 /// Edges between chunks: pairs of vertex numbers, counted through all chunks with the same number of rows for each.
-async fn cross_chunk_links(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
+async fn cross_chunk_links(level: &ResolutionLevel, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
     let rows =
         level.vertices.array().and_then(|vertices| vertices.metadata().shape.iter().rev().nth(1).copied());
     let rows = rows.and_then(|rows| i64::try_from(rows).ok()).filter(|&rows| rows > 0);
@@ -385,7 +389,7 @@ async fn cross_chunk_links(level: &Level, array: &Arc<Array>) -> Result<Vec<Link
 ///
 /// # Errors
 /// [`VectorError::UnsupportedInProfile`].
-pub fn check_links_supported(level: &Level) -> Result<(), VectorError> {
+pub fn check_links_supported(level: &ResolutionLevel) -> Result<(), VectorError> {
     match level.store.root.profile {
         Profile::V7 => {
             Err(VectorError::UnsupportedInProfile { what: "links", profile: Profile::V7.as_str() })

@@ -6,7 +6,7 @@
 //! # The convention
 //! A store is a Zarr group whose attributes declare the axes, the edge lengths of a chunk and of a bin, the bounds and
 //! the types of geometry ([`RootMetadata`]). Each level of detail is a child group named by its number; level 0 is the
-//! finest ([`Level`]). A chunk is a box of space: along each axis, coordinate `x` lies in chunk `floor(x / edge)`
+//! finest ([`ResolutionLevel`]). A chunk is a box of space: along each axis, coordinate `x` lies in chunk `floor(x / edge)`
 //! ([`Coord`]). Bins subdivide chunks. Each kind of payload has one cell for each chunk ([`CellArray`]).
 //!
 //! Below a level, in profile 0.9:
@@ -40,7 +40,7 @@
 //! | Route | Entry point | Nodes and payloads |
 //! |---|---|---|
 //! | the store itself | [`VectorStore::all_levels`] | metadata of every level and its `vertices` |
-//! | `levels/N` | [`Level`] | the list of non-empty chunks, metadata of vertex attributes |
+//! | `levels/N` | [`ResolutionLevel`] | the list of non-empty chunks, metadata of vertex attributes |
 //! | `chunks` | [`TouchedChunks`] | the list of non-empty chunks; with `include=sizes`, sizes of stored cells |
 //! | `chunks/COORD` | [`ChunkVertices`] | one chunk of `vertices` and its fragments, all manifests |
 //! | `vertices` | [`VertexQuery`] | touched chunks of `vertices`, fragments and the requested attributes; all manifests if objects are requested |
@@ -90,7 +90,7 @@ pub use chunk::ChunkVertices;
 pub use context::VectorContext;
 pub use coord::{Coord, format_coord, parse_coord};
 pub use error::VectorError;
-pub use level::Level;
+pub use level::ResolutionLevel;
 pub use links::{Link, LinkArray, LinkAttribute, LinkFamily, check_links_supported, read_doc_links};
 pub use object_rows::object_rows;
 pub use objects::{ObjectIndex, ObjectValue, VectorObject};

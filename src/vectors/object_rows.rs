@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::attributes::VertexAttribute;
 use super::chunk::ChunkVertices;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::objects::VectorObject;
 use super::root::Profile;
 use super::select::{Batch, Columns, FragmentOwners, find_fragment, gather_rows};
@@ -17,7 +17,7 @@ use super::{VectorError, format_coord};
 /// # Errors
 /// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`], [`VectorError::TooMany`].
 pub async fn object_rows(
-    level: &Level,
+    level: &ResolutionLevel,
     object: &VectorObject,
     attributes: &[Arc<VertexAttribute>],
     most: u64,
@@ -53,7 +53,7 @@ pub async fn object_rows(
 
 /// The rows of an object of the documents' profile, found along its edges.
 async fn rows_along_edges(
-    level: &Level,
+    level: &ResolutionLevel,
     object: &VectorObject,
     attributes: &[Arc<VertexAttribute>],
 ) -> Result<Vec<Batch>, VectorError> {

@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 
 use super::VectorError;
 use super::json::string;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::payload::{FragmentNumbers, FragmentSpan, Manifest, decode_integers, number_type};
 use super::root::Profile;
 use crate::array::{Array, ArrayError};
@@ -49,7 +49,7 @@ pub struct ObjectValue {
 /// The objects of a level.
 #[derive(Clone, Debug)]
 pub struct ObjectIndex {
-    level: Level,
+    level: ResolutionLevel,
     /// The attributes of the index.
     pub attributes: Arc<super::json::JsonObject>,
     manifests: Arc<Array>,
@@ -62,7 +62,7 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
-    pub async fn open(level: &Level) -> Result<Option<Self>, VectorError> {
+    pub async fn open(level: &ResolutionLevel) -> Result<Option<Self>, VectorError> {
         let context = &level.store.context;
         let path = level.path.child("object_index")?;
         let wrong =
@@ -308,7 +308,11 @@ impl ObjectIndex {
 }
 
 /// The values of one row of every array in a folder.
-async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+async fn row_values(
+    level: &ResolutionLevel,
+    folder: &str,
+    row: u64,
+) -> Result<Vec<ObjectValue>, VectorError> {
     let context = &level.store.context;
     let below = level.path.child(folder)?;
     let mut values = Vec::new();
@@ -331,7 +335,7 @@ async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectV
             let texts = cells.into_elements();
             texts.iter().map(|text| String::from_utf8_lossy(text).into_owned().into()).collect()
         } else {
-            cells.into_bytes().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
+            cells.into_bytes().chunks_exact(metadata.data_type.element_bytes()).map(one).collect()
         };
         let value = if metadata.shape.len() == 1 { items.pop().unwrap_or_default() } else { items.into() };
         values.push(ObjectValue { name, value });
@@ -391,7 +395,7 @@ pub(super) fn read_error(path: &str, what: &str, error: ArrayError) -> VectorErr
 
 /// All integers of an array; an error if there are more than `most`.
 pub(super) async fn read_integers(
-    level: &Level,
+    level: &ResolutionLevel,
     array: &Arc<Array>,
     most: u64,
 ) -> Result<Vec<i64>, VectorError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::chunk::ChunkVertices;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::objects::{ObjectIndex, VectorObject};
 use super::payload::{Fragment, FragmentIndex};
 use super::query::{QueryMode, VertexQuery};
@@ -60,7 +60,7 @@ type FragmentsInBoxes = HashMap<Coord, BTreeSet<u32>>;
 /// Plans the reads of a query in the chunks that it touches.
 pub(crate) async fn plan_reads(
     query: &VertexQuery,
-    level: &Level,
+    level: &ResolutionLevel,
     touched: &TouchedChunks,
 ) -> Result<ReadPlan, VectorError> {
     let is_by_object = !matches!(query.mode, QueryMode::Vertices | QueryMode::Chunks);
@@ -167,7 +167,7 @@ fn fragment_owners(objects: &[VectorObject]) -> HashMap<Coord, FragmentOwners> {
 /// The fragments that have a vertex in a box, and the chunks that cannot be read.
 async fn fragments_in_boxes(
     query: &VertexQuery,
-    level: &Level,
+    level: &ResolutionLevel,
     touched: &TouchedChunks,
 ) -> Result<(FragmentsInBoxes, Vec<ChunkFailure>), VectorError> {
     let boxes: Arc<[Bbox]> = query.boxes.as_slice().into();
@@ -194,7 +194,7 @@ async fn fragments_in_boxes(
 }
 
 async fn read_fragments_in_boxes(
-    level: &Level,
+    level: &ResolutionLevel,
     chunk: &[i64],
     boxes: Arc<[Bbox]>,
 ) -> Result<BTreeSet<u32>, VectorError> {

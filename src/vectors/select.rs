@@ -72,9 +72,9 @@ impl Schema {
     /// The approximate size of a row in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
-        let position = self.kind.item_bytes() * self.axes.len();
+        let position = self.kind.element_bytes() * self.axes.len();
         let attributes =
-            self.attributes.iter().map(|column| column.kind.item_bytes().saturating_mul(column.width));
+            self.attributes.iter().map(|column| column.kind.element_bytes().saturating_mul(column.width));
         let own = 8 * self.chunk_rank + 4 + 4 + 8;
         attributes.fold((position + own) as u64, |bytes, column| bytes.saturating_add(column as u64))
     }
@@ -232,9 +232,9 @@ impl Batch {
             items.truncate(end);
             items.drain(..start);
         };
-        bytes(&mut self.positions, schema.kind.item_bytes().saturating_mul(schema.axes.len()));
+        bytes(&mut self.positions, schema.kind.element_bytes().saturating_mul(schema.axes.len()));
         for (values, column) in self.attributes.iter_mut().zip(&schema.attributes) {
-            bytes(values, column.kind.item_bytes().saturating_mul(column.width));
+            bytes(values, column.kind.element_bytes().saturating_mul(column.width));
         }
         keep_range(&mut self.rows, skip, end);
         keep_range(&mut self.fragments, skip, end);

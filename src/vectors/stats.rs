@@ -4,7 +4,7 @@
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::chunk::ChunkVertices;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::objects::ObjectIndex;
 use super::{Coord, VectorError};
 
@@ -58,7 +58,7 @@ impl LevelStats {
     ///
     /// # Errors
     /// [`VectorError`].
-    pub async fn collect(level: &Level) -> Result<Self, VectorError> {
+    pub async fn collect(level: &ResolutionLevel) -> Result<Self, VectorError> {
         let cells = level.non_empty_chunks().await?.cells;
         let step = cells.len().div_ceil(SAMPLE).max(1);
         let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
@@ -131,7 +131,7 @@ impl LevelStats {
     }
 }
 
-async fn measure_chunk(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
+async fn measure_chunk(level: &ResolutionLevel, coord: &[i64]) -> Result<(u64, u64), VectorError> {
     let rows =
         ChunkVertices::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
     let bytes = level.vertices.encoded_bytes(&level.store.context, coord).await?;
@@ -139,7 +139,7 @@ async fn measure_chunk(level: &Level, coord: &[i64]) -> Result<(u64, u64), Vecto
 }
 
 /// The number of objects with a part in each chunk.
-async fn count_objects_per_chunk(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
+async fn count_objects_per_chunk(level: &ResolutionLevel) -> Result<Option<SummaryStats>, VectorError> {
     let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
     let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
     for object in index.read_all().await? {
@@ -154,7 +154,7 @@ async fn count_objects_per_chunk(level: &Level) -> Result<Option<SummaryStats>, 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn expected_vertices(level: &Level, sampled: u64, step: usize) -> Option<f64> {
+fn expected_vertices(level: &ResolutionLevel, sampled: u64, step: usize) -> Option<f64> {
     let (low, high) = level.store.root.bounds()?;
     let total = level.vertex_count().map_or(sampled as f64 * step as f64, |count| count as f64);
     let space: f64 = low.iter().zip(&high).map(|(low, high)| high - low).product();

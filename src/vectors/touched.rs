@@ -1,7 +1,7 @@
 //! [`TouchedChunks`]: the chunks of a level that boxes touch, known before any vertex is read.
 
 use super::bbox::{Amplification, TouchedRanges};
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::{Bbox, Coord, VectorError};
 
 /// The chunks that a query touches.
@@ -30,7 +30,7 @@ impl TouchedChunks {
     /// # Errors
     /// Failures of the store; [`VectorError::BadParam`] for a value by which no chunks are split.
     pub async fn find(
-        level: &Level,
+        level: &ResolutionLevel,
         boxes: &[Bbox],
         chunk_filter: Option<&(String, String)>,
     ) -> Result<Self, VectorError> {
@@ -80,7 +80,7 @@ impl TouchedChunks {
 }
 
 /// The coordinate along the leading axis of a value of the chunk attribute.
-fn leading_coord(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
+fn leading_coord(level: &ResolutionLevel, (name, value): &(String, String)) -> Result<i64, VectorError> {
     let unknown = |takes: String| VectorError::bad_param("where", takes);
     let (attribute, values) = level.chunk_attribute().ok_or_else(|| {
         unknown("nothing at this level: its chunks are not split by an attribute".to_owned())

@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use super::attributes::VertexAttribute;
 use super::bbox::Amplification;
 use super::chunk::ChunkVertices;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::query::{PageCursor, VertexQuery};
 use super::read_plan::{ChunkFailure, ChunkRead, MatchedObject, ReadPlan, plan_reads};
 use super::select::{Batch, Columns, RowSelection, Schema, gather_rows, select_rows};
@@ -72,15 +72,15 @@ impl std::fmt::Debug for VertexStream {
 }
 
 /// Reads the chunks of a query.
-pub(super) struct ChunkReader {
-    pub(super) level: Level,
+pub(super) struct VertexChunkReader {
+    pub(super) level: ResolutionLevel,
     pub(super) attributes: Vec<Arc<VertexAttribute>>,
     pub(super) columns: Columns,
     pub(super) with_fragments: bool,
     pub(super) counts_bytes: bool,
 }
 
-impl ChunkReader {
+impl VertexChunkReader {
     async fn read(&self, read: &ChunkRead) -> Result<Option<DecodedRows>, VectorError> {
         let Some(chunk) = ChunkVertices::read(&self.level, &read.chunk, self.with_fragments).await? else {
             if let RowSelection::Fragments(fragments) = &read.selection {
@@ -123,7 +123,7 @@ impl VertexStream {
     pub(super) fn new(
         schema: Arc<Schema>,
         touched: TouchedChunks,
-        reader: ChunkReader,
+        reader: VertexChunkReader,
         reads: Vec<ChunkRead>,
         resume: Option<PageCursor>,
     ) -> Self {
@@ -217,10 +217,10 @@ impl VertexStream {
     pub fn amplification(&self) -> Amplification {
         let ratio = |of: u64, by: u64| (by > 0).then(|| of as f64 / by as f64);
         let schema = &self.schema;
-        let mut row_bytes = (schema.kind.item_bytes() * schema.axes.len()) as u64;
+        let mut row_bytes = (schema.kind.element_bytes() * schema.axes.len()) as u64;
         for column in &schema.attributes {
             row_bytes =
-                row_bytes.saturating_add(column.kind.item_bytes().saturating_mul(column.width) as u64);
+                row_bytes.saturating_add(column.kind.element_bytes().saturating_mul(column.width) as u64);
         }
         Amplification {
             rows: ratio(self.rows_loaded, self.rows),
@@ -233,7 +233,7 @@ impl VertexStream {
 
     /// The approximate size in bytes of the rows in flight at a time.
     #[must_use]
-    pub fn in_flight_bytes(&self, level: &Level) -> u64 {
+    pub fn in_flight_bytes(&self, level: &ResolutionLevel) -> u64 {
         let chunks = (self.touched.non_empty_chunks as u64).max(1);
         let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
         rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
@@ -245,7 +245,7 @@ impl VertexQuery {
     ///
     /// # Errors
     /// [`VectorError`].
-    pub async fn run(self, level: &Level) -> Result<VertexStream, VectorError> {
+    pub async fn run(self, level: &ResolutionLevel) -> Result<VertexStream, VectorError> {
         let mut attributes = Vec::new();
         for name in &self.attributes {
             attributes.push(Arc::new(VertexAttribute::open(level, name).await?));
@@ -254,7 +254,7 @@ impl VertexQuery {
         let schema = Arc::new(self.schema(level, &attributes));
         let ReadPlan { reads, objects, failures } = plan_reads(&self, level, &touched).await?;
         let with_fragments = self.needs_fragments(level, reads.first()).await?;
-        let reader = ChunkReader {
+        let reader = VertexChunkReader {
             level: level.clone(),
             attributes,
             columns: self.columns,
@@ -267,7 +267,7 @@ impl VertexQuery {
         Ok(stream)
     }
 
-    fn schema(&self, level: &Level, attributes: &[Arc<VertexAttribute>]) -> Schema {
+    fn schema(&self, level: &ResolutionLevel, attributes: &[Arc<VertexAttribute>]) -> Schema {
         let list = |numbers: &[f64]| format!("{numbers:?}");
         let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.as_str());
         let notes = [
@@ -289,7 +289,11 @@ impl VertexQuery {
 
     /// Whether the fragment index has to be read. It does not where the level declares tiling and its first chunk
     /// confirms it.
-    async fn needs_fragments(&self, level: &Level, first: Option<&ChunkRead>) -> Result<bool, VectorError> {
+    async fn needs_fragments(
+        &self,
+        level: &ResolutionLevel,
+        first: Option<&ChunkRead>,
+    ) -> Result<bool, VectorError> {
         let is_requested = self.columns.fragment || self.columns.object_id;
         let is_by_fragment = first.is_some_and(|read| matches!(read.selection, RowSelection::Fragments(_)));
         if is_requested || is_by_fragment || !level.declares_tiling() {

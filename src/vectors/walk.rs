@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::chunk::ChunkVertices;
-use super::level::Level;
+use super::level::ResolutionLevel;
 use super::links::{Link, read_doc_links};
 use super::objects::VectorObject;
 use super::{Coord, VectorError, format_coord};
@@ -26,7 +26,7 @@ impl EdgeTraversal {
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`].
-    pub async fn from_object(level: &Level, object: &VectorObject) -> Result<Self, VectorError> {
+    pub async fn from_object(level: &ResolutionLevel, object: &VectorObject) -> Result<Self, VectorError> {
         let Some((chunk, fragment)) = object.manifest.fragments().next() else { return Ok(Self::default()) };
         let corrupt = |reason: String| VectorError::CorruptManifest { object: object.id, reason };
         let rows = ChunkVertices::read(level, chunk, true).await?;

@@ -9,7 +9,8 @@ use futures::stream::{self, Peekable, Stream, StreamExt, TryStreamExt};
 
 use super::chunk_walk::KeyFilter;
 use super::dependent_set::DependentSet;
-use super::listing_segment::{Entries, ListingSegment, SegmentBuilder};
+use super::derived_store::Entries;
+use super::listing_segment::{ListingSegment, SegmentBuilder};
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};

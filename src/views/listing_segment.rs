@@ -9,10 +9,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use futures::stream::{BoxStream, TryStreamExt};
+use futures::stream::TryStreamExt;
 
 use super::chunk_walk::{ChunkWalk, KeyFilter, StoredChunks};
 use super::dependent_set::DependentSet;
+use super::derived_store::Entries;
 use super::error::{ViewError, to_store_error};
 use super::geometry::StoredLocation;
 use super::view::{MAX_ATTEMPTS, ViewStore, part_info};
@@ -22,9 +23,6 @@ use crate::chunk::ChunkCoords;
 use crate::cpu::DropOnPool;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{ListEntry, Reservation, Store, StoreError, ValueInfo};
-
-/// Listed keys, in order.
-pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 /// The most stored chunks of one set of arrays that a listing holds.
 const MAX_STORED_CHUNKS: usize = 4 << 20;

@@ -12,6 +12,7 @@
 mod chunk_walk;
 mod client_names;
 mod dependent_set;
+mod derived_store;
 mod document;
 mod error;
 mod geometry;

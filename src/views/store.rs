@@ -1,29 +1,26 @@
-//! [`ViewStore`] as a read-only store (Zarr core 3.1, "Abstract store interface").
+//! [`ViewStore`] as a read-only store.
 //!
 //! The index and the data of a shard are read at one version. A change between them restarts the read, up to
-//! [`MAX_ATTEMPTS`] times. Writes are rejected.
+//! [`MAX_ATTEMPTS`] times.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use async_trait::async_trait;
-use futures::stream::BoxStream;
-
+use super::derived_store::{DerivedStore, Entries, slice_document};
 use super::list;
-use super::view::{MAX_ATTEMPTS, ViewEntry, ViewStore, part_info, resolve_range};
+use super::view::{MAX_ATTEMPTS, ViewEntry, ViewStore, part_info};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{
-    ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, Version,
-};
+use crate::store::{ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueInfo, Version};
 
-#[async_trait]
-impl Store for ViewStore {
-    fn kind(&self) -> StoreKind {
-        self.base_store().kind()
+impl DerivedStore for ViewStore {
+    fn store_below(&self) -> &SharedStore {
+        self.base_store()
     }
 
-    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+    fn charged_to(&self, budget: &Arc<dyn MemoryBudget>) -> Self {
+        self.with_request_budget(budget)
+    }
+
+    async fn read_info(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         Ok(match self.lookup(key).await? {
             ViewEntry::Absent => None,
             ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => Some(info),
@@ -32,7 +29,7 @@ impl Store for ViewStore {
         })
     }
 
-    async fn get(
+    async fn read(
         &self,
         key: &StoreKey,
         range: ByteRange,
@@ -59,10 +56,7 @@ impl Store for ViewStore {
                 }
                 ViewEntry::Stored(key) => return self.base_store().get(&key, range, if_match).await,
                 ViewEntry::Bytes(bytes, info) => {
-                    let range = resolve_range(&info, range, if_match)?;
-                    let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-                    let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
-                    return Ok(Some(Value { info, range, body }));
+                    return slice_document(&bytes, info, range, if_match).map(Some);
                 }
                 ViewEntry::Part(value, part) => (value, part),
             };
@@ -75,33 +69,11 @@ impl Store for ViewStore {
         Err(StoreError::VersionChanged)
     }
 
-    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
+    fn list_children(self, prefix: StorePrefix, after: String) -> DirEntries {
+        list::list_dir(self, prefix, after)
     }
 
-    fn list_prefix(
-        &self,
-        prefix: &StorePrefix,
-        after: Option<&StoreKey>,
-    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
-    }
-
-    fn with_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(self.with_request_budget(budget)))
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.base_store().check().await
-    }
-}
-
-impl Shortcuts for ViewStore {
-    fn capabilities(&self) -> Capabilities {
-        self.base_store().capabilities()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.base_store().freshness_horizon(began)
+    fn list_keys(self, prefix: StorePrefix, after: Option<StoreKey>) -> Entries {
+        list::list_prefix(self, prefix, after)
     }
 }

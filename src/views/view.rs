@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use super::dependent_set::{DependentSet, KeyMatch};
+use super::derived_store::resolve_range;
 use super::document::DocumentRewriter;
 use super::error::to_store_error;
 use super::geometry::StoredLocation;
@@ -345,16 +346,4 @@ pub(super) fn part_info(info: &ValueInfo, part: &Range<u64>) -> ValueInfo {
 fn derive_version(version: &Version, how: &str) -> Version {
     let tag = format!("{}.{how}", version.tag());
     if version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) }
-}
-
-/// The resolved range, if the value still has the requested version.
-pub(super) fn resolve_range(
-    info: &ValueInfo,
-    range: ByteRange,
-    if_match: Option<&Version>,
-) -> Result<Range<u64>, StoreError> {
-    if if_match.is_some_and(|version| *version != info.version) {
-        return Err(StoreError::VersionChanged);
-    }
-    range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { size: info.size })
 }

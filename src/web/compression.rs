@@ -18,12 +18,12 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::admission::{Admission, AdmissionRequest, ClientBucket, Priority};
 use crate::codec::ContentCoding;
+use crate::cpu::ComputePool;
 use crate::http::coding::{Accepted, coded_tag};
 use crate::http::fixed_text::FixedText;
 use crate::http::route::RouteSpec;
-use crate::services::state::AppState;
 
 /// Shorter texts fit into one packet either way.
 const LEAST_BYTES: u64 = 1 << 10;
@@ -165,7 +165,13 @@ pub(crate) fn with_body(request: &Request) -> Request {
 static KEPT: LazyLock<Mutex<BTreeMap<String, Bytes>>> = LazyLock::new(Mutex::default);
 
 /// Encodes a response; returns it unchanged if the result is not shorter, or if there is no memory for both.
-pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, answer: Response) -> Response {
+pub(crate) async fn coded(
+    admission: &Admission,
+    cpu: &ComputePool,
+    wish: Wish,
+    coding: ContentCoding,
+    answer: Response,
+) -> Response {
     let (mut head, body) = answer.into_parts();
     let (Some(asked), Some(bytes)) = (wish.0, body.size_hint().exact().filter(|bytes| *bytes > 0)) else {
         return Response::from_parts(head, body);
@@ -177,7 +183,7 @@ pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
     }
     // The permit covers the text and its encoded form.
     let entrant = AdmissionRequest::of(Priority::Metadata, asked.share);
-    let Some(permit) = state.admission().try_acquire(entrant, bytes.saturating_mul(2)) else {
+    let Some(permit) = admission.try_acquire(entrant, bytes.saturating_mul(2)) else {
         return Response::from_parts(head, body);
     };
     let fixed =
@@ -194,7 +200,7 @@ pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
             Err(error) => return Response::from_parts(head, broken(error)),
         };
         let again = text.clone();
-        let encoded = state.cpu().run_or_inline(bytes, move || coding.encode(&again)).await;
+        let encoded = cpu.run_or_inline(bytes, move || coding.encode(&again)).await;
         let shorter = match encoded {
             Ok(Ok(encoded)) if encoded.len() < text.len() => Some(Bytes::from(encoded)),
             Ok(Ok(_) | Err(_)) | Err(_) => None,

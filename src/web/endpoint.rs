@@ -9,9 +9,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
-use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
@@ -50,6 +49,9 @@ static FAST_ROUTES: LazyLock<Vec<FastRoute>> = LazyLock::new(|| {
     routes
 });
 
+/// Finds the fast route of a request and its handler; the second argument is whether a mount is served at the root path.
+type MatchFastRoute = fn(&Request, bool) -> Option<(&'static RouteSpec, FastPath)>;
+
 /// The service behind one address. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Endpoint(Arc<ArcSwap<Inner>>);
@@ -78,19 +80,19 @@ enum ListenerRole {
 
 impl Inner {
     fn assemble(state: AppState, serves: ListenerRole) -> Self {
-        state.counts().register_routes(router::specs().map(|spec| spec.template));
+        state.counts.register_routes(router::specs().map(|spec| spec.template));
         let (all, rooted, base) = match &serves {
             ListenerRole::Administrators => {
                 (router::admin(state.clone()), axum::Router::new(), BasePath::default())
             }
             ListenerRole::Everything | ListenerRole::Mount(_) => {
                 // The options were checked when the state was built.
-                let base = BasePath::parse(&state.options().base_path).unwrap_or_default();
+                let base = BasePath::parse(&state.options.base_path).unwrap_or_default();
                 (router::all(state.clone()), router::at_root(state.clone()), base)
             }
         };
         let mount = match &serves {
-            ListenerRole::Mount(name) => state.mount(name).cloned(),
+            ListenerRole::Mount(name) => state.mounts.get(name).cloned(),
             ListenerRole::Everything | ListenerRole::Administrators => None,
         };
         Self { state, serves, mount, base, all, rooted }
@@ -139,26 +141,32 @@ impl Endpoint {
     /// Whether connections may stay open after a response: not under memory pressure.
     #[must_use]
     pub fn keeps_connections(&self) -> bool {
-        self.0.load().state.pressure() == MemoryPressure::None
+        self.0.load().state.lifecycle.pressure() == MemoryPressure::None
     }
 
     /// The counts of the connections to this server.
     #[must_use]
     pub fn connections(&self) -> Arc<ConnectionCounts> {
-        Arc::clone(self.0.load().state.counts().connections())
+        Arc::clone(self.0.load().state.counts.connections())
     }
 
     /// Answers a request from a peer.
     pub async fn handle(&self, request: Request, from: Peer) -> Response {
         // A request keeps the state that it began with.
-        self.0.load_full().answer(request, from).await
+        self.0.load_full().answer(request, from, match_fast_route).await
+    }
+
+    /// The same through the router, even where there is a fast path; for tests and measurements.
+    #[doc(hidden)]
+    pub async fn handle_routed(&self, request: Request, from: Peer) -> Response {
+        self.0.load_full().answer(request, from, |_, _| None).await
     }
 }
 
 impl Inner {
-    async fn answer(&self, mut request: Request, from: Peer) -> Response {
+    async fn answer(&self, mut request: Request, from: Peer, fast_route: MatchFastRoute) -> Response {
         let Self { state, base, all, serves, .. } = self;
-        let from = forwarded::resolve_client(&state.options().trusted_proxies, &mut request, from);
+        let from = forwarded::resolve_client(&state.options.trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
         if *serves == ListenerRole::Administrators {
             request.extensions_mut().insert(Administrator);
@@ -178,15 +186,20 @@ impl Inner {
         }
         // Clients see redirect targets below the base path.
         let base = BasePath::of(request.extensions());
-        let mut answer = self.answer_below(request, mount).await;
+        let mut answer = self.answer_below(request, mount, fast_route).await;
         base.rewrite_location(answer.headers_mut());
         answer
     }
 
     /// Answers a request whose URL no longer has the base path.
-    async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
+    async fn answer_below(
+        &self,
+        mut request: Request,
+        mount: Option<&Arc<Mount>>,
+        fast_route: MatchFastRoute,
+    ) -> Response {
         let Self { all, rooted, .. } = self;
-        if let Some(route) = match_fast_route(&request, mount.is_some()) {
+        if let Some(route) = fast_route(&request, mount.is_some()) {
             return self.handle_fast(request, route, mount).await;
         }
         let routes = match mount {
@@ -202,11 +215,11 @@ impl Inner {
     /// The mount at the root path for a request, if there is one.
     fn mount_of(&self, request: &Request) -> Option<&Arc<Mount>> {
         let Self { state, mount, .. } = self;
-        if mount.is_some() || !state.has_hosts() {
+        if mount.is_some() || !state.mounts.has_hosts() {
             return mount.as_ref();
         }
         let authority = host::authority(request.uri(), request.headers())?;
-        state.mount_of_host(&host::canonical(authority.host()))
+        state.mounts.of_host(&host::canonical(authority.host()))
     }
 
     /// Answers a request without the router, through the same middleware.
@@ -221,7 +234,7 @@ impl Inner {
             let (head, _) = request.into_parts();
             match handler {
                 FastPath::Value => {
-                    let target = StoreTarget::new(state, spec, &head.uri, &head.extensions, mount)?;
+                    let target = StoreTarget::new(&state.mounts, spec, &head.uri, &head.extensions, mount)?;
                     store::read_or_list(state, &target, &head).await
                 }
                 FastPath::Elements => data::data(state, &head).await,
@@ -238,11 +251,10 @@ impl Inner {
             }
             let (method, uri, headers) = (request.method(), request.uri(), request.headers());
             let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-            let bytes = state.options().streamed_response_size;
-            admission::admit(state.admission(), entrant, bytes, || caught(request)).await
+            let bytes = state.options.streamed_response_size;
+            admission::admit(&state.traffic.admission, entrant, bytes, || caught(request)).await
         };
-        let method = request.method().clone();
-        with_length(&method, run_middleware(state, Some(spec), mount, request, admitted).await)
+        run_middleware(state, Some(spec), mount, request, admitted).await
     }
 }
 
@@ -252,18 +264,6 @@ async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
         Ok(answer) => answer,
         Err(never) => match never {},
     }
-}
-
-/// Completes a response as the router does: with its length, and without a body for HEAD.
-fn with_length(method: &Method, mut answer: Response) -> Response {
-    let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if !has_none && let Some(length) = answer.body().size_hint().exact() {
-        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
-    }
-    if *method == Method::HEAD {
-        *answer.body_mut() = Body::empty();
-    }
-    answer
 }
 
 /// The fast route of a request and its handler, where the router would call the same one; `at_root` if a mount is
@@ -285,6 +285,8 @@ fn match_fast_route(request: &Request, at_root: bool) -> Option<(&'static RouteS
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
 
     #[test]

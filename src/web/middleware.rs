@@ -1,6 +1,11 @@
 //! The middleware of all requests: request id, access log, problem documents, limits, panics and deadlines.
 //!
 //! [`run_middleware`] has the order. Connection timeouts are in `app`.
+//!
+//! Requests on the fast path pass through the same function, so the layers of `tower_http` are used only for panics.
+//! `tower_http::request_id` keeps any id that a client sends, while an id here has to be safe to log, and problem documents
+//! and log lines need it too. `tower_http::timeout` has one duration for all methods, and its response has no body,
+//! while a missed deadline here is a problem document.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -35,11 +40,13 @@ use crate::auth::origin;
 use crate::error::ErrorClass;
 use crate::http::body::NoBody;
 use crate::http::cors;
+use crate::http::options::HttpOptions;
 use crate::http::problem;
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::validators::{from_text, hex_tag};
-use crate::metrics::RouteCounts;
+use crate::metrics::{Counts, RouteCounts};
+use crate::services::lifecycle::Lifecycle;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
 use tracing::Instrument;
@@ -89,7 +96,7 @@ pub(crate) struct RequestRecord {
     method: Method,
     route: Option<&'static RouteSpec>,
     uri: Uri,
-    state: AppState,
+    all_counts: Arc<Counts>,
     counts: Arc<RouteCounts>,
     is_answered: bool,
     span: Span,
@@ -97,9 +104,13 @@ pub(crate) struct RequestRecord {
 
 impl RequestRecord {
     /// Starts the record: gives the request an id and counts it.
-    pub(crate) fn begin(state: &AppState, route: Option<&'static RouteSpec>, request: &mut Request) -> Self {
+    pub(crate) fn begin(
+        all_counts: &Arc<Counts>,
+        route: Option<&'static RouteSpec>,
+        request: &mut Request,
+    ) -> Self {
         let started = Instant::now();
-        let (state, counts) = (state.clone(), Arc::clone(state.counts().begin(route)));
+        let (all_counts, counts) = (Arc::clone(all_counts), Arc::clone(all_counts.begin(route)));
         if !request.body().is_end_stream() {
             let body = std::mem::take(request.body_mut());
             *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts) });
@@ -117,7 +128,7 @@ impl RequestRecord {
             traceparent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()),
             status = field::Empty,
         );
-        Self { started, id, from, method, route, uri, state, counts, is_answered: false, span }
+        Self { started, id, from, method, route, uri, all_counts, counts, is_answered: false, span }
     }
 
     /// The trace span of the request, which may be disabled.
@@ -133,7 +144,7 @@ impl RequestRecord {
     /// Renders the problem document of an error response.
     pub(crate) fn render(&self, answer: Response) -> Response {
         if let Some(problem) = answer.extensions().get::<Problem>() {
-            self.state.counts().codes.add(problem.code());
+            self.all_counts.codes.add(problem.code());
         }
         problem::render(answer, text(&self.id))
     }
@@ -146,20 +157,30 @@ impl RequestRecord {
         if matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             *answer.body_mut() = Body::new(NoBody);
         }
+        set_length(&mut answer);
         self.is_answered = true;
         self.counts.answered(&self.method, answer.status(), self.started.elapsed());
         let status = answer.status().as_u16();
         self.span.record("status", status);
         answer.map(|body| {
+            // Of unknown length, so that nothing after this takes a length from it.
+            let body = if self.method == Method::HEAD { Body::new(NoBody) } else { body };
             let expected = if self.method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
             Body::new(AccessLogBody { body, request: self, status, expected, sent: 0 })
         })
     }
 }
 
+/// Sets `Content-Length` to the length of the body, if it is known and the handler did not set it.
+fn set_length(answer: &mut Response) {
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+}
+
 impl Drop for RequestRecord {
     fn drop(&mut self) {
-        self.state.counts().end();
+        self.all_counts.end();
         if !self.is_answered {
             self.counts.left(&self.method);
         }
@@ -263,20 +284,20 @@ impl Drop for AccessLogBody {
 }
 
 /// Rejects requests under critical memory pressure.
-pub(crate) fn check_pressure(state: &AppState) -> Result<(), Problem> {
-    if state.pressure() == MemoryPressure::Critical { Err(overloaded()) } else { Ok(()) }
+pub(crate) fn check_pressure(lifecycle: &Lifecycle) -> Result<(), Problem> {
+    if lifecycle.pressure() == MemoryPressure::Critical { Err(overloaded()) } else { Ok(()) }
 }
 
 /// Rejects URLs and headers that are too long, and methods that no route offers.
-pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Problem> {
-    let limit = state.options().max_url_size;
+pub(crate) fn check_limits(options: &HttpOptions, request: &Request) -> Result<(), Problem> {
+    let limit = options.max_url_size;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
         let detail =
             format!("the URL has {length} bytes; at most {limit} are read; send a long selection by POST");
         return Err(Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail));
     }
-    check_headers(state, request.headers())?;
+    check_headers(options, request.headers())?;
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         return Err(Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS));
     }
@@ -284,8 +305,8 @@ pub(crate) fn check_limits(state: &AppState, request: &Request) -> Result<(), Pr
 }
 
 /// Rejects headers that are too many or too long in total. The HTTP parser has limits of its own.
-fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
-    let (most, most_bytes) = (state.options().max_headers, state.options().max_headers_size);
+fn check_headers(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Problem> {
+    let (most, most_bytes) = (options.max_headers, options.max_headers_size);
     // As on a line of HTTP/1.1: name, colon, blank, value, line end.
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
     if headers.len() <= most && bytes <= most_bytes {
@@ -299,12 +320,12 @@ fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
 /// most of their time is the client's; nor have COPY and MOVE, because the client decides how much they copy. An async
 /// function would store `answer` twice.
 pub(crate) fn with_deadline(
-    state: &AppState,
+    options: &HttpOptions,
     method: &Method,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
     let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
-    let most = if takes_its_time { Duration::MAX } else { state.deadline() };
+    let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
     let too_late = |_| Problem::from_class(ErrorClass::TimedOut).into_response();
     timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
 }
@@ -355,7 +376,8 @@ pub(crate) async fn no_method(request: Request) -> Response {
 /// Runs the middleware around a route.
 ///
 /// Before the handler: request id, limits of the request and of memory, authorization, the origin check, rate limits,
-/// the deadline. After it: the S3 dialect, cross-origin headers, problem documents, content codings, the log. Panics
+/// the deadline. After it: the S3 dialect, cross-origin headers, problem documents, content codings, the length, no body
+/// for HEAD, the log. Panics
 /// are caught and stored bytes are admitted inside of it. `root` is the mount at the root path, if there is one.
 pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     state: &AppState,
@@ -368,8 +390,8 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     let error_page = view::ErrorPage::of(state, spec, &request);
     let is_health = spec.is_some_and(|spec| spec.answers_under_load);
     // Headers that the middleware adds do not count towards the limits.
-    let checked = check_limits(state, &request);
-    let observed = RequestRecord::begin(state, spec, &mut request);
+    let checked = check_limits(&state.options, &request);
+    let observed = RequestRecord::begin(&state.counts, spec, &mut request);
     // The administrator's listener has nothing for pages of other origins.
     let is_admins = Administrator::is_asking(request.extensions());
     let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
@@ -378,12 +400,15 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     let let_in = async {
         checked?;
         if !is_health {
-            check_pressure(state)?;
+            check_pressure(&state.lifecycle)?;
         }
-        let leave =
-            state.authorizer().authorize(spec, root.map(|mount| mount.name.as_str()), &mut request).await?;
-        state.with_origin_rules(|rules| origin::check(rules, spec, &request))?;
-        let rates = state.rates().filter(|_| !is_health && !is_admins);
+        let leave = state
+            .access
+            .authorizer()
+            .authorize(spec, root.map(|mount| mount.name.as_str()), &mut request)
+            .await?;
+        state.access.with_origin_rules(|rules| origin::check(rules, spec, &request))?;
+        let rates = state.traffic.rates.as_ref().filter(|_| !is_health && !is_admins);
         let rated = rates.map(|rates| (rates, ClientBucket::of(request.extensions())));
         if let Some((rates, share)) = rated {
             rates.check(share)?;
@@ -394,10 +419,10 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
         Ok((leave, rated)) => {
             // The rare branch is boxed, because a future is as large as its largest branch.
             let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
-                let answers = head_of_body(state, &method, request, next);
+                let answers = head_of_body(&state.options, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
-                let next = with_deadline(state, &method, next(request));
+                let next = with_deadline(&state.options, &method, next(request));
                 next.instrument(observed.span().clone()).await
             };
             leave.apply(&mut answer);
@@ -415,13 +440,15 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
         error_page.render(&mut answer);
     }
     if let Some(sharing) = sharing {
-        sharing.put(&state.options().cors, answer.headers_mut());
+        sharing.put(&state.options.cors, answer.headers_mut());
     }
     let mut answer = observed.render(answer);
     if let Some(wish) = wish
         && let Some(coding) = wish.judge(&mut answer)
     {
-        answer = Box::pin(compression::coded(state, wish, coding, answer)).await;
+        answer =
+            Box::pin(compression::coded(&state.traffic.admission, &state.engine.cpu, wish, coding, answer))
+                .await;
     }
     observed.finish(answer)
 }
@@ -429,19 +456,19 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
 /// The response to a HEAD request that may be encoded: with the body, if the length depends on it. The caller drops the
 /// body.
 async fn head_of_body<F: Future<Output = Response>>(
-    state: &AppState,
+    options: &HttpOptions,
     method: &Method,
     request: Request,
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let (again, with_body) = (next.clone(), compression::with_body(&request));
-    let answer = with_deadline(state, method, next(request)).await;
+    let answer = with_deadline(options, method, next(request)).await;
     if !compression::lacks_body(&answer) {
         return answer;
     }
     // The first response returns its permit before the second request needs one.
     drop(answer);
-    with_deadline(state, method, again(with_body)).await
+    with_deadline(options, method, again(with_body)).await
 }
 
 #[cfg(test)]

@@ -17,15 +17,15 @@ use crate::api::json_response::text_answer;
 use crate::http::base_path::BasePath;
 use crate::http::fixed_text::FixedText;
 use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
+use crate::render::{FORMATS, Format};
 use crate::services::route::Route;
 use crate::store::Version;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
 
-use crate::api::data::elements::OFFERS;
 #[cfg(feature = "vectors")]
-use crate::api::vectors::vertices::OFFERS as VERTICES;
+use crate::render::VertexFormat;
 
 /// The name of the schema of a problem document.
 const PROBLEM: &str = "Problem";
@@ -102,7 +102,7 @@ fn complete(api: &mut OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSp
             let path = path.replace("{*", "{");
             if let Some(spec) = spec_of(&path) {
                 for operation in writing(spec, &mut item) {
-                    tell(operation, OF_WRITES);
+                    add_responses(operation, OF_WRITES);
                 }
                 for operation in operations(&mut item) {
                     answers(spec, operation);
@@ -127,7 +127,7 @@ fn writing<'a>(spec: &RouteSpec, item: &'a mut PathItem) -> impl Iterator<Item =
     [put.as_mut(), post, delete.as_mut(), patch.as_mut()].into_iter().flatten()
 }
 
-fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
+fn add_responses(operation: &mut Operation, answers: &[(&str, &str)]) {
     for (status, description) in answers {
         let response = operation.responses.responses.entry((*status).to_owned());
         response.or_insert_with(|| Response::new(*description).into());
@@ -141,7 +141,10 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     let of_admins = if spec.answers_under_load { OF_ADMINS } else { &[] };
     let reads_content = spec.names_mount() && !spec.speaks_s3;
     let of_content = if reads_content { OF_CONTENT } else { &[] };
-    tell(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
+    add_responses(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
+    if spec.media_types == MediaTypes::Elements {
+        describe_formats(operation);
+    }
     let responses = &mut operation.responses.responses;
     for status in ["200", "206"] {
         if let Some(RefOr::T(response)) = responses.get_mut(status) {
@@ -164,13 +167,29 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     }
 }
 
+/// Adds the list of formats to the description of the parameter `format`.
+fn describe_formats(operation: &mut Operation) {
+    let format = operation.parameters.iter_mut().flatten().find_map(|parameter| match parameter {
+        RefOr::T(parameter) if parameter.name == "format" => Some(parameter),
+        _ => None,
+    });
+    let Some(parameter) = format else { return };
+    let item = |(at, format): (usize, &&Format)| {
+        let default = if at == 0 { " (default)" } else { "" };
+        format!("- `{}`{default}: {}.", format.name, format.description)
+    };
+    let items: Vec<String> = FORMATS.iter().enumerate().map(item).collect();
+    let before = parameter.description.take().unwrap_or_default();
+    parameter.description = Some(format!("{before}\n\n{}", items.join("\n")));
+}
+
 /// The media types of a route's responses, where it has several.
 fn media_types(spec: &RouteSpec, status: &str) -> Vec<&'static str> {
     match spec.media_types {
         MediaTypes::Documented => Vec::new(),
-        MediaTypes::Elements => OFFERS.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Elements => FORMATS.iter().map(|format| format.media_type).collect(),
         #[cfg(feature = "vectors")]
-        MediaTypes::Vertices => VERTICES.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Vertices => VertexFormat::ALL.map(VertexFormat::media_type).to_vec(),
         MediaTypes::ValuesAndListings if status == "200" => [OF_VALUES, OF_LISTINGS].concat(),
         MediaTypes::Values | MediaTypes::ValuesAndListings => OF_VALUES.to_vec(),
     }
@@ -199,7 +218,7 @@ fn problem() -> Schema {
 
 /// The `OpenAPI` document.
 pub(crate) const OPENAPI: RouteSpec =
-    RouteSpec::new("/openapi.json", Resource::Public).admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/openapi.json", Resource::Public).admitted_by(AdmittedBy::Exempt);
 
 /// The route of the document.
 pub(crate) fn routes() -> Vec<Route> {

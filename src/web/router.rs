@@ -21,7 +21,7 @@ use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]
 use crate::api::vectors;
-use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, view, views};
+use crate::api::{self, icon, store, view};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
@@ -29,6 +29,7 @@ use crate::services::state::AppState;
 
 #[derive(OpenApi)]
 #[openapi(
+    components(schemas(store::ListingPage)),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
@@ -45,32 +46,11 @@ struct Api;
 
 /// The page that shows the `OpenAPI` document.
 const DOCUMENTATION: RouteSpec =
-    RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Nobody);
+    RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Exempt);
 
 /// The files of that page.
 const DOCUMENTATION_FILES: RouteSpec =
-    RouteSpec::new("/docs/{*rest}", Resource::Public).admitted_by(AdmittedBy::Nobody).fixed();
-
-/// All routes whose documentation is in the `OpenAPI` document.
-fn documented() -> Vec<Route> {
-    [
-        service::routes(),
-        document::routes(),
-        cache::routes(),
-        data::routes(),
-        #[cfg(feature = "vectors")]
-        vectors::routes(),
-        nodes::routes(),
-        store::routes(),
-        views::routes(),
-        rechunk::routes(),
-        view::routes(),
-        s3::routes(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
+    RouteSpec::new("/docs/{*rest}", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
 
 /// The routes of one surface, by the templates that the router matches.
 pub(super) type Specs = HashMap<&'static str, &'static RouteSpec>;
@@ -99,7 +79,7 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     let mut documented_router = OpenApiRouter::with_openapi(Api::openapi());
     let (mut admitted, mut others, mut admin) = Default::default();
     let mut specs = vec![&DOCUMENTATION, &DOCUMENTATION_FILES];
-    for Route { spec, handlers } in documented() {
+    for Route { spec, handlers } in api::routes().into_iter().chain(document::routes()) {
         let methods = handlers.2.clone();
         // The documented router serves only to build its document.
         documented_router = documented_router.routes(handlers);
@@ -130,14 +110,14 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
         at_root = at_root.route(spec.template, methods);
         specs_at_root.push(spec);
     }
-    let (_, api) = documented_router.split_for_parts();
+    let (_, described) = documented_router.split_for_parts();
     #[cfg(feature = "vectors")]
-    let api = api.merge_from(vectors::documentation());
+    let described = described.merge_from(vectors::documentation());
     // `none` keeps the page from sending requests to a validator on the internet. The path is relative, so that the
     // page finds the document below any base path; operations of HEAD are left out, as they repeat those of GET.
     let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
     let specs = by_template(specs);
-    document::set_document(api, |path| find_documented(&specs, path));
+    document::set_document(described, |path| find_documented(&specs, path));
     Surface {
         admitted,
         others: others.merge(page),
@@ -209,8 +189,8 @@ fn admitted(
         };
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
-        let bytes = state.options().streamed_response_size;
-        admission::admit(state.admission(), entrant, bytes, || next.run(request)).await
+        let bytes = state.options.streamed_response_size;
+        admission::admit(&state.traffic.admission, entrant, bytes, || next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }

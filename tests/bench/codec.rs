@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A number in 0..=255 that looks drawn, and is the same in every run.
+/// A pseudo-random number in 0..=255, the same in every run.
 fn noise(at: u32) -> u32 {
     at.wrapping_mul(0x9E37_79B1).rotate_left(13).wrapping_mul(0x85EB_CA6B) >> 24
 }

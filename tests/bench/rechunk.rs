@@ -10,7 +10,7 @@
     clippy::expect_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "a bench that cannot go on has failed, and is told by its figures"
+    reason = "a benchmark that cannot continue has failed, and its result is what it prints"
 )]
 
 use std::fs::File;
@@ -47,7 +47,7 @@ const CHUNK: u64 = 64;
 const ITEM: usize = 2;
 /// Shards along the last two dimensions.
 const ACROSS: u64 = 4;
-/// So many chunks are made by one, and then by the other.
+/// The number of chunks made by one, and then by the other.
 const TURN: usize = 64;
 
 fn little() -> CodecMetadata {
@@ -109,16 +109,16 @@ fn write(folder: &Path, shards: [u64; 3]) {
         "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
         "codecs": [as_json(&sharding())],
     });
-    std::fs::create_dir_all(folder.join("a")).expect("there is room");
-    std::fs::write(folder.join("a/zarr.json"), document.to_string()).expect("there is room");
+    std::fs::create_dir_all(folder.join("a")).expect("there is free space");
+    std::fs::write(folder.join("a/zarr.json"), document.to_string()).expect("there is free space");
     let chain = bound(&[sharding()], SHARD);
     for z in 0..shards[0] {
         for y in 0..shards[1] {
             for x in 0..shards[2] {
                 let path = shard_path(folder, [z, y, x]);
-                std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is room");
+                std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is free space");
                 let encoded = chain.encode(Elements::fixed(shard([z, y, x]).into())).expect("it fits");
-                std::fs::write(path, encoded).expect("there is room");
+                std::fs::write(path, encoded).expect("there is free space");
             }
         }
     }
@@ -174,8 +174,8 @@ struct Client {
 
 impl Client {
     fn new(address: SocketAddr) -> Self {
-        let connection = TcpStream::connect(address).expect("somebody listens");
-        connection.set_nodelay(true).expect("it can be told");
+        let connection = TcpStream::connect(address).expect("the server listens");
+        connection.set_nodelay(true).expect("the option is supported");
         Self { connection, read: vec![0; 4 << 20] }
     }
 

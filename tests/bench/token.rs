@@ -1,4 +1,4 @@
-//! Whether the time that a refusal takes tells how a token is wrong: an unknown name, a wrong first byte of the secret, or a
+//! Whether the time that a refusal takes reveals how a token is wrong: an unknown name, a wrong first byte of the secret, or a
 //! wrong last byte. Prints Welch's t for each pair; beyond 4.5 the times differ.
 //!
 //! `cargo bench --bench token`, on a machine that does nothing else. Each refusal goes through the whole of the routes, from an

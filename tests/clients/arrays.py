@@ -22,7 +22,7 @@ ATTRIBUTES = {"unit": "µm", "nested": {"list": [1, 2.5, None, True]}}
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-    """An array, and what `zarr.create_array` is told of it."""
+    """An array, and the arguments of `zarr.create_array` for it."""
 
     values: numpy.ndarray
     options: dict

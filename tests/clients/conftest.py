@@ -55,7 +55,7 @@ def endpoint(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(endpoint, tmp_path_factory):
-    """The server, with the mounts that are told of above."""
+    """The server, with the mounts described above."""
     hierarchy, datasets = tmp_path_factory.mktemp("hierarchy"), tmp_path_factory.mktemp("datasets")
     arrays.write_all(zarr.storage.LocalStore(hierarchy))
     for group in arrays.GROUPS:

@@ -73,7 +73,7 @@ class Drawn:
         return not isinstance(self.dtype, numpy.dtype)
 
     @property
-    def item_bytes(self):
+    def element_bytes(self):
         return 4 if self.is_variable else self.dtype.itemsize
 
     def elements(self, shape):
@@ -175,7 +175,7 @@ class Drawn:
         """Filters of elements that suit the type, and in v2 some of bytes behind them, by the names of numcodecs."""
         found = []
         kind, code = self.dtype.kind, self.dtype.str
-        # zarr-python forgets the byte order of what a filter makes of a type that has none.
+        # zarr-python loses the byte order of what a filter makes of a type that has none.
         single = self.zarr_format == 3 and self.dtype.itemsize == 1
         if kind in "Mm":
             return []
@@ -203,7 +203,7 @@ class Drawn:
         elif self.chance(0.5) and kind == "b":
             found = [codecs.PackBits()]
         if codecs is numcodecs and not found and self.chance(0.2):
-            found = [codecs.Shuffle(elementsize=self.item_bytes)]
+            found = [codecs.Shuffle(elementsize=self.element_bytes)]
         if codecs is numcodecs:
             found += self.some_of(self.checksums(codecs), 1)
         return found
@@ -273,7 +273,7 @@ class Drawn:
         codecs = [
             GzipCodec(level=self.number(9, 0)),
             ZstdCodec(level=self.number(5), checksum=self.chance(0.5)),
-            BloscCodec(cname=self.one_of(CNAMES), shuffle=shuffle, typesize=self.item_bytes),
+            BloscCodec(cname=self.one_of(CNAMES), shuffle=shuffle, typesize=self.element_bytes),
             Crc32cCodec(),
             v3_codecs.Zlib(level=1),
             v3_codecs.BZ2(level=1),

@@ -9,7 +9,7 @@ DIMENSIONS = ("c", "z", "y", "x")
 _c, _z, _y, _x = numpy.ogrid[:2, :3, :48, :64]
 
 PIXELS = (_x + _y // 2 + 20 * _z + 100 * ((_x // 8 + _y // 8 + _c) % 2)).astype("uint8")
-"""A chessboard on a slope, with a mark in one corner: no two ways to hold it look the same."""
+"""A chessboard on a slope, with a mark in one corner: every rotation and reflection of it is different."""
 PIXELS[:, :, :4, :12] = 250
 
 LEVELS = [PIXELS, PIXELS[:, :, ::2, ::2]]

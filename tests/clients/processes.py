@@ -53,9 +53,9 @@ class Zarrd:
 
 
 def root(line, mounts):
-    """Where a mount of these is at the root, if that is what the printed line tells."""
-    told = re.fullmatch(r"  (http://127\.0\.0\.1:\d+)/ is /store/(\S+)/", line)
-    return {told[2]: told[1]} if told and told[2] in mounts else {}
+    """The URL at which one of these mounts is at the root, if the printed line says so."""
+    match = re.fullmatch(r"  (http://127\.0\.0\.1:\d+)/ is /store/(\S+)/", line)
+    return {match[2]: match[1]} if match and match[2] in mounts else {}
 
 
 def files(folder):

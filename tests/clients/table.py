@@ -3,8 +3,8 @@ against the one in docs/src/clients.md.
 
 A test that carries `client(name, *verbs)` and has a parameter `backend` counts for those cells of the table. A cell is
 `ok` if all of its tests passed, `FAIL` if one did not, and `missing` if the client's program or package is not there.
-A test that skips itself has failed, unless that is expected of it: what nobody ran, nobody knows. One that is expected
-to fail is `ok` if it does.
+A test that skips itself has failed, unless that is expected of it, because a skipped test proves nothing. One that is
+expected to fail is `ok` if it does.
 
 A test that carries `cannot(name, verb, what)` sees that a client, as it is published, does not do that. The page says so.
 Once the whole suite has passed, the table of the page must be the one that it gives; `UPDATE=1` writes it there.
@@ -112,8 +112,8 @@ class Table:
         if not self.is_whole or exitstatus != 0:
             return
         before, rest = PAGE.read_text().split(MARKS[0])
-        told, after = rest.split(MARKS[1])
-        if told == self.markdown():
+        table, after = rest.split(MARKS[1])
+        if table == self.markdown():
             return
         if os.environ.get("UPDATE"):
             PAGE.write_text(before + MARKS[0] + self.markdown() + MARKS[1] + after)
@@ -127,10 +127,10 @@ class Table:
         lines = ["| client | reads | writes | lists |", "|---|---|---|---|"]
         for name in sorted(self.cells, key=str.lower):
             if name not in SUITES and not name.endswith(PATCHED):
-                lines.append(f"| {' | '.join([name, *(self.told(name, verb) for verb in VERBS)])} |")
+                lines.append(f"| {' | '.join([name, *(self.summary(name, verb) for verb in VERBS)])} |")
         return "".join(line + "\n" for line in lines)
 
-    def told(self, name, verb):
+    def summary(self, name, verb):
         tried = all(self.cells[name].get((backend, verb)) == {"ok"} for backend in BACKENDS)
         limits = "; ".join(self.limits[name, verb])
         if tried:
@@ -138,8 +138,8 @@ class Table:
         return f"no: {limits}" if limits else NONE
 
     def cell(self, name, backend):
-        told = [f"{verb} {self.state(name, backend, verb)}" for verb in VERBS if self.cells[name].get((backend, verb))]
-        return " · ".join(told) or NONE
+        states = [f"{verb} {self.state(name, backend, verb)}" for verb in VERBS if self.cells[name].get((backend, verb))]
+        return " · ".join(states) or NONE
 
     def state(self, name, backend, verb):
         states = self.cells[name][backend, verb]

@@ -53,7 +53,7 @@ SOURCES = {
     "ome-0.4": ("0.4/|zarr2:", NAMED),
     "ome-0.5": ("0.5/|zarr3:", NAMED),
 }
-"""What Neuroglancer is told of each source, and how the dimensions are then called."""
+"""The URL that Neuroglancer gets for each source, and the names that it then gives to the dimensions."""
 
 
 def neuroglancer(name, url):
@@ -204,7 +204,7 @@ def test_a_range_is_completed_from_the_cache_of_the_browser(facts):
 
 
 def test_a_range_of_a_changed_value_is_never_completed_with_what_was(facts):
-    assert facts["stitched anew"]["body"] == NEW[:151]
+    assert facts["stitched again"]["body"] == NEW[:151]
     # It had something to complete, and asked whether it is still so.
     assert facts["stitched"]["fields"]["ETag"] in [fields.get("if-none-match") for fields in asked(facts, "parts")[2:]]
     # A script may ask in the way that a browser asks where it need not ask first.

@@ -1,4 +1,4 @@
-"""GDAL's Zarr driver over /vsicurl: a group that only its listing tells, and an address without a slash at its end.
+"""GDAL's Zarr driver over /vsicurl: a group that only its listing shows, and an address without a slash at its end.
 
 Debian's GDAL reads v2 alone, and of that no complex fill value.
 """

@@ -1,4 +1,4 @@
-"""What curl is told: ranges, HEAD, conditions, absence, listings, and uploads of every kind."""
+"""The answers that curl gets: ranges, HEAD, conditions, absence, listings, and uploads of every kind."""
 
 import email
 import json
@@ -179,7 +179,7 @@ def test_an_upload_is_stored(server, writable, tmp_path, upload, size):
     url = server.store(writable, f"curl/{upload.replace(' ', '-')}/{size}")
     command = ["curl", "--silent", "--show-error", "--fail", "--max-time", "30", "--write-out", "%{http_code}"]
     command += [argument.format(file=file) for argument in arguments] + [url]
-    # S3 does not tell whether there was a value before.
+    # S3 does not say whether there was a value before.
     for statuses in [{"201", "204"}, {"204"}]:
         with open(file if given else "/dev/null", "rb") as stdin:
             answer = subprocess.run(command, stdin=stdin, check=True, capture_output=True, timeout=60)

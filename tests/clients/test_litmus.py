@@ -1,7 +1,7 @@
 """litmus, a suite of tests of WebDAV servers, on a mount at the root.
 
-What a store cannot pass because its prefixes are there when a key below them is, and only then, is told below with the
-reason, and must fail.
+A prefix of a store exists only while there is a key below it. The tests that a store cannot pass for this reason are listed
+below with the reason, and must fail.
 """
 
 import re

@@ -9,7 +9,7 @@ import programs
 from arrays import ARRAYS, FORMATS, path
 from programs import array
 
-# Of those with shards, the others have their index where this client looks for none. It has no complex numbers, and
+# Of those with shards, the others have their index where this client does not read it. It has no complex numbers, and
 # halves only where Node has them.
 ZARRITA = [
     "v3_sharded",

@@ -17,7 +17,7 @@ RECIPES = ["16,16,16/zstd-3", "auto/raw", "9,30/blosc-lz4", "40/gzip-1", "20,20/
 SAFE = {"float16": "float32", "int64": "float64", "uint64": "float64"}
 """The types that browsers do not hold, and what they are cast to."""
 
-# Both formats are there: whoever does not say which one gets v3, and is told so.
+# Both formats are there. A client that does not choose one gets v3, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Both zarr.json")
 
 

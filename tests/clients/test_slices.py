@@ -79,7 +79,7 @@ def read_lists(lists, dtype, rank):
 
 
 @pytest.mark.parametrize(("slice_", "axis", "length"), [("50,0,0", 0, 50), ("0,-41,0", 1, 40), ("0,0,30", 2, 30)])
-def test_an_integer_out_of_range_is_told_by_its_axis_and_length(server, mount, slice_, axis, length):
+def test_an_integer_out_of_range_is_reported_with_its_axis_and_length(server, mount, slice_, axis, length):
     answer = requests.get(server.data(mount, path("v3_sharded")), params={"slice": slice_}, timeout=SECONDS)
     assert answer.status_code == 400
     assert answer.headers["Content-Type"] == "application/problem+json"

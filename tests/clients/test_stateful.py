@@ -1,7 +1,7 @@
 """zarr-python's own state machines: any order of what can be done to a store, against a model that is right.
 
-They draw the same each time, and so few steps that they end soon. What a client or a backend cannot do is told where
-the machine leaves it out.
+They draw the same each time, and so few steps that they end soon. Where a machine leaves a step out because a client or a
+backend cannot do it, a comment gives the reason.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """zarr-python's own tests of a store, over obstore and over all that the server offers.
 
-What a client cannot do is told below with the reason, and must fail: whoever can do more says so here.
+What a client cannot do is listed below with the reason, and must fail. A client that can do more than these says so here.
 """
 
 import pytest

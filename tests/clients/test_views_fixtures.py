@@ -146,7 +146,7 @@ def without_shards(served):
                 yield path
 
 
-def test_zarrita_reads_inner_chunks_of_indexes_that_it_looks_for_elsewhere(served, zarrita):
+def test_zarrita_reads_inner_chunks_whose_index_it_expects_in_another_place(served, zarrita):
     paths = list(without_shards(served))
     assert len(paths) > 20
     stored = zarrita(served("store", "fixtures"), paths)

@@ -258,7 +258,7 @@ def of_tensorstore(url, zarr_format, **options):
 
 
 def versions(view, zarr_format):
-    """The versions in which a view shows an array, in which each client may look for it."""
+    """The versions in which a view shows an array. A client may request each of them."""
     return [3, 2] if view == "rechunk" else [zarr_format]
 
 

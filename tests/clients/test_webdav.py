@@ -35,7 +35,7 @@ def keys(folder):
 
 
 def listed(server, mount, prefix=""):
-    """Every key below the prefix, as the server's own listing tells."""
+    """Every key below the prefix, from the server's own listing."""
     answer = requests.get(server.store(mount, prefix), params={"recursive": "", "format": "json"}, timeout=30)
     return sorted(key["key"].removeprefix(prefix) for key in answer.json()["keys"])
 

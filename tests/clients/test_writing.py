@@ -42,13 +42,13 @@ def test_an_array_written_through_fsspec_reads_equal(server, writable):
 
 
 @pytest.mark.client("zarr-python + obstore", "write")
-def test_what_is_overwritten_or_erased_is_read_anew(server, writable):
+def test_what_is_overwritten_or_erased_is_read_again(server, writable):
     store = clients.obstore_store(server.store(writable, "changing"))
     values = arrays.values("uint8", 40, 40)
     array = zarr.create_array(store, data=values, chunks=(20, 20), fill_value=0)
     clients.assert_same(data_of(server, writable, "changing"), values)
 
-    # As many bytes as before, at once: neither size nor time can tell.
+    # As many bytes as before, at once: neither size nor time distinguishes them.
     values[:20, :20] = values[:20, :20].T
     array[:20, :20] = values[:20, :20]
     clients.assert_same(data_of(server, writable, "changing"), values)
@@ -81,7 +81,7 @@ def test_concurrent_updates_of_one_version_have_one_winner(server, writable):
     requests.put(url.geturl(), data=b"first", timeout=SECONDS).raise_for_status()
     for turn in range(5):
         etag = requests.head(url.geturl(), timeout=SECONDS).headers["ETag"]
-        # Nobody writes what is there already: where versions are digests of the bytes, as in S3, that would change none.
+        # No writer repeats the stored bytes: where versions are digests of the bytes, as in S3, that would not change the version.
         bodies = [bytes([turn, racer]) * 500 for racer in range(16)]
         statuses = race(url, bodies, {"If-Match": etag})
         assert sorted(statuses) == [204] + [412] * 15

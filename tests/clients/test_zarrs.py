@@ -77,7 +77,7 @@ def test_what_is_right_below_a_prefix_is_listed(server, mount, ask, client, pref
     assert_lists(server, mount, ask, client, prefix)
 
 
-# The other cannot read what it is told of its own root.
+# The other client cannot read the listing of its own root.
 @each(["object_store"], "list")
 def test_what_is_right_below_the_root_is_listed(server, mount, ask, client):
     assert_lists(server, mount, ask, client, "")

@@ -25,7 +25,7 @@ class Wire:
 
 
 def forward(source, sink, kept):
-    """Passes on until either side ends. Bodies are told from heads by their length."""
+    """Passes on until either side ends. The lengths of bodies separate them from heads."""
     unread, body = b"", 0
     with contextlib.suppress(OSError), source, sink:
         while data := source.recv(65536):
@@ -54,7 +54,7 @@ def tap(base):
     try:
         yield wire
     finally:
-        # What is waited in must be shut down; to close it wakes nobody.
+        # What is waited in must be shut down; to close it wakes no waiter.
         wire.listener.shutdown(socket.SHUT_RDWR)
         wire.listener.close()
         thread.join()

@@ -10,7 +10,7 @@ DOCUMENT = pathlib.Path(__file__).parents[2] / "openapi" / "openapi.json"
 FOLDERS = ["zarr-python", "extensions", "rectilinear", "dependent", "v1", "vectors"]
 METADATA = {"zarr.json", ".zarray", "meta"}
 EACH = 40
-"""So many names of each kind are told, drawn from all there are."""
+"""The number of names of each kind that the document gets, drawn from all names."""
 
 SLICES = ["0", "...", ":", "0:1", "::2", "-1", "0,0", "...,0", "1:0", "::-1", "99999999999999999999", "0:0,:", "0,"]
 

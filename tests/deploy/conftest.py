@@ -1,4 +1,4 @@
-"""What the tests share: an S3-compatible store with a bucket, and the figures that are told when they are over.
+"""What the tests share: an S3-compatible store with a bucket, and the figures that are printed at the end.
 
 With `ZARRD_FIGURES`, the figures are also written there, for the table of `tests/reliability/run`.
 """
@@ -23,8 +23,8 @@ def endpoint(tmp_path_factory):
 
 
 @pytest.fixture
-def tell():
-    """Takes what was measured: of what, and what came out."""
+def record():
+    """Records a figure: what was measured, and the result."""
     return FIGURES.__setitem__
 
 

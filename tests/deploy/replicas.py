@@ -55,7 +55,7 @@ class Replica:
         until_it_answers(f"{self.base}/readyz", self.process)
 
     def stop(self):
-        """As a rolling restart does: what is under way is finished."""
+        """As a rolling restart does: requests in flight are finished."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(SECONDS) == 0
 
@@ -66,7 +66,7 @@ class Replica:
 
 @contextlib.contextmanager
 def replicas(count, endpoint, folder, **settings):
-    """So many servers over the bucket, with more settings than `config/deploy/zarrd.toml` has."""
+    """Servers over the bucket, with these settings beside those of `config/deploy/zarrd.toml`."""
     with open(folder / "zarrd.log", "ab") as log:
         each = [Replica(endpoint, log, settings) for _ in range(count)]
         try:

@@ -1,4 +1,4 @@
-"""The API against its document: whatever is drawn from it gets an answer that is told there, in the form told there.
+"""The API against its document: every request drawn from it gets an answer that it documents, in the documented form.
 
 Every operation is asked with values that are in the mounts and with others, with what is right and with what is not.
 Longer by hand: `ZARRD_EXAMPLES=200`.
@@ -73,7 +73,7 @@ def session():
         yield session
 
 
-def is_no_defect(context, response, case):
+def is_no_internal_error(context, response, case):
     """A failure is a backend's, or that of what is stored: never the server's own."""
     ANSWERS[response.status_code] += 1
     is_problem = response.headers.get("content-type") == ["application/problem+json"]
@@ -92,7 +92,7 @@ schema = schemathesis.openapi.from_dict(api.amended())
     deadline=None,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-def test_every_answer_is_one_that_the_document_tells_of(case, server, session, tell):
+def test_every_answer_is_one_that_the_document_describes(case, server, session, record):
     case.call_and_validate(
         base_url=server,
         session=session,
@@ -102,7 +102,7 @@ def test_every_answer_is_one_that_the_document_tells_of(case, server, session, t
             checks.content_type_conformance,
             checks.response_headers_conformance,
             checks.response_schema_conformance,
-            is_no_defect,
+            is_no_internal_error,
         ],
     )
-    tell("answers held against the API document, by status", dict(sorted(ANSWERS.items())))
+    record("answers held against the API document, by status", dict(sorted(ANSWERS.items())))

@@ -44,7 +44,7 @@ def check(file, environment):
     return done.stdout
 
 
-def told_of_memory(file, environment):
+def stated_memory(file, environment):
     """The most bytes of memory that the server says it takes with as many connections as it may have."""
     configuration = check(file, environment)
     connections = int(re.search(r"^max_connections = (\d+)$", configuration, re.MULTILINE)[1])
@@ -129,7 +129,7 @@ def test_the_pod_has_no_rights_and_knows_when_to_end(config_map):
     paths = yaml.safe_load((ROOT / "openapi" / "openapi.json").read_text())["paths"]
     assert {container()[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} <= paths.keys()
     (mounted,) = container()["volumeMounts"]
-    # Where the image looks for it.
+    # Where the image expects it.
     assert f"ENV ZARRD_CONFIG={mounted['mountPath']}/{config_map.name}\n" in (ROOT / "Dockerfile").read_text()
 
 
@@ -139,7 +139,7 @@ def test_the_pods_configuration_is_valid_and_fits_its_memory(config_map):
     environment["ZARRD__SERVER__ADMIN_LISTEN"] = "127.0.0.1:0"
     environment["ZARRD__SERVER__MAX_MEMORY"] = "2GiB"
     limit = container()["resources"]["limits"]["memory"]
-    assert limit == "2Gi" and told_of_memory(config_map, environment) <= 2 << 30
+    assert limit == "2Gi" and stated_memory(config_map, environment) <= 2 << 30
 
 
 def compose():
@@ -162,7 +162,7 @@ def test_the_composed_replicas_have_a_valid_configuration_that_fits_their_memory
         environment = {name: str(value) for name, value in service["environment"].items()}
         check(DEPLOY / "zarrd.toml", environment)
         environment["ZARRD__SERVER__MAX_MEMORY"] = "2GiB"
-        assert service["mem_limit"] == "2g" and told_of_memory(DEPLOY / "zarrd.toml", environment) <= 2 << 30
+        assert service["mem_limit"] == "2g" and stated_memory(DEPLOY / "zarrd.toml", environment) <= 2 << 30
         assert service["read_only"] and service["cap_drop"] == ["ALL"]
         grace = int(service["stop_grace_period"].removesuffix("s"))
         assert grace > seconds(DEPLOY / "zarrd.toml", "drain_timeout")
@@ -195,5 +195,5 @@ def test_a_file_of_ones_own_lies_over_the_images(tmp_path):
     own.write_text("[cache]\ndecoded_size = 1234567\n")
     (base,) = re.findall(r"^ENV ZARRD_BASE_CONFIG=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert f"COPY config/container.toml {base}\n" in (ROOT / "Dockerfile").read_text()
-    told = check(own, {"ZARRD_BASE_CONFIG": str(ROOT / "config" / "container.toml")})
-    assert 'listen = "0.0.0.0:8000"' in told and 'decoded_size = "1234567B"' in told
+    settings = check(own, {"ZARRD_BASE_CONFIG": str(ROOT / "config" / "container.toml")})
+    assert 'listen = "0.0.0.0:8000"' in settings and 'decoded_size = "1234567B"' in settings

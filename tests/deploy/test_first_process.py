@@ -1,4 +1,4 @@
-"""The server as a container runs it: the first process there is, without rights, on a root that nobody can write to."""
+"""The server as a container runs it: the first process there is, without rights, on a read-only root."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import processes
 import requests
 
 USER = 65532
-# What becomes the first process: it makes all read-only, and itself somebody without rights.
+# Becomes the first process: it makes everything read-only, and switches to a user without rights.
 SCRIPT = f"""
 set -e
 mount --make-rprivate /

@@ -17,7 +17,7 @@ COUNT = 3
 ARRAYS = 4
 CHUNKS = 12
 SIDE = 64
-"""Chunks of so many by so many numbers of two bytes."""
+"""The edge of a chunk, which has two dimensions and elements of two bytes."""
 VALUE = bytes(range(256)) * 256
 
 
@@ -64,7 +64,7 @@ def answers(endpoint):
 
 
 def misses(base, times):
-    """Asks for every chunk so many times, in any order; how often it was not remembered."""
+    """Requests every chunk `times` times, in random order; returns the number of cache misses."""
     count = 0
     chunks = [(array, n) for array in range(ARRAYS) for n in range(CHUNKS)]
     with requests.Session() as session:
@@ -76,7 +76,7 @@ def misses(base, times):
     return count
 
 
-def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, tell):
+def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, record):
     chunks, times = ARRAYS * CHUNKS, 4
     found = {}
     for name, count, hashed in [("one", 1, True), ("hashed", COUNT, True), ("in_turn", COUNT, False)]:
@@ -89,15 +89,15 @@ def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, tell):
                 assert all(0 < missed < chunks for missed in alone), alone
     assert found["one"] == found["hashed"] == chunks, found
     rates = {name: f"{100 * (1 - missed / chunks / times):.0f} %" for name, missed in found.items()}
-    tell(
+    record(
         "cache hits of one replica, of three hashed, of three in turn",
         f"{rates['one']}, {rates['hashed']}, {rates['in_turn']} ({chunks} chunks, {times} times each)",
     )
     assert found["in_turn"] > chunks
 
 
-def test_three_remember_more_than_one(endpoint, answers, tmp_path, tell):
-    """Each may remember half of all there is."""
+def test_three_cache_more_than_one(endpoint, answers, tmp_path, record):
+    """Each may cache half of all chunks."""
     bound = str(ARRAYS * CHUNKS * SIDE * SIDE * 2 // 2)
     settings = {"CACHE__DECODED_SIZE": bound, "CACHE__VALUE_SIZE": "0"}
     rates = {}
@@ -105,11 +105,11 @@ def test_three_remember_more_than_one(endpoint, answers, tmp_path, tell):
         with replicas(count, endpoint, tmp_path, **settings) as each, nginx(tmp_path / name, each) as base:
             misses(base, 2)
             rates[name] = 1 - misses(base, 2) / (2 * ARRAYS * CHUNKS)
-    tell("cache hits where one has room for half", f"one {rates['one']:.0%}, three {rates['hashed']:.0%}")
+    record("cache hits where one can cache half", f"one {rates['one']:.0%}, three {rates['hashed']:.0%}")
     assert rates["hashed"] > rates["one"]
 
 
-def test_a_rolling_restart_fails_nobody(endpoint, answers, tmp_path, tell):
+def test_a_rolling_restart_fails_no_request(endpoint, answers, tmp_path, record):
     rounds = max(1, int(os.environ.get("ZARRD_RESTARTS", 6)) // COUNT)
     with replicas(COUNT, endpoint, tmp_path) as each, nginx(tmp_path / "nginx", each) as base:
         with load(base, answers) as running:
@@ -120,14 +120,14 @@ def test_a_rolling_restart_fails_nobody(endpoint, answers, tmp_path, tell):
                     replica.start()
                     while running.counts["reads"] < before + 20:
                         time.sleep(0.01)
-        told = f"{rounds * COUNT} restarts, {running.counts}, {len(running.failed)} failed"
-        tell("rolling restart of three behind nginx", told)
+        figures = f"{rounds * COUNT} restarts, {running.counts}, {len(running.failed)} failed"
+        record("rolling restart of three behind nginx", figures)
         assert not running.failed, running.failed[:5]
-        # Nobody was killed: every write was answered.
+        # No replica was killed: every write was answered.
         assert running.counts["unknown"] == 0 < running.counts["writes"]
 
 
-def test_a_killed_replica_fails_nobody(endpoint, answers, tmp_path, tell):
+def test_a_killed_replica_fails_no_request(endpoint, answers, tmp_path, record):
     with replicas(COUNT, endpoint, tmp_path) as each, nginx(tmp_path / "nginx", each) as base:
         with load(base, answers) as running:
             for replica in each * 2:
@@ -139,12 +139,12 @@ def test_a_killed_replica_fails_nobody(endpoint, answers, tmp_path, tell):
                 while running.counts["reads"] < before + 40:
                     time.sleep(0.01)
                 replica.start()
-        tell("replicas killed behind nginx", f"{2 * COUNT} kills, {running.counts}, {len(running.failed)} failed")
+        record("replicas killed behind nginx", f"{2 * COUNT} kills, {running.counts}, {len(running.failed)} failed")
         assert not running.failed, running.failed[:5]
         assert running.counts["writes"] > 0
 
 
-def test_what_one_writes_all_see(endpoint, tmp_path, tell):
+def test_what_one_writes_all_see(endpoint, tmp_path, record):
     late = []
     with replicas(COUNT, endpoint, tmp_path) as each:
         for n in range(12):
@@ -179,10 +179,10 @@ def test_what_one_writes_all_see(endpoint, tmp_path, tell):
                         # What was asked for when the time was over is the new value.
                         assert begun - written < 2, f"old after {begun - written} s"
                 time.sleep(0.02)
-    tell("writes seen by the other replicas", f"at once under `always`; after at most {max(late):.2f} s under `ttl:2s`")
+    record("writes seen by the other replicas", f"at once under `always`; after at most {max(late):.2f} s under `ttl:2s`")
 
 
-def test_of_all_who_create_a_key_through_any_replica_one_does(endpoint, tmp_path, tell):
+def test_of_all_who_create_a_key_through_any_replica_one_does(endpoint, tmp_path, record):
     rounds = 20
     with replicas(COUNT, endpoint, tmp_path) as each:
         for n in range(rounds):
@@ -199,7 +199,7 @@ def test_of_all_who_create_a_key_through_any_replica_one_does(endpoint, tmp_path
             for thread in threads:
                 thread.join()
             assert sorted(statuses) == [201] + [412] * (2 * COUNT - 1), statuses
-    tell("races to create a key through three replicas", f"{rounds}, one winner in each")
+    record("races to create a key through three replicas", f"{rounds}, one winner in each")
 
 
 def test_nginx_passes_on_ranges_conditions_and_writes_under_conditions(endpoint, answers, tmp_path):

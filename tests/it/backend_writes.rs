@@ -296,7 +296,7 @@ async fn a_backend_is_probed_once_for_conditional_writes() {
     assert_eq!(s3.requests(Kind::Put), RACERS + 3, "two creations and a replacement of the backend's own");
     assert_eq!(s3.keys().len(), RACERS, "which leave nothing behind: {:?}", s3.keys());
 
-    // A probe that fails says nothing, and the next write asks again.
+    // A failed probe has no result, so the next write probes again.
     let s3 = TestS3::start().await;
     let server = serve(s3.store());
     let rule = Rule { kinds: vec![Kind::Put], key: "", when: When::Nth(0), fault: Fault::Status(403) };

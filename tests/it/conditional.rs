@@ -118,7 +118,7 @@ async fn conditional_reads_are_honoured() {
             }
         }
     }
-    // After a change the old tag is no longer good for either.
+    // After a change, the old tag no longer matches in either precondition.
     let old = tag(&server, "slice=0").await;
     let other = array().uniform(9);
     put(&store, "a/c/0/0", other.chunk(&other.model(), &[0, 0])).await;

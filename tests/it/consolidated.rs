@@ -308,7 +308,7 @@ async fn consolidated_metadata_is_built_from_the_documents_of_all_nodes() {
     let expected = format!(r#"{{"zarr_consolidated_format":1,"metadata":{members}}}"#);
     assert_eq!(String::from_utf8_lossy(&made.body), expected);
 
-    // A group below: paths are relative to it, and the copies it holds are not believed.
+    // A group below: paths are relative to it, and its own copies are not used.
     let made = server.get("/store/m/v3/g/zarr.json?consolidated").await.json();
     let names: Vec<&String> = made["consolidated_metadata"]["metadata"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["a \u{e9}", "deep"]);

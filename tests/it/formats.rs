@@ -1,11 +1,15 @@
 //! Structs, strings, dates and similar types in every output format, compared with text written by hand.
 
+use std::fmt::Write;
+use std::path::Path;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int16Type, Int32Type, TimestampSecondType, UInt8Type};
 use arrow_array::{Array as _, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use zarrd::render::FORMATS;
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
@@ -518,4 +522,26 @@ fn array_v2_document(shape: &[u64]) -> String {
         "order": "C", "fill_value": 0,
     })
     .to_string()
+}
+
+#[test]
+fn the_documentation_has_every_format() {
+    const BEGIN: &str = "<!-- made by tests/it/formats.rs: UPDATE=1 cargo test --test it formats -->\n";
+    const END: &str = "<!-- end -->";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/http-api/slices.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let mut table = "\n| format | media type | what it is |\n|---|---|---|\n".to_owned();
+    for (at, format) in FORMATS.iter().enumerate() {
+        let default = if at == 0 { " (default)" } else { "" };
+        writeln!(table, "| `{}`{default} | `{}` | {} |", format.name, format.media_type, format.description)
+            .unwrap();
+    }
+    table.push('\n');
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (written, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(written, table, "UPDATE=1 rewrites the table");
+    }
 }

@@ -210,7 +210,7 @@ async fn a_mount_can_set_the_separator_that_documents_omit() {
     let store = memory();
     let nested = unsaid(&[7, 5], '/');
     let model = nested.store(&store, "a").await;
-    // Chunks under both names: without a word of the mount, the specification's count.
+    // Chunks under both names: unless the mount says otherwise, those under the name of the specification are read.
     put(&store, "a/0.0", vec![9; 12]).await;
     put(
         &store,

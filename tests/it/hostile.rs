@@ -85,12 +85,12 @@ async fn impossible_filters_are_refused_before_a_chunk_is_read() {
         let document = zarray(json!({ "dtype": dtype, "filters": [filter] })).to_string();
         assert_refused("a/.zarray", document, ("a/0", vec![0; 12]), 500, code, &filter.to_string()).await;
     }
-    // Elements without a size have two readings.
+    // An element size of 0 is ambiguous.
     let filter = json!({ "id": "shuffle", "elementsize": 0 });
     let document = zarray(json!({ "dtype": "<i4", "filters": [filter] })).to_string();
     assert_refused("a/.zarray", document, ("a/0", vec![0; 48]), 501, "unsupported", "elements of no size")
         .await;
-    // Of single bytes, none and one are no shuffle at all.
+    // With elements of one byte, a size of 0 or 1 leaves the bytes as they are.
     for element_bytes in [0, 1] {
         let filter = json!({ "id": "shuffle", "elementsize": element_bytes });
         let document = zarray(json!({ "filters": [filter] })).to_string();

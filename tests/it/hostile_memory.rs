@@ -119,7 +119,7 @@ async fn decompression_bombs_do_not_grow_the_servers_memory() {
     write(root, "good/c/0", &good.chunk(&good.model(), &[0]));
 
     let mut command = zarrd(&["serve", &format!("bombs={}", root.display())]);
-    // Caches grow as they should; here they would only hide what should not grow.
+    // Without a cache of decoded chunks, whose growth would hide other growth.
     command.env("ZARRD__CACHE__DECODED_SIZE", "0");
     let server = Running::of(command);
     let _ = rustls::crypto::ring::default_provider().install_default();

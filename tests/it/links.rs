@@ -99,7 +99,7 @@ async fn no_route_treats_a_refused_link_as_absent() {
             for _ in 0..2 {
                 let detail = server.get(&url).await.refuses(500, "unusable-link", &url);
                 assert!(detail.contains("symbolic link") && detail.contains("a/c/"), "{url}: {detail}");
-                // A slice of several chunks says the first that it comes to.
+                // A slice of several chunks reports the first broken link that it reaches.
                 assert!(detail.contains(why) || url.starts_with("/v1/data"), "{url}: {detail}");
                 let head = server.ask(Method::HEAD, &url, &[]).await;
                 assert_eq!(head.status, StatusCode::INTERNAL_SERVER_ERROR, "{url}");

@@ -106,7 +106,7 @@ async fn every_response_is_counted_by_route_method_and_status() {
     assert!(metrics.get(&format!("zarrd_http_response_bytes_total{{route=\"{key}\"}}")) >= 15);
     assert_eq!(metrics.get("zarrd_http_problems_total{code=\"not-found\"}"), 2);
     assert_eq!(metrics.get(&format!("zarrd_http_request_seconds_count{{route=\"{key}\"}}")), 6);
-    assert_eq!(metrics.get("zarrd_http_requests_under_way"), 1, "the one that asks");
+    assert_eq!(metrics.get("zarrd_http_requests_in_flight"), 1, "the one that asks");
     assert_eq!(metrics.get("zarrd_mount_ready{mount=\"m\"}"), 1);
 }
 
@@ -119,7 +119,7 @@ async fn a_client_that_disconnects_early_is_counted_as_such() {
     assert!(left.is_err());
     let metrics = Metrics::of(&admin).await;
     assert_eq!(metrics.get(&requests("/store/{mount}/{*key}", "PUT", "left")), 1);
-    assert_eq!(metrics.get("zarrd_http_requests_under_way"), 1);
+    assert_eq!(metrics.get("zarrd_http_requests_in_flight"), 1);
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn backends_are_counted_by_mount_verb_and_outcome() {
     assert_eq!((of("get", "done"), of("get", "absent")), (1, 1));
     assert_eq!(metrics.get("zarrd_backend_bytes_total{mount=\"here\"}"), 5);
     assert_eq!(metrics.get("zarrd_backend_seconds_count{mount=\"here\",verb=\"get\"}"), 2);
-    assert_eq!(metrics.get("zarrd_backend_requests_under_way{mount=\"here\"}"), 0);
+    assert_eq!(metrics.get("zarrd_backend_requests_in_flight{mount=\"here\"}"), 0);
 }
 
 #[tokio::test]

@@ -67,7 +67,8 @@ impl Npy {
             // A pickle has them in C order, whatever their order in memory.
             return objects(&self.data).iter().map(|object| element(object, data_type)).collect();
         }
-        let elements: Vec<Vec<u8>> = self.data.chunks(data_type.item_bytes()).map(<[u8]>::to_vec).collect();
+        let elements: Vec<Vec<u8>> =
+            self.data.chunks(data_type.element_bytes()).map(<[u8]>::to_vec).collect();
         if !self.is_fortran {
             return elements;
         }
@@ -93,7 +94,7 @@ fn element(object: &Object, data_type: &DataType) -> Vec<u8> {
         (DataType::Json, json) => canonical_json(&json.to_json()).into_bytes(),
         // The codec casts its input, and the fixtures are small integers.
         (DataType::VariableArray(item), Object::Numbers(dtype, numbers)) if dtype == "i8" => {
-            numbers.chunks(8).flat_map(|number| number[..item.item_bytes()].to_vec()).collect()
+            numbers.chunks(8).flat_map(|number| number[..item.element_bytes()].to_vec()).collect()
         }
         other => panic!("{other:?}"),
     }
@@ -136,7 +137,7 @@ fn split(elements: &Elements, data_type: &DataType) -> Vec<Vec<u8>> {
     if data_type.is_variable() {
         elements.variable_elements().map(<[u8]>::to_vec).collect()
     } else {
-        elements.items().chunks(data_type.item_bytes()).map(<[u8]>::to_vec).collect()
+        elements.items().chunks(data_type.element_bytes()).map(<[u8]>::to_vec).collect()
     }
 }
 

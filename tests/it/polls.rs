@@ -4,6 +4,7 @@
 //!
 //! Digests are too fast to be seen here: the code that computes them checks its thread itself (`cpu`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,8 @@ use axum::http::{Request, StatusCode};
 use http_body::Body as HttpBody;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
+use tracing::{Dispatch, Instrument, Subscriber, span};
+use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
 use zarrd::http::Peer;
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::Mount;
@@ -48,10 +51,9 @@ fn most() -> Duration {
     took[2] * 3 / 4
 }
 
-/// Time that this thread has worked.
+/// CPU time of this thread. The clock counts to the present; the kernel's statistics of threads end at its last tick.
 fn worked() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
 /// The longest step of each thing that was asked.
@@ -98,11 +100,13 @@ impl Steps {
     async fn ask(&self, server: &Server, request: Request<Body>) -> (StatusCode, usize) {
         let what = format!("{} {}", request.method(), request.uri());
         let site = server.site();
-        let answer = self.steps(&what, async move { site.handle(request, Peer::LOOPBACK).await }).await;
+        let span = tracing::info_span!("request");
+        let response = async move { site.handle(request, Peer::LOOPBACK).await }.instrument(span.clone());
+        let answer = self.steps(&what, response).await;
         let (head, mut body) = answer.into_parts();
         let mut length = 0;
         let next = |body: &mut Body, context: &mut Context<'_>| {
-            self.step(&what, || Pin::new(body).poll_frame(context))
+            self.step(&what, || span.in_scope(|| Pin::new(body).poll_frame(context)))
         };
         while let Some(frame) = std::future::poll_fn(|context| next(&mut body, context)).await {
             let Ok(frame) = frame else { break };
@@ -113,18 +117,65 @@ impl Steps {
     }
 }
 
-/// A runtime whose one thread has its steps noted, too: what is done there for those who ask.
-fn runtime(steps: &'static Steps) -> Runtime {
-    thread_local! {
-        static BEGAN: std::cell::Cell<Option<Duration>> = const { std::cell::Cell::new(None) };
+/// The work of the runtime's thread.
+#[derive(Clone, Copy)]
+struct Working {
+    /// CPU time when the thread woke, or when the outermost span was last entered or left.
+    since: Duration,
+    /// Spans that are entered, one within the other.
+    depth: usize,
+}
+
+thread_local! {
+    /// `None` outside of the runtime's thread.
+    static WORKING: Cell<Option<Working>> = const { Cell::new(None) };
+}
+
+/// The runtime's thread begins to work.
+fn begin() {
+    WORKING.set(Some(Working { since: worked(), depth: 0 }));
+}
+
+/// Measures each poll of the tasks that responses began, and the work between two of them. Such tasks run in the request's
+/// span, which each poll enters and leaves.
+struct PollMeter(&'static Steps);
+
+impl<S: Subscriber> Layer<S> for PollMeter {
+    fn on_enter(&self, _id: &span::Id, _context: LayerContext<'_, S>) {
+        let Some(Working { mut since, depth }) = WORKING.get() else { return };
+        if depth == 0 {
+            let now = worked();
+            self.0.note(now.saturating_sub(since), "work between two polls");
+            since = now;
+        }
+        WORKING.set(Some(Working { since, depth: depth + 1 }));
     }
+
+    fn on_exit(&self, _id: &span::Id, _context: LayerContext<'_, S>) {
+        let Some(Working { mut since, depth }) = WORKING.get() else { return };
+        if depth == 1 {
+            let now = worked();
+            self.0.note(now.saturating_sub(since), "a poll of a task that a response began");
+            since = now;
+        }
+        WORKING.set(Some(Working { since, depth: depth - 1 }));
+    }
+}
+
+/// A runtime whose one thread has its steps noted, too.
+fn runtime(steps: &'static Steps, meter: &Dispatch) -> Runtime {
+    let meter = meter.clone();
     Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
-        .on_thread_unpark(|| BEGAN.set(Some(worked())))
+        .on_thread_start(move || {
+            std::mem::forget(tracing::dispatcher::set_default(&meter));
+            begin();
+        })
+        .on_thread_unpark(begin)
         .on_thread_park(move || {
-            if let Some(began) = BEGAN.take() {
-                steps.note(worked().saturating_sub(began), "tasks that answers began");
+            if let Some(working) = WORKING.take() {
+                steps.note(worked().saturating_sub(working.since), "work between two polls");
             }
         })
         .build()
@@ -141,6 +192,22 @@ fn the_poll_meter_detects_a_long_step() {
     for what in ["write", "parse", "clone"] {
         assert!(longest[what] > most, "{what}: {:?} of {most:?}", longest[what]);
     }
+}
+
+#[test]
+fn the_poll_meter_detects_a_long_poll_of_a_task() {
+    let (steps, values): (&'static Steps, _) = (Box::leak(Box::default()), long());
+    let meter = Dispatch::new(tracing_subscriber::registry().with(PollMeter(steps)));
+    let runtime = runtime(steps, &meter);
+    tracing::dispatcher::with_default(&meter, || {
+        runtime.block_on(async {
+            let span = tracing::info_span!("request");
+            tokio::spawn(async move { values.to_string().len() }.instrument(span)).await.unwrap();
+        });
+    });
+    let (most, longest) = (most(), steps.0.lock().unwrap());
+    let poll = longest["a poll of a task that a response began"];
+    assert!(poll > most, "{poll:?} of {most:?}");
 }
 
 /// A member that makes a document as long as it may be, of a great many values.
@@ -284,7 +351,8 @@ fn others() -> Vec<Request<Body>> {
 /// The polls of a new server's responses that take too long.
 fn slow_steps() -> Vec<(Duration, String)> {
     let steps: &'static Steps = Box::leak(Box::default());
-    let asked = runtime(steps).block_on(async {
+    let meter = Dispatch::new(tracing_subscriber::registry().with(PollMeter(steps)));
+    let asked = async {
         let mount = Mount { writable: true, ..Mount::read_only("m", store().await) };
         let mut server = Server::build(mount);
         server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
@@ -314,7 +382,9 @@ fn slow_steps() -> Vec<(Duration, String)> {
             assert_eq!(status, StatusCode::OK, "{what}");
         }
         asked
-    });
+    };
+    let runtime = runtime(steps, &meter);
+    let asked = tracing::dispatcher::with_default(&meter, || runtime.block_on(asked));
     // Long documents were answers, and nothing failed.
     let failed: Vec<_> = asked.iter().filter(|(_, _, status, _)| status.is_server_error()).collect();
     assert!(failed.is_empty(), "{failed:?}");

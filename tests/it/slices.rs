@@ -94,7 +94,7 @@ fn fully_decoded(array: &Array, model: &Model, data_type: &TypeCase) -> Model {
     let lengths = |numbers: Vec<u64>| -> Vec<usize> {
         numbers.into_iter().map(|number| number.try_into().unwrap()).collect()
     };
-    let item = model.item_bytes;
+    let item = model.element_bytes;
     let mut elements = data_type.fill.repeat(model.shape.iter().product());
     for coords in array.grid().filter(|coords| array.has_other_than_fill(model, coords)) {
         let chunk: Vec<u64> = coords.iter().map(|&coord| coord.try_into().unwrap()).collect();
@@ -224,7 +224,7 @@ fn random_slices_as_json_match_the_model() {
         let expected = model.select(&dims);
         let mut numbers = Vec::new();
         flatten(&answer.json(), &expected.shape, &mut numbers);
-        let model: Vec<&[u8]> = expected.elements.chunks(model.item_bytes).collect();
+        let model: Vec<&[u8]> = expected.elements.chunks(model.element_bytes).collect();
         assert_eq!(numbers.len(), model.len(), "{url}");
         for (number, element) in numbers.iter().zip(model) {
             assert!(says(number, case.data_type.v3, element), "{url}: {number} is not {element:?}");
@@ -289,7 +289,7 @@ fn every_chunk_of_random_arrays_matches_the_model() {
 #[test]
 fn the_model_selects_as_numpy_does() {
     let elements: Vec<u8> = (0..12).collect();
-    let model = Model { shape: vec![3, 4], item_bytes: 1, elements };
+    let model = Model { shape: vec![3, 4], element_bytes: 1, elements };
     let slice = |start, stop, step| Dim::Slice { start, stop, step };
     for (dims, shape, elements) in [
         (vec![], vec![3, 4], (0..12).collect()),

@@ -339,7 +339,7 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
         DataType::Json => [b"1", br#"["a"]"#],
         variable if variable.is_variable() => [b"ab", b""],
         fixed => {
-            let mut items = vec![0; 2 * fixed.item_bytes()];
+            let mut items = vec![0; 2 * fixed.element_bytes()];
             match fixed {
                 // A number that rounding codecs keep.
                 DataType::Float32 => items[..4].copy_from_slice(&1_f32.to_le_bytes()),

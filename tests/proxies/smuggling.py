@@ -121,7 +121,7 @@ def listens(port):
             socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
-            assert time.monotonic() < deadline, f"nobody listens on {port}"
+            assert time.monotonic() < deadline, f"no server listens on {port}"
             time.sleep(0.05)
 
 

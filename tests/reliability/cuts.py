@@ -2,7 +2,7 @@
 
 The disk is an ext4 in a file. It is shut down as it stands, so that whatever was not yet on it is gone; then the server is
 killed, and the file is mounted again as after a power cut. With `durability = "rename"`, which promises nothing about
-power, values must be lost: a cut that costs nobody anything is none.
+power, values must be lost: otherwise the simulated cut would prove nothing.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def run(long):
         found[durability] = f"{what}: {lost} lost, {torn} torn, {left} files left over"
         assert torn == left == 0, found
         assert (lost == 0) == (durability == "fsync"), found
-    return [(f"power cuts, `durability = \"{durability}\"`", told) for durability, told in found.items()]
+    return [(f"power cuts, `durability = \"{durability}\"`", measured) for durability, measured in found.items()]
 
 
 def cut_often(durability, count):
@@ -72,7 +72,7 @@ def mount(disk, mounted):
     try:
         yield
     finally:
-        # Whoever had it open has ended, but the kernel may not know yet.
+        # The server that had it open has exited, but the kernel may not have closed its files yet.
         for _ in range(SECONDS * 10):
             if subprocess.run(["umount", mounted], stderr=subprocess.DEVNULL).returncode == 0:
                 break
@@ -107,7 +107,7 @@ class Writer:
         self.folders = [f"{n}/c/{folder}/" for folder in range(FOLDERS)]
         self.keys = [f"{self.folders[k % FOLDERS]}{k}" for k in range(KEYS_EACH)]
         self.held = dict.fromkeys(self.keys)
-        self.under_way = {}
+        self.in_flight = {}
         self.number = self.acknowledged = self.prefixes = 0
 
     def begin(self, server):
@@ -124,7 +124,7 @@ class Writer:
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
             while True:
                 path, changed = self.change()
-                self.under_way |= changed
+                self.in_flight |= changed
                 value = None if path.endswith("/") else changed[path]
                 connection.request("DELETE" if value is None else "PUT", f"/store/w/{path}", value)
                 answer = connection.getresponse()
@@ -133,7 +133,7 @@ class Writer:
                     # The disk has stopped.
                     return
                 for key in changed:
-                    self.held[key] = self.under_way.pop(key)
+                    self.held[key] = self.in_flight.pop(key)
                 self.acknowledged += 1
                 self.prefixes += path.endswith("/")
 
@@ -154,17 +154,17 @@ class Writer:
             status, body = server.get(f"/store/w/{key}")
             assert status in (200, 404), f"{key}: {status}"
             found = body if status == 200 else None
-            allowed = [self.held[key], *([self.under_way[key]] if key in self.under_way else [])]
+            allowed = [self.held[key], *([self.in_flight[key]] if key in self.in_flight else [])]
             if found not in allowed:
                 whole = found is None or found == value_of(key, number_of(found), len(found))
                 lost, torn = lost + whole, torn + (not whole)
             self.held[key] = found
-        self.under_way.clear()
+        self.in_flight.clear()
         return lost, torn
 
 
 def value_of(key, number, length):
-    """A value that tells a torn one from a whole one: of a number, a key and a length."""
+    """A value by which a torn one is distinguished from a whole one, made from a number, a key and a length."""
     head = b"%020d" % number
     return (head + random.Random(f"{key} {number}").randbytes(64) * (length // 64 + 1))[:max(length, 20)]
 

@@ -7,7 +7,7 @@ import lzma
 import zlib
 
 EDGE = 256
-"""Of a chunk: so many planes of 64 × 64 numbers of two bytes make 2 MiB."""
+"""Of a chunk: this number of planes of 64 × 64 numbers of two bytes makes 2 MiB."""
 SIDE = 64
 CHUNK_BYTES = EDGE * SIDE * SIDE * 2
 VALUE = bytes(range(256)) * (16 << 10)
@@ -37,7 +37,7 @@ def write(folder, key, value):
 
 
 def volume(folder, name, chunks):
-    """Stores an array of so many chunks; answers by their paths, each a part of a chunk, of a few chunks, or a value."""
+    """Stores an array; returns answers by their paths, each a part of a chunk, of a few chunks, or a value."""
     write(folder, f"{name}/zarr.json", document([EDGE * chunks, SIDE, SIDE], [EDGE, SIDE, SIDE], [{
         "name": "gzip", "configuration": {"level": 1}
     }]))

@@ -1,6 +1,6 @@
 """S9, long documents: many clients ask for one document that is as long as it may be, in every form that it is shown in.
 
-To make each form takes long, and is done once. What counts is how long others wait meanwhile, and that nobody fails.
+To make each form takes long, and is done once. The test measures how long other requests wait meanwhile. None may fail.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ def run(long):
         array(folder / "long", {"a": [{"": 1}] * 510_000})
         array(folder / "small", {})
         with zarrd(f"m={folder}") as server:
-            rows.append(("a document of 4 MiB: others while nobody asks for it", told(*measured(server, None, 4)[:2])))
+            rows.append(("a document of 4 MiB: others without requests for it", latencies(*measured(server, None, 4)[:2])))
             for form, path in FORMS.items():
                 health, data, answers = measured(server, path, 60 if long else 8)
                 assert answers > CONNECTIONS, f"{form}: {answers} answers to {CONNECTIONS} connections"
                 rows.append((
                     f"{CONNECTIONS} connections on a document of 4 MiB through {form}",
-                    f"{answers:,} answers, 0 others; {told(health, data)}",
+                    f"{answers:,} answers, 0 others; {latencies(health, data)}",
                 ))
     return rows
 
 
-def told(health, data):
+def latencies(health, data):
     return f"`/healthz` p99 {health:.0f} ms, a small slice p99 {data:.0f} ms"
 
 

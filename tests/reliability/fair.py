@@ -1,5 +1,5 @@
 """S7, fairness: small requests of every class beside slow readers of long slices, and a good token beside bad ones from the
-same address. None of the small and the good may be refused, not even told to come back."""
+same address. None of the small and the good may be refused, not even with `Retry-After`."""
 
 import contextlib
 import hashlib
@@ -62,7 +62,8 @@ def slow_readers(folder, seconds):
 
 
 def read_slowly(server, over, held):
-    """Keeps so many connections asking for long slices, and reads some 40 KiB a second of each; how many are answered."""
+    """Keeps the connections of `READERS` asking for long slices, and reads some 40 KiB a second of each. Appends to `held` how
+    many are answered."""
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as ready:
         def begin(address):
             reader = stack.enter_context(socket.socket())
@@ -80,7 +81,7 @@ def read_slowly(server, over, held):
                 part = key.fileobj.recv(4096)
                 key.data[1] = key.data[1] or part[:12]
                 if not part or key.data[1] != b"HTTP/1.1 200":
-                    # Who is told to come back does so at once.
+                    # A reader that is refused asks again at once.
                     ready.unregister(key.fileobj)
                     key.fileobj.close()
                     begin(key.data[0])
@@ -106,12 +107,13 @@ def bad_tokens(folder, seconds):
             over.set()
             for thread in flood:
                 thread.join()
-        told = {status: statuses.count(status) for status in set(statuses)}
-        assert told.keys() == {401, 429}, told
+        counts = {status: statuses.count(status) for status in set(statuses)}
+        assert counts.keys() == {401, 429}, counts
         assert not good.failed, (len(good.failed), good.failed[:3])
         return (
             f"bad tokens from the address of a good one, {seconds} s",
-            f"{told[401]:,} told 401 and {told[429]:,} told 429; {len(good.seconds):,} requests with the good token: 0 refused",
+            f"{counts[401]:,} answered 401 and {counts[429]:,} answered 429; {len(good.seconds):,} requests with the good token: "
+            "0 refused",
         )
 
 

@@ -1,6 +1,6 @@
 """S2 and S7, the keys of issuers of tokens: fetched from servers that are silent, endless, long, in circles, garbage or
-broken, while made-up tokens with keys that there are not come from all sides. Good tokens go on, and nobody is asked for
-keys more often than once a minute."""
+broken, while clients send made-up tokens that name unknown keys. Good tokens stay valid, and no issuer is asked for keys
+more often than once a minute."""
 
 import base64
 import collections
@@ -20,7 +20,7 @@ from server import SECONDS, Clients, clients, mib, zarrd
 
 ATTACKERS = "127.0.0.3"
 AUDIENCE = "zarrd"
-BAD = ["silent", "slow", "endless", "long", "circle", "elsewhere", "garbage", "deep", "empty", "broken", "gone"]
+BAD = ["silent", "slow", "endless", "long", "circle", "redirect", "garbage", "deep", "empty", "broken", "gone"]
 """Of the issuers, by what their keys' servers do; and `good`, whose keys change every second but for one."""
 MOST_BYTES = 256 << 10
 """Of a set of keys that is read."""
@@ -38,9 +38,9 @@ def run(long):
             good = {"Authorization": f"Bearer {issuers.token('good')}"}
             with clients(server, answers, 1, headers=good) as alone:
                 time.sleep(1)
-            told, over = collections.Counter(), threading.Event()
+            statuses, over = collections.Counter(), threading.Event()
             flood = [
-                threading.Thread(target=made_up, args=(server, issuers, issuer, address, over, told))
+                threading.Thread(target=made_up, args=(server, issuers, issuer, address, over, statuses))
                 for issuer in ["good", "good", *BAD] for address in (ATTACKERS, Clients.ADDRESS)
             ]
             for thread in flood:
@@ -54,7 +54,7 @@ def run(long):
             resident, bound = server.resident("VmHWM"), server.bound + 64 * server.connection
         assert not alone.failed and not among.failed, (alone.failed[:3], among.failed[:3])
         # Unknown where its issuer is, and bad where that is known.
-        assert told.keys() <= {401, 429, 503} and told[401] and told[503], told
+        assert statuses.keys() <= {401, 429, 503} and statuses[401] and statuses[503], statuses
         most = 2 + seconds // PAUSE
         assert all(1 <= issuers.asked[name] <= most for name in ["good", *BAD]), issuers.asked
         assert not issuers.led, "a redirect was followed"
@@ -62,15 +62,15 @@ def run(long):
         assert resident <= bound, f"{mib(resident)} of {mib(bound)}"
         return [(
             f"keys of {len(BAD) + 1} issuers, all but one bad, and made-up tokens, {seconds} s",
-            f"{sum(told.values()):,} made-up tokens, answered {dict(sorted(told.items()))}; asked for keys "
+            f"{sum(statuses.values()):,} made-up tokens, answered {dict(sorted(statuses.items()))}; asked for keys "
             f"{max(issuers.asked.values())} times each at most; {len(among.seconds):,} requests of a good token from the same "
             f"address, p99 {among.p99():.0f} ms (alone {alone.p99():.0f}), and {fresh:,} good tokens seen for the first time, "
             f"0 refused; RSS {mib(resident)}",
         )]
 
 
-def made_up(server, issuers, issuer, address, over, told):
-    """Asks with tokens whose keys there are not; where all are turned away, whatever they are, waits a moment."""
+def made_up(server, issuers, issuer, address, over, statuses):
+    """Asks with tokens that name unknown keys, with a short pause after each."""
     with contextlib.closing(server.connect(address)) as connection:
         while not over.is_set():
             token = issuers.made_up(issuer)
@@ -78,7 +78,7 @@ def made_up(server, issuers, issuer, address, over, told):
                 connection.request("GET", "/store/m/small", headers={"Authorization": f"Bearer {token}"})
                 answer = connection.getresponse()
                 answer.read()
-                told[answer.status] += 1
+                statuses[answer.status] += 1
             time.sleep(0.02)
 
 
@@ -102,8 +102,8 @@ class Issuers:
     def __init__(self, folder):
         self.key = folder / "key"
         subprocess.run(["openssl", "genrsa", "-out", self.key, "2048"], check=True, capture_output=True)
-        told = subprocess.run(["openssl", "rsa", "-in", self.key, "-noout", "-modulus"], check=True, capture_output=True)
-        modulus = bytes.fromhex(told.stdout.decode().strip().partition("=")[2])
+        printed = subprocess.run(["openssl", "rsa", "-in", self.key, "-noout", "-modulus"], check=True, capture_output=True)
+        modulus = bytes.fromhex(printed.stdout.decode().strip().partition("=")[2])
         self.jwk = {"kty": "RSA", "kid": "good", "n": text(modulus), "e": "AQAB", "alg": "RS256"}
         self.asked, self.sent, self.led = collections.Counter(), collections.Counter(), 0
         self.over = threading.Event()
@@ -159,7 +159,7 @@ class Issuers:
         if name == "gone":
             request.connection.close()
             return
-        if name in ("circle", "elsewhere"):
+        if name in ("circle", "redirect"):
             request.send_response(302)
             there = f"/{name}/keys" if name == "circle" else "/good/led"
             request.send_header("Location", self.url + there)

@@ -16,7 +16,7 @@ import zlib
 
 import data
 from server import clients, mib, zarrd
-from storm import house
+from storm import cgroup
 
 LIMIT_BYTES = 2 << 30
 CONNECTIONS = (64, 360)
@@ -25,14 +25,14 @@ PACE_BYTES = 4 << 10
 FIRST_SECONDS = 40
 """How long it may take until every client has had its first bytes, on average."""
 TRIES = 3
-"""How often somebody may be told to come back once the attack is over."""
+"""How often a request is tried, as it may be refused with `Retry-After` just after the attack."""
 ENTRY_BYTES = 64 << 20
 NAMES, NAME_BYTES = 60_000, 200
 GROUPS, DOCUMENT_BYTES = 15, (4 << 20) - 4096
 SETTINGS = {
     "MOUNTS__W__URL": "s3://bucket/prefix",
     "MOUNTS__W__WRITABLE": "true",
-    # Nobody is there, and nobody is asked before an upload has ended.
+    # Nothing listens at this address. The server does not connect to it before an upload has ended.
     "MOUNTS__W__OPTIONS__ENDPOINT": "http://127.0.0.1:1",
     "MOUNTS__W__OPTIONS__ALLOW_HTTP": "true",
 }
@@ -75,18 +75,18 @@ def attack(folder, answers, what, request, connections, seconds):
         path, expected = next(iter(answers.items()))
         assert again(server, path) == (200, expected), f"{what}: it does not answer any more"
     assert not good.failed, (what, good.failed[:3])
-    assert good.seconds, f"{what}: the good client was told {good.refused} times to come back, and never answered"
+    assert good.seconds, f"{what}: the good client was refused {good.refused} times and never answered"
     assert crowd.moved > connections * PACE_BYTES, f"{what}: {crowd.moved} bytes are no attack"
     assert peak <= bound, f"{what}, {connections} connections: {mib(peak)} of {mib(bound)}"
     return (
         f"{connections} slow connections, {seconds} s, 2 GiB: {what}",
-        f"RSS {mib(peak)} at most of {mib(bound)} said; 0 killed; {crowd.refused:,} told to come back; a good client: "
-        f"{len(good.seconds):,} answers, p99 {good.p99():.0f} ms, {good.refused:,} told to come back, 0 failed",
+        f"RSS {mib(peak)} at most of {mib(bound)} said; 0 killed; {crowd.refused:,} refused with `Retry-After`; a good client: "
+        f"{len(good.seconds):,} answers, p99 {good.p99():.0f} ms, {good.refused:,} refused, 0 failed",
     )
 
 
 def again(server, path):
-    """An answer to somebody at the attackers' address: soon after they are gone, as it takes a moment to be noticed."""
+    """An answer to a client at the attackers' address, soon after they have disconnected, which takes a moment to notice."""
     for _ in range(TRIES):
         answer = server.get(path)
         if answer[0] != 503:
@@ -100,7 +100,7 @@ def limited():
     """A memory cgroup of 2 GiB where there can be one."""
     with contextlib.ExitStack() as stack:
         try:
-            inside = stack.enter_context(house(LIMIT_BYTES))
+            inside = stack.enter_context(cgroup(LIMIT_BYTES))
         except OSError as error:
             print(f"no limit of memory: a control group cannot be made here ({error})", file=sys.stderr)
             inside = (None, lambda: 0)
@@ -133,12 +133,12 @@ class Crowd:
         self.asked += 1
         client.sendall(self.request % self.asked if b"%d" in self.request else self.request)
         client.setblocking(False)
-        # Nobody sends the last byte of what it said it would.
+        # No upload sends the last byte of the length that it announced.
         left = ENTRY_BYTES - 1 if self.uploads else 0
         self.selector.register(client, selectors.EVENT_READ | (selectors.EVENT_WRITE if left else 0), [left, True])
 
     def press(self, seconds):
-        """Waits until there is an attack, as the first bytes may take a while to be made, and goes on for so long."""
+        """Waits until every client has received or sent bytes, which may take a while, and continues for `seconds`."""
         ends = time.monotonic() + FIRST_SECONDS
         while self.moved <= self.count * PACE_BYTES and time.monotonic() < ends:
             self.round()

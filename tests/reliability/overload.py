@@ -1,6 +1,7 @@
 """S7, overload: twice and ten times as many clients as it takes to keep the server busy, each asking without a pause.
 
-Who is not answered is told to come back. What counts is how much is answered, and how fast, beside what it is at capacity.
+Other requests are refused with `Retry-After`. The test measures how many requests are answered and how fast, relative to the
+load at capacity.
 """
 
 import http.client
@@ -39,7 +40,7 @@ done = function(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
     local seconds, p99 = summary.duration / 1e6, latency:percentile(99) / 1e3
-    print(string.format("told %d %d %d %d %f %f", good, shed, other, broken, seconds, p99))
+    print(string.format("counts %d %d %d %d %f %f", good, shed, other, broken, seconds, p99))
 end
 """
 
@@ -62,7 +63,7 @@ def run(long):
                 assert good > 0 and server.process.poll() is None
                 rows.append((
                     f"overload {factor} × ({BUSY * factor} clients without pause, {seconds} s)",
-                    f"{rate:,.0f} answers a second, {100 * rate / whole:.0f} % of capacity; {shed:,} told to come back; "
+                    f"{rate:,.0f} answers a second, {100 * rate / whole:.0f} % of capacity; {shed:,} refused with `Retry-After`; "
                     f"p99 {p99:.0f} ms; 0 others",
                 ))
             begun = time.monotonic()
@@ -84,6 +85,6 @@ def load(server, script, count, seconds, rows):
             slowest = max(slowest, time.monotonic() - begun)
             connection.close()
             time.sleep(0.2)
-        told = re.search("^told (.*)$", process.stdout.read(), re.MULTILINE)
+        counts = re.search("^counts (.*)$", process.stdout.read(), re.MULTILINE)
     rows.append((f"`/healthz` under {count} clients, at most", f"{1000 * slowest:.0f} ms"))
-    return [float(word) if "." in word else int(word) for word in told[1].split()]
+    return [float(word) if "." in word else int(word) for word in counts[1].split()]

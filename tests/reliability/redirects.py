@@ -1,6 +1,6 @@
-"""S2, backends that redirect: to other hosts, to this machine and to addresses that clouds tell secrets at, from https to
-http, in circles and in long chains. Nothing is followed, no credential goes anywhere but to the backend, and nobody is told
-that something is absent or gets a byte from elsewhere."""
+"""S2, backends that redirect: to other hosts, to this machine and to addresses that clouds serve secrets at, from https to
+http, in circles and in long chains. No redirect is followed, and no credential is sent to a host other than the backend. No
+client gets a 404 or a byte from another host."""
 
 import collections
 import contextlib
@@ -16,23 +16,23 @@ from server import TLS, clients, zarrd
 STATUSES = [302, 307, 301, 308, 300, 303, 304, 305, 306, 399]
 SECRET, KEY_ID = "very-secret-access-key", "AKIAREDIRECTED"
 CANARY = b"canary-7c1e"
-"""Told by whoever redirects lead to."""
+"""The body of the answers of the servers that redirects lead to."""
 
 
 def run(long):
     rounds, statuses = (50, STATUSES) if long else (1, STATUSES[:2])
-    with tempfile.TemporaryDirectory() as name, serving() as elsewhere, serving() as backend, serving(True) as secure:
+    with tempfile.TemporaryDirectory() as name, serving() as remote, serving() as backend, serving(True) as secure:
         folder = pathlib.Path(name)
         data.write(folder, "small", "0123456789")
-        host, there = backend.url.partition("//")[2], elsewhere.url.partition("//")[2]
+        host, there = backend.url.partition("//")[2], remote.url.partition("//")[2]
         # Where each key of the backends leads.
         backend.led = secure.led = {
-            "other": f"{elsewhere.url}/other", "name": f"http://localhost:{elsewhere.server_port}/name",
+            "other": f"{remote.url}/other", "name": f"http://localhost:{remote.server_port}/name",
             "user": f"http://user:{SECRET}@{there}/user", "relative": "/led/there", "circle": "/b/circle",
-            "metadata": "http://169.254.169.254/latest/meta-data/iam/", "zero": f"http://0.0.0.0:{elsewhere.server_port}/",
-            "six": f"http://[::ffff:127.0.0.1]:{elsewhere.server_port}/six", "file": "file:///etc/passwd", "schemeless": f"//{there}/x",
-            "https": f"https://{host}/b/https", "empty": "", "garbage": "http://[::", "long": f"{elsewhere.url}/" + "x" * 6000,
-            "back": f"{elsewhere.url}/back?to={backend.url}/led", "data": "data:text/plain,canary-7c1e", "newline": "/%0d%0aX: y",
+            "metadata": "http://169.254.169.254/latest/meta-data/iam/", "zero": f"http://0.0.0.0:{remote.server_port}/",
+            "six": f"http://[::ffff:127.0.0.1]:{remote.server_port}/six", "file": "file:///etc/passwd", "schemeless": f"//{there}/x",
+            "https": f"https://{host}/b/https", "empty": "", "garbage": "http://[::", "long": f"{remote.url}/" + "x" * 6000,
+            "back": f"{remote.url}/back?to={backend.url}/led", "data": "data:text/plain,canary-7c1e", "newline": "/%0d%0aX: y",
             "chain": "/b/chain?0", "missing": None,
         }
         s3 = {
@@ -45,7 +45,7 @@ def run(long):
         settings |= {f"MOUNTS__H__{key}": value for key, value in web.items()} | {"MOUNTS__T__URL": f"{secure.url}/b"}
         # Each is asked, however many have failed.
         settings |= {f"MOUNTS__{mount}__OPTIONS__CIRCUIT_BREAKER_FAILURES": "0" for mount in "SHT"} | {"MOUNTS__M__URL": str(folder)}
-        told, wrong = collections.Counter(), []
+        answers, wrong = collections.Counter(), []
         with zarrd(around=["env", f"SSL_CERT_FILE={TLS / 'authority.pem'}"], **settings) as server:
             with clients(server, {"/store/m/small": b"0123456789"}, 1) as good:
                 for _ in range(rounds):
@@ -53,18 +53,18 @@ def run(long):
                         backend.status = secure.status = status
                         for mount in "sht":
                             for path in paths(mount, backend.led):
-                                ask(server, *path, status, told, wrong)
+                                ask(server, *path, status, answers, wrong)
             assert server.process.poll() is None
         assert not good.failed, good.failed[:3]
         assert not wrong, (len(wrong), wrong[:5])
-        followed = [*elsewhere.asked, *backend.followed, *secure.followed]
+        followed = [*remote.asked, *backend.followed, *secure.followed]
         assert not followed, followed[:3]
         assert backend.asked and secure.asked, "nothing was asked of a backend"
-        count, asked = sum(told.values()), len(backend.asked) + len(secure.asked)
+        count, asked = sum(answers.values()), len(backend.asked) + len(secure.asked)
         return [(
             "redirects by backends over HTTP, HTTPS and S3",
             f"{count:,} requests, {asked:,} redirects ({len(backend.led)} targets, {len(statuses)} statuses): 0 "
-            f"followed, 0 credentials elsewhere, 0 told as absent; answered {dict(sorted(told.items()))}",
+            f"followed, 0 credentials sent to others, 0 answered 404; answered {dict(sorted(answers.items()))}",
         )]
 
 
@@ -82,15 +82,15 @@ def paths(mount, names):
             yield "DELETE", f"/store/{mount}/{name}", None
 
 
-def ask(server, method, path, body, status, told, wrong):
+def ask(server, method, path, body, status, answers, wrong):
     with contextlib.closing(server.connect()) as connection:
         connection.request(method, path, body)
         answer = connection.getresponse()
         text = answer.read()
-    told[answer.status] += 1
+    answers[answer.status] += 1
     if CANARY in text or SECRET.encode() in text:
-        wrong.append(f"{method} {path} ({status}): tells {text[:200]}")
-    # 404 is what clients read as fill values, and 2xx would be something that nobody stored.
+        wrong.append(f"{method} {path} ({status}): discloses {text[:200]}")
+    # 404 is what clients read as fill values, and 2xx would be a value that was never stored.
     if answer.status < 500 and not (answer.status == 405 and not path.startswith("/store/s/")):
         wrong.append(f"{method} {path} ({status}): {answer.status} {text[:200]}")
 

@@ -1,4 +1,4 @@
-"""Runs the parts and prints their table. Each part is a function of how long it may take; it tells rows and asserts."""
+"""Runs the parts and prints their table. Each part is a function of how long it may take. It asserts, and returns rows."""
 
 import argparse
 import datetime

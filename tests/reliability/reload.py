@@ -32,7 +32,7 @@ BROKEN = [
 
 def run(long):
     seconds = 180 if long else 5
-    with tempfile.TemporaryDirectory() as name, silent() as elsewhere:
+    with tempfile.TemporaryDirectory() as name, silent() as unresponsive:
         folder = pathlib.Path(name)
         answers = {path.replace("/m/", "/stays/"): value for path, value in data.volume(folder / "stays", "volume", 4).items()}
         (folder / "written").mkdir()
@@ -40,15 +40,15 @@ def run(long):
             for number in (1, 2):
                 data.write(folder / f"{name}-{number}", "k", str(number))
         file = folder / "zarrd.toml"
-        configure = Configurations(folder, elsewhere, file)
+        configure = Configurations(folder, unresponsive, file)
         configure.write(configure.whole([]))
         log = folder / "log"
         with log.open("w") as errors, zarrd("--config", str(file), errors=errors, LOG__LEVEL="error", **SETTINGS) as server:
-            over, told, seen, failed = threading.Event(), collections.Counter(), set(), []
+            over, counts, seen, failed = threading.Event(), collections.Counter(), set(), []
             others = [
-                threading.Thread(target=upload, args=(server, n, over, told, failed)) for n in range(2)
-            ] + [threading.Thread(target=ask, args=(server, n, over, told, failed)) for n in range(2)]
-            others.append(threading.Thread(target=look, args=(server, over, seen, failed)))
+                threading.Thread(target=upload, args=(server, n, over, counts, failed)) for n in range(2)
+            ] + [threading.Thread(target=ask, args=(server, n, over, counts, failed)) for n in range(2)]
+            others.append(threading.Thread(target=list_mounts, args=(server, over, seen, failed)))
             with clients(server, answers, 2) as good:
                 for thread in others:
                     thread.start()
@@ -76,8 +76,8 @@ def run(long):
             return [(
                 f"SIGHUP {A_SECOND} times a second, {seconds} s",
                 f"{reloads:,} configurations, {configure.bad:,} of them broken, {len(seen):,} seen in effect; "
-                f"{len(good.seconds):,} slices and values and {told['uploads']:,} uploads to mounts that stay: 0 failed; "
-                f"{told[200]:,} answers of mounts that change, {told[404]:,} that there is none, 0 others; "
+                f"{len(good.seconds):,} slices and values and {counts['uploads']:,} uploads to mounts that stay: 0 failed; "
+                f"{counts[200]:,} answers of mounts that change, {counts[404]:,} that there is none, 0 others; "
                 f"{server.descriptors()} descriptors in the end; RSS {mib(first)}, {mib(after)} in the end",
             )]
 
@@ -85,8 +85,8 @@ def run(long):
 class Configurations:
     """Configurations of mounts that stay and of others."""
 
-    def __init__(self, folder, elsewhere, file):
-        self.folder, self.elsewhere, self.file = folder, elsewhere, file
+    def __init__(self, folder, unresponsive, file):
+        self.folder, self.unresponsive, self.file = folder, unresponsive, file
         self.dice = random.Random(1)
         self.bad = 0
 
@@ -105,7 +105,7 @@ class Configurations:
         others = [self.other(name) for name in self.dice.sample(NAMES, self.dice.randrange(1, len(NAMES)))]
         if self.dice.random() < 0.2:
             # A backend that never answers.
-            others.append(f"[mounts.far]\nurl = '{self.elsewhere}/{self.dice.randrange(100)}'\n")
+            others.append(f"[mounts.far]\nurl = '{self.unresponsive}/{self.dice.randrange(100)}'\n")
         if self.dice.random() < 0.25:
             self.bad += 1
             others.append(self.dice.choice(BROKEN))
@@ -132,7 +132,7 @@ def mounts(server):
     return {mount["name"] for mount in json.loads(server.get("/v1/mounts")[1])["mounts"]}
 
 
-def look(server, over, seen, failed):
+def list_mounts(server, over, seen, failed):
     while not over.is_set():
         found = mounts(server)
         seen.add(frozenset(found))
@@ -140,7 +140,7 @@ def look(server, over, seen, failed):
             failed.append(f"mounts that stay are gone: {found}")
 
 
-def ask(server, n, over, told, failed):
+def ask(server, n, over, counts, failed):
     """Asks mounts that change for their one value, over a connection that stays."""
     with contextlib.closing(server.connect()) as connection:
         while not over.is_set():
@@ -148,12 +148,12 @@ def ask(server, n, over, told, failed):
             connection.request("GET", f"/store/{NAMES[n % len(NAMES)]}/k")
             answer = connection.getresponse()
             body = answer.read()
-            told[answer.status] += 1
+            counts[answer.status] += 1
             if answer.status != 404 and (answer.status, body) not in ((200, b"1"), (200, b"2")):
                 failed.append(f"{answer.status} {body[:100]}")
 
 
-def upload(server, n, over, told, failed):
+def upload(server, n, over, counts, failed):
     """Writes a value and reads it, again and again."""
     dice = random.Random(n)
     with contextlib.closing(server.connect()) as connection:
@@ -165,7 +165,7 @@ def upload(server, n, over, told, failed):
                 body = answer.read()
                 if answer.status not in good or (method == "GET" and body != value):
                     failed.append(f"{method}: {answer.status} {body[:100]}")
-            told["uploads"] += 1
+            counts["uploads"] += 1
 
 
 @contextlib.contextmanager

@@ -85,8 +85,8 @@ def zarrd(*mounts, before=None, around=(), errors=None, **settings):
 
 
 class Clients:
-    """Clients that go on asking for known answers until they are told to stop. They have an address of their own, so that
-    whoever shares fairly can tell them from others."""
+    """Clients that ask for known answers until `over` is set. They have an address of their own, so that a server that shares
+    by address can distinguish them from others."""
 
     ADDRESS = "127.0.0.2"
 
@@ -96,7 +96,7 @@ class Clients:
         self.headers = headers or {}
         self.answers = list(answers.items())
         self.also = set(also)
-        """Statuses that are no failure, but those of somebody who is to come back."""
+        """Statuses of refusals after which a client asks again; they do not count as failures."""
         self.over = threading.Event()
         self.lock = threading.Lock()
         self.seconds, self.refused, self.failed = [], 0, []

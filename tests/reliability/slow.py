@@ -38,7 +38,7 @@ def run(long):
                 rows.append((
                     f"slow clients, {seconds} s: {mode}",
                     f"up to {held:,} connections at a time; a good client: {len(good.seconds):,} answers, p99 "
-                    f"{good.p99():.1f} ms (alone {alone.p99():.1f} ms), {good.refused:,} told to come back, 0 failed",
+                    f"{good.p99():.1f} ms (alone {alone.p99():.1f} ms), {good.refused:,} refused with `Retry-After`, 0 failed",
                 ))
     return rows
 

@@ -1,6 +1,6 @@
 """Nothing stale: files that other programs write again within one step of the file system's clock, and by memory maps.
 
-Each write is of the same length, and each is read at once: as a value, as elements, and by the entity tag that was told
+Each write is of the same length, and each is read at once: as a value, as elements, and by the entity tag of the answer
 before. The times of a file with 128-byte inodes are whole seconds, so that most of these writes change nothing of them."""
 
 import contextlib
@@ -74,7 +74,7 @@ def written(root, count):
 
 
 def mapped(root, count):
-    """The same for a file that stays mapped, where a mount is told that times say nothing."""
+    """The same for a file that stays mapped, with a mount whose options say that times are not reliable."""
     file = make(root)
     with zarrd(f"m={root}", MOUNTS__M__FRESHNESS="uncached") as server:
         with file.open("r+b") as opened, mmap.mmap(opened.fileno(), LENGTH) as memory:
@@ -107,7 +107,7 @@ def asked(server, write, count):
 
 
 def get(server, path, headers):
-    """The body and the entity tag; without a body where the client is told that it has it already."""
+    """The body and the entity tag; without a body where the answer is 304."""
     try:
         with urllib.request.urlopen(urllib.request.Request(server.base + path, headers=headers)) as answer:
             return answer.read(), answer.headers["ETag"]

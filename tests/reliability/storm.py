@@ -1,7 +1,7 @@
-"""S7, a storm in a small house: bombs, clients that hardly read and far too much work at once, in 512 MiB of memory.
+"""S7, a storm in a small control group: bombs, clients that hardly read and far too much work at once, in 512 MiB of memory.
 
-Who asks for what is allowed gets its bytes or is told to come back; nothing is killed, and the server takes no more than
-it says at its start.
+Each valid request gets its bytes or a refusal with `Retry-After`. Nothing is killed, and the server takes no more memory
+than it says at its start.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ SETTINGS = {
 
 def run(long):
     seconds = 600 if long else 20
-    with tempfile.TemporaryDirectory() as name, house(LIMIT_BYTES) as (enter, killed):
+    with tempfile.TemporaryDirectory() as name, cgroup(LIMIT_BYTES) as (enter, killed):
         folder = pathlib.Path(name)
         answers = data.volume(folder, "volume", 24)
         bombs = data.bombs(folder)
@@ -50,8 +50,8 @@ def run(long):
             counts = {"sips": 0} | dict.fromkeys(bombs, 0)
             wrong = []
             threads = [threading.Thread(target=sip, args=(server, n, over, counts)) for n in range(SIPPERS)]
-            told = (server, bombs, over, counts, wrong)
-            threads += [threading.Thread(target=bomb, args=(n, *told)) for n in range(BOMBERS)]
+            arguments = (server, bombs, over, counts, wrong)
+            threads += [threading.Thread(target=bomb, args=(n, *arguments)) for n in range(BOMBERS)]
             with clients(server, answers, 16, also=[503]) as asked:
                 for thread in threads:
                     thread.start()
@@ -70,7 +70,7 @@ def run(long):
         return [
             (
                 f"storm of {seconds} s in a cgroup of 512 MiB",
-                f"{len(asked.seconds):,} answers checked byte for byte, 0 wrong, {asked.refused:,} told to come back; "
+                f"{len(asked.seconds):,} answers checked byte for byte, 0 wrong, {asked.refused:,} refused with `Retry-After`; "
                 f"{SIPPERS} slow readers; 0 killed for memory; RSS {mib(peak)} at most of {mib(bound)} said",
             ),
             (
@@ -89,14 +89,14 @@ def bomb(n, server, paths, over, counts, wrong):
         except OSError as error:
             wrong.append(f"{path}: {error!r}")
             continue
-        # Refused for what it is, or for want of room.
+        # Refused as corrupt data, or for lack of memory.
         if status not in (500, 503) or status == 500 and b"corrupt-data" not in body:
             wrong.append(f"{path}: {status} {body[:200]}")
         counts[path] += status == 500
 
 
 def sip(server, n, over, counts):
-    """Takes what is long in sips, for ever: values, and as many slices as leave room for others."""
+    """Reads long answers slowly until `over` is set: values, and few enough slices that the budget also admits others."""
     path = "/store/m/value" if n % 8 else "/v1/data/m/volume"
     while not over.is_set():
         with contextlib.suppress(OSError), socket.create_connection((server.host, server.port), SECONDS) as client:
@@ -108,15 +108,15 @@ def sip(server, n, over, counts):
 
 
 @contextlib.contextmanager
-def house(limit):
+def cgroup(limit):
     """A memory cgroup; yields what a process calls to be in it, and how many were killed there."""
     first = pathlib.Path("/sys/fs/cgroup/memory")
     folder = (first if first.is_dir() else first.parent) / f"zarrd-{os.getpid()}"
     if first.is_dir():
-        bounds, told = ["memory.limit_in_bytes"], "memory.oom_control"
+        bounds, events = ["memory.limit_in_bytes"], "memory.oom_control"
     else:
         (folder.parent / "cgroup.subtree_control").write_text("+memory")
-        bounds, told = ["memory.max"], "memory.events"
+        bounds, events = ["memory.max"], "memory.events"
     folder.mkdir()
     try:
         for bound in bounds:
@@ -126,7 +126,7 @@ def house(limit):
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
         def killed():
-            facts = dict(line.split() for line in (folder / told).read_text().splitlines())
+            facts = dict(line.split() for line in (folder / events).read_text().splitlines())
             return int(facts["oom_kill"])
 
         yield enter, killed

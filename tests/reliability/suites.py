@@ -22,35 +22,35 @@ def rust(name, target="it", **environment):
 
 def faults(long):
     """S4: a bucket that fails at random."""
-    told = rust("random_backend_faults", ZARRD_ROUNDS="3000" if long else "500")
-    counts = re.search(r"^(\d+) faults in (\d+) requests$", told, re.MULTILINE)
-    measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short and not told, 0 absences that are none"
+    printed = rust("random_backend_faults", ZARRD_ROUNDS="3000" if long else "500")
+    counts = re.search(r"^(\d+) faults in (\d+) requests$", printed, re.MULTILINE)
+    measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short without an error, 0 false absences"
     return [("faults of a bucket, at random", measured)]
 
 
 def damaged(long):
     """S1: stored chunks that were damaged or forged."""
     count = 100_000 if long else 5_000
-    told = rust("a_damaged_chunk", "damaged", ZARRD_DAMAGED=str(count))
-    rows = re.findall(r"^(\S+): (\d+ decoded, \d+ corrupt; at most .*)$", told, re.MULTILINE)
-    assert len(rows) == 9, told
+    printed = rust("a_damaged_chunk", "damaged", ZARRD_DAMAGED=str(count))
+    rows = re.findall(r"^(\S+): (\d+ decoded, \d+ corrupt; at most .*)$", printed, re.MULTILINE)
+    assert len(rows) == 9, printed
     return [(f"damaged chunks of {codec}", f"{count:,}: {measured}; 0 crashes") for codec, measured in rows]
 
 
 def killed(long):
     """S6."""
-    told = rust("a_killed_server", ZARRD_KILLS="5000" if long else "100", ZARRD_KILL_BYTES=str((64 if long else 4) << 20))
-    return [("kill -9 in the middle of writes", re.search(r"^\d+ kills.*$", told, re.MULTILINE)[0])]
+    printed = rust("a_killed_server", ZARRD_KILLS="5000" if long else "100", ZARRD_KILL_BYTES=str((64 if long else 4) << 20))
+    return [("kill -9 in the middle of writes", re.search(r"^\d+ kills.*$", printed, re.MULTILINE)[0])]
 
 
 def writers(long):
     """S5: increments of one value by many, under conditions, by one server; and one log, by two before a bucket with faults."""
-    told = rust("every_acknowledged_increment_is_stored", ZARRD_ROUNDS="10000" if long else "250")
-    rows = re.findall(r"^(.*): (\d+ increments, \d+ refused)$", told, re.MULTILINE)
-    assert rows, told
+    printed = rust("every_acknowledged_increment_is_stored", ZARRD_ROUNDS="10000" if long else "250")
+    rows = re.findall(r"^(.*): (\d+ increments, \d+ refused)$", printed, re.MULTILINE)
+    assert rows, printed
     rows = [(f"concurrent increments of one value, {kind}", f"{counts}, 0 lost") for kind, counts in rows]
-    told = rust("acknowledged_writes", ZARRD_ROUNDS="3000" if long else "300")
-    counts = re.search(r"^(\d+) writes by two servers, (\d+) reads$", told, re.MULTILINE)
+    printed = rust("acknowledged_writes", ZARRD_ROUNDS="3000" if long else "300")
+    counts = re.search(r"^(\d+) writes by two servers, (\d+) reads$", printed, re.MULTILINE)
     measured = f"{counts[1]} writes and {counts[2]} reads: 0 lost, 0 twice, 0 older than what was acknowledged before"
     return [*rows, ("one log, by two servers before one bucket with faults", measured)]
 

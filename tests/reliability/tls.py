@@ -45,10 +45,10 @@ def run(long):
             assert server.get("/store/m/value") == (200, data.VALUE[:4096])
             peak, bound = server.resident("VmHWM"), server.bound + attack.held * server.connection
             assert peak <= bound, f"{mib(peak)} of {mib(bound)}"
-            told = ", ".join(f"{count:,} {kind}" for kind, count in attack.count.items())
+            counts = ", ".join(f"{count:,} {kind}" for kind, count in attack.count.items())
             return [(
                 f"TLS handshakes, {seconds} s",
-                f"up to {attack.held:,} half-open at a time, {told}; a good client: {len(good.seconds):,} requests, p99 "
+                f"up to {attack.held:,} half-open at a time, {counts}; a good client: {len(good.seconds):,} requests, p99 "
                 f"{good.p99():.0f} ms (alone {alone.p99():.0f}), and {len(fresh):,} new connections, p99 "
                 f"{1000 * sorted(fresh)[len(fresh) * 99 // 100]:.0f} ms, 0 failed; renegotiation refused; RSS {mib(peak)}",
             )]
@@ -76,9 +76,9 @@ def renegotiate(server):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
         process.kill()
-        told = process.communicate()[0]
-    assert b"RENEGOTIATING" in told and b"verify return:1" in told, told
-    return told.count(b"verify return:1") > 2
+        printed = process.communicate()[0]
+    assert b"RENEGOTIATING" in printed and b"verify return:1" in printed, printed
+    return printed.count(b"verify return:1") > 2
 
 
 def until(holds, otherwise):

@@ -1,5 +1,5 @@
 """Files that the kernel watches no more: a server whose user may have no watches, too few, or loses them to others in the
-middle. No answer is stale, whoever writes the files, and the log says once why every request looks at them."""
+middle. No answer is stale, whichever program writes the files. The log says once why every request checks them."""
 
 import pathlib
 import random
@@ -11,9 +11,9 @@ from server import zarrd
 
 CHUNKS = 40
 LENGTH = 64
-LOOKS = 12
-"""Between two writes: what is looked at often is watched."""
-TOLD = "watches no more files"
+READS = 12
+"""Reads between two writes: the server watches files that are read often."""
+MESSAGE = "watches no more files"
 LIMITS = {
     "no instance": {"instances": 0},
     "no watch": {"watches": 0},
@@ -36,7 +36,7 @@ def run(long):
                 f"m={folder}", around=limited(limits), errors=errors, LOG__LEVEL="warn",
             ) as server:
                 stale, asked, seconds = written(server, folder, rounds)
-            said = log.read_text().count(TOLD)
+            said = log.read_text().count(MESSAGE)
             assert stale == 0, f"{kind}: {stale} of {asked} answers"
             assert said == (1 if limits else 0), f"{kind}: said {said} times: {log.read_text()[:500]}"
             rows.append((
@@ -72,7 +72,7 @@ def written(server, folder, rounds):
             file.unlink(missing_ok=True)
             value = bytes(LENGTH)
         values[chunk] = value
-        for _ in range(LOOKS):
+        for _ in range(READS):
             for path, expected in [
                 ("/v1/data/m/a?slice=:", b"".join(values)),
                 (f"/v1/data/m/a?slice={chunk * LENGTH}:{chunk * LENGTH + 9}", value[:9]),

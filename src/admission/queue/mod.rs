@@ -63,7 +63,7 @@ pub(super) struct Gate {
     /// Units in flight of long requests.
     long: AtomicU64,
     /// Units in flight, by the bucket of their callers.
-    under_way: Box<[AtomicU64]>,
+    in_flight: Box<[AtomicU64]>,
     /// Number of waiting requests. It changes under the queue's lock only.
     waiting: AtomicUsize,
     line: Mutex<WaitQueue>,
@@ -143,7 +143,7 @@ impl Gate {
             short_units,
             free: AtomicU64::new(capacity),
             long: AtomicU64::new(0),
-            under_way: std::iter::repeat_with(AtomicU64::default).take(BUCKETS).collect(),
+            in_flight: std::iter::repeat_with(AtomicU64::default).take(BUCKETS).collect(),
             waiting: AtomicUsize::new(0),
             line: Mutex::default(),
             rejected: Default::default(),
@@ -281,7 +281,7 @@ impl Gate {
     }
 
     fn in_flight(&self, place: usize) -> &AtomicU64 {
-        &self.under_way[place % BUCKETS]
+        &self.in_flight[place % BUCKETS]
     }
 
     /// The units that stay free if a caller, for a total of `ask`, takes `units` now; `None` if they do not fit.

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::admission::queue::*;
 
-const FOREVER: Duration = Duration::MAX;
+const UNLIMITED: Duration = Duration::MAX;
 /// The budget of the model, in units.
 const ALL: u64 = 64;
 const SHORT: u64 = 8;
@@ -67,7 +67,7 @@ impl Model {
         ask.units <= SHORT && short + ask.units <= ALL / 4
     }
 
-    fn under_way(&self, place: usize) -> u64 {
+    fn in_flight(&self, place: usize) -> u64 {
         self.held.iter().filter(|(_, ask)| ask.place == place).map(|(_, ask)| ask.units).sum()
     }
 
@@ -78,7 +78,7 @@ impl Model {
 
     /// The same, without `has` units of its request.
     fn has_its_share_beside(&self, ask: &PermitRequest, has: u64) -> bool {
-        self.under_way(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
+        self.in_flight(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
     }
 
     fn let_in(&mut self) {
@@ -89,7 +89,7 @@ impl Model {
             });
             may.min_by_key(|&at| {
                 let (name, ask) = model.line[at];
-                (ask.class, model.under_way(ask.place), name)
+                (ask.class, model.in_flight(ask.place), name)
             })
         };
         // First the next request, then short requests pass long ones, until nothing changes.
@@ -136,7 +136,7 @@ proptest! {
                     let guest = if gate.try_take(ask) {
                         Guest::In(ask)
                     } else {
-                        Guest::Waits(gate.join(ask, FOREVER).unwrap())
+                        Guest::Waits(gate.join(ask, UNLIMITED).unwrap())
                     };
                     guests.insert(name, guest);
                     model.line.push((name, ask));
@@ -197,14 +197,14 @@ proptest! {
         }
         prop_assert_eq!((gate.free(), gate.waiting()), (ALL, 0));
         prop_assert_eq!(gate.long.load(Ordering::Relaxed), 0);
-        prop_assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+        prop_assert!(gate.in_flight.iter().all(|units| units.load(Ordering::Relaxed) == 0));
     }
 }
 
 /// Takes units, holds them for a while, and returns them; returns whether the request was admitted within `max_wait`.
 async fn visit(gate: &Arc<Gate>, ask: PermitRequest, max_wait: Duration, hold: Duration) -> bool {
     if !gate.try_take(ask) {
-        let Some(turn) = gate.join(ask, FOREVER) else { return false };
+        let Some(turn) = gate.join(ask, UNLIMITED) else { return false };
         if timeout(max_wait, turn.wait()).await.is_err() {
             return false;
         }
@@ -229,7 +229,7 @@ async fn concurrent_requests_lose_no_units() {
                     1 + (caller * 31 + round * 17) % 30,
                 );
                 if !gate.try_take(ask) {
-                    let turn = gate.join(ask, FOREVER).unwrap();
+                    let turn = gate.join(ask, UNLIMITED).unwrap();
                     if round % 3 == 0 {
                         // It leaves before its turn, or just as its turn comes.
                         let _ = timeout(Duration::from_micros(round), turn.wait())
@@ -259,7 +259,7 @@ async fn concurrent_requests_lose_no_units() {
     }
     assert!((1..=64).contains(&most.load(Ordering::SeqCst)));
     assert_eq!((gate.free(), gate.waiting(), gate.long.load(Ordering::Relaxed)), (64, 0, 0));
-    assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+    assert!(gate.in_flight.iter().all(|units| units.load(Ordering::Relaxed) == 0));
 }
 
 /// How often one caller is served within a minute, beside `others` concurrent requests of another caller.
@@ -273,7 +273,7 @@ async fn served_beside(others: u64) -> u32 {
             let (gate, ask) = (&gate, ask(1));
             async move {
                 for round in 0_u64.. {
-                    visit(gate, ask, FOREVER, hold(other + round)).await;
+                    visit(gate, ask, UNLIMITED, hold(other + round)).await;
                 }
             }
         }))
@@ -283,7 +283,7 @@ async fn served_beside(others: u64) -> u32 {
     let modest = async {
         let mut served = 0;
         for round in 0..1000 {
-            served += u32::from(visit(&gate, ask(2), FOREVER, hold(round)).await);
+            served += u32::from(visit(&gate, ask(2), UNLIMITED, hold(round)).await);
         }
         served
     };
@@ -321,7 +321,7 @@ async fn classes_are_admitted_in_order_and_leave_the_reserve_to_those_before() {
     let order = Mutex::new(Vec::new());
     let waiting =
         [Priority::Background, Priority::Elements, Priority::StoredBytes, Priority::Metadata].map(|class| {
-            let turn = gate.join(ask(class), FOREVER).unwrap();
+            let turn = gate.join(ask(class), UNLIMITED).unwrap();
             let order = &order;
             async move {
                 turn.wait().await;
@@ -345,7 +345,7 @@ async fn one_caller_that_never_returns_units_does_not_block_others() {
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
     assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the unit beyond");
     // Its next requests wait in the queue, and others pass.
-    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
+    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), UNLIMITED).unwrap()).collect();
     // Units that return now and then give a drain rate; only callers above their share wait by it.
     for _ in 0..3 {
         sleep(DRAIN_RATE_WINDOW).await;
@@ -369,7 +369,7 @@ async fn short_requests_of_every_class_are_admitted_beside_endless_long_ones() {
         let long = |caller| gate.request(held, ClientBucket::numbered(caller), 128);
         let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
         assert_eq!(taken, 6, "three quarters of all");
-        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), FOREVER).unwrap()).collect();
+        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), UNLIMITED).unwrap()).collect();
         // Short requests that end give a drain rate, by which long ones would wait without end.
         for round in 0..40 {
             for class in Priority::ALL {
@@ -393,7 +393,7 @@ async fn an_endless_series_of_short_requests_does_not_block_long_ones() {
     let visit = || async {
         loop {
             let caller = callers.replace(callers.get() + 1);
-            visit(&gate, short(caller), FOREVER, Duration::from_millis(10)).await;
+            visit(&gate, short(caller), UNLIMITED, Duration::from_millis(10)).await;
         }
     };
     // Twice as many at a time as fit.
@@ -424,7 +424,7 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
     // Sixteen per tenth of a second; each request of the first caller would wait for those before it.
     let hold = Duration::from_millis(100);
     let max_wait = Duration::from_secs(1);
-    let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), FOREVER, hold)));
+    let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), UNLIMITED, hold)));
     let asks = async {
         sleep(Duration::from_millis(450)).await;
         let began = Instant::now();

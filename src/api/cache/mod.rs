@@ -15,25 +15,27 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::admission::{AdmissionRequest, Priority};
+use crate::api::documented::MountParam;
 use crate::auth::caller::Administrator;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::services::access_control::AccessControl;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use prefetch::{Level, PrefetchReport, PrefetchRequest, prefetch as warm_below};
+use prefetch::{PrefetchLevel, PrefetchReport, PrefetchRequest, prefetch as warm_below};
 use utoipa_axum::routes;
 
 /// What is cached of the keys below a prefix.
 pub(crate) const PREFIX: RouteSpec = RouteSpec::new("/v1/cache/{mount}/{*prefix}", Resource::Cache)
-    .admitted_by(AdmittedBy::Nobody)
+    .admitted_by(AdmittedBy::Exempt)
     .at_admin_listener();
 
 /// What is cached of a mount.
 pub(crate) const MOUNT: RouteSpec = RouteSpec::new("/v1/cache/{mount}", Resource::Cache)
     .with_slash("/v1/cache/{mount}/")
-    .admitted_by(AdmittedBy::Nobody)
+    .admitted_by(AdmittedBy::Exempt)
     .at_admin_listener();
 
 /// The routes of caches.
@@ -50,7 +52,8 @@ const SECONDS: u64 = 30;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Purged {
     /// Entries below the prefix: decoded chunks, shard indexes, nodes, values and re-encoded chunks.
-    forgotten: u64,
+    #[serde(rename = "forgotten")]
+    entries: u64,
     /// Entries of the response cache. It is purged for all mounts; the remaining entries of the other caches rebuild it.
     answers: u64,
 }
@@ -62,7 +65,8 @@ pub(crate) struct Purged {
 pub(crate) struct WarmQuery {
     /// `metadata`: the metadata documents of all nodes. `indexes` (default): also the shard indexes. `chunks`: also the
     /// decoded chunks.
-    level: Option<Level>,
+    #[param(inline)]
+    level: Option<PrefetchLevel>,
     /// Maximum number of bytes of decoded chunks. The default is 64 MiB.
     bytes: Option<u64>,
     /// Maximum duration in seconds. The default is 30; it is always less than the request timeout.
@@ -70,8 +74,8 @@ pub(crate) struct WarmQuery {
 }
 
 /// Rejects a caller who is not an operator. With access control configured, the caller's rights were checked before.
-fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
-    if Administrator::is_asking(request.extensions()) || !state.access().is_open() {
+fn check_right(access: &AccessControl, request: &Request) -> Result<(), Problem> {
+    if Administrator::is_asking(request.extensions()) || !access.rules().is_open() {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden")
@@ -87,7 +91,7 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
     path = PREFIX.template,
     tag = "service",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("prefix" = String, Path, description = "A prefix of keys, made of whole path segments"),
     ),
     responses(
@@ -98,14 +102,14 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
     )
 )]
 pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Result<Json<Purged>, Problem> {
-    check_right(&state, &request)?;
+    check_right(&state.access, &request)?;
     let NodeTarget { mount, path, .. } =
-        NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
-    let cpu = state.cpu().clone();
+        NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
+    let cpu = state.engine.cpu.clone();
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
-        let forgotten = state.caches().purge(&mount.remembered_as, path.prefix());
-        Purged { forgotten, answers: state.answers().purge() }
+        let entries = state.engine.caches.purge(&mount.cache_name, path.prefix());
+        Purged { entries, answers: state.responses.elements.purge() }
     });
     Ok(Json(purged.await?))
 }
@@ -115,7 +119,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     delete,
     path = MOUNT.template,
     tag = "service",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     responses(
         (status = 200, description = "The number of purged entries", body = Purged),
         (status = 400, description = "The path is not a valid prefix"),
@@ -136,7 +140,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
     path = PREFIX.template,
     tag = "service",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("prefix" = String, Path, description = "Path of a node; the nodes below it are loaded too"),
         WarmQuery,
     ),
@@ -152,18 +156,18 @@ pub(crate) async fn warm(
     State(state): State<AppState>,
     request: Request,
 ) -> Result<Json<PrefetchReport>, Problem> {
-    check_right(&state, &request)?;
-    let target = NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
+    check_right(&state.access, &request)?;
+    let target = NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
         .map_err(|refused| Problem::from_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
-    let longest = state.deadline().mul_f64(0.9);
+    let longest = state.options.response_timeout.mul_f64(0.9);
     let wanted = PrefetchRequest {
         level: query.level.unwrap_or_default(),
         bytes: query.bytes.unwrap_or(BYTES),
         until: Instant::now() + Duration::from_secs(query.seconds.unwrap_or(SECONDS)).min(longest),
     };
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
-    Ok(Json(warm_below(&state, &target, entrant, &wanted).await?))
+    Ok(Json(warm_below(&state.traffic.admission, &state.engine, &target, entrant, &wanted).await?))
 }
 
 /// Prefetch into the caches of a mount
@@ -171,7 +175,7 @@ pub(crate) async fn warm(
     post,
     path = MOUNT.template,
     tag = "service",
-    params(("mount" = String, Path, description = "Name of a mount"), WarmQuery),
+    params(MountParam, WarmQuery),
     responses(
         (status = 200, description = "The amount that was loaded", body = PrefetchReport),
         (status = 400, description = "A parameter is invalid"),

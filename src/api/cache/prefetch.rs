@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
-use crate::admission::AdmissionRequest;
+use crate::admission::{Admission, AdmissionRequest};
 use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{ChunkCoords, Subset};
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
+use crate::services::engine::ArrayEngine;
 use crate::services::extract::NodeTarget;
-use crate::services::state::AppState;
 use crate::store::StoreError;
 
 /// Chunks that are loaded concurrently.
@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 100_000;
 /// What a prefetch loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
+pub(crate) enum PrefetchLevel {
     /// Metadata documents.
     Metadata,
     /// Also shard indexes.
@@ -44,7 +44,7 @@ pub(crate) enum Level {
 /// The extent and the limits of a prefetch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefetchRequest {
-    pub(crate) level: Level,
+    pub(crate) level: PrefetchLevel,
     /// Maximum number of bytes of decoded chunks.
     pub(crate) bytes: u64,
     pub(crate) until: Instant,
@@ -74,13 +74,15 @@ pub(crate) struct PrefetchReport {
 /// # Errors
 /// 503 if the server is overloaded.
 pub(crate) async fn prefetch(
-    state: &AppState,
+    admission: &Admission,
+    engine: &Arc<ArrayEngine>,
     target: &NodeTarget,
     entrant: AdmissionRequest,
     wanted: &PrefetchRequest,
 ) -> Result<PrefetchReport, Problem> {
-    let _permit = state.admission().acquire(entrant, state.read_limits().segment_size).await?;
-    let mut warming = Prefetch { state, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
+    let _permit = admission.acquire(entrant, engine.read.segment_size).await?;
+    let mut warming =
+        Prefetch { engine, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
     let Prefetch { warmed, cut_short, .. } = warming;
     let complete = in_time && !cut_short && warmed.failed == 0;
@@ -88,7 +90,7 @@ pub(crate) async fn prefetch(
 }
 
 struct Prefetch<'a> {
-    state: &'a AppState,
+    engine: &'a Arc<ArrayEngine>,
     target: &'a NodeTarget,
     wanted: &'a PrefetchRequest,
     warmed: PrefetchReport,
@@ -139,10 +141,10 @@ impl Prefetch<'_> {
                 self.warmed.arrays += 1;
                 let array = Arc::clone(opened.array()?);
                 match self.wanted.level {
-                    Level::Metadata => {}
-                    Level::Indexes if !array.is_sharded() => {}
-                    Level::Indexes => self.load(&array, Self::index).await,
-                    Level::Chunks => self.load(&array, Self::chunk).await,
+                    PrefetchLevel::Metadata => {}
+                    PrefetchLevel::Indexes if !array.is_sharded() => {}
+                    PrefetchLevel::Indexes => self.load(&array, Self::index).await,
+                    PrefetchLevel::Chunks => self.load(&array, Self::chunk).await,
                 }
                 Ok(Vec::new())
             }
@@ -154,8 +156,8 @@ impl Prefetch<'_> {
     where
         F: Future<Output = Result<Loaded, ArrayError>>,
     {
-        let counts_bytes = self.wanted.level == Level::Chunks;
-        let item_bytes = array.metadata().data_type.item_bytes() as u64;
+        let counts_bytes = self.wanted.level == PrefetchLevel::Chunks;
+        let element_bytes = array.metadata().data_type.element_bytes() as u64;
         let mut budget = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
         let mut met_bound = false;
         let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
@@ -165,13 +167,13 @@ impl Prefetch<'_> {
                 .iter()
                 .fold(1, |all: u64, edge| all.saturating_mul(*edge));
             if counts_bytes {
-                let Some(left) = budget.checked_sub(elements.saturating_mul(item_bytes)) else {
+                let Some(left) = budget.checked_sub(elements.saturating_mul(element_bytes)) else {
                     met_bound = true;
                     return None;
                 };
                 budget = left;
             }
-            Some(Job { state: self.state.clone(), array: Arc::clone(array), coords })
+            Some(Job { engine: Arc::clone(self.engine), array: Arc::clone(array), coords })
         });
         let mut loads = stream::iter(jobs).map(part).buffer_unordered(CONCURRENCY);
         let warmed = &mut self.warmed;
@@ -190,16 +192,16 @@ impl Prefetch<'_> {
     }
 
     /// Reads the index of a shard.
-    async fn index(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
+    async fn index(Job { engine, array, coords }: Job) -> Result<Loaded, ArrayError> {
         let chain = array.chain_for(&coords, &array.grid().chunk_shape_at(&coords))?;
-        let trace = state.reader().read_context(array.mount());
+        let trace = engine.reader.read_context(array.mount());
         let found =
-            state.reader().source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;
+            engine.reader.source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;
         Ok(Loaded { indexes: u64::from(found.value.is_some()), ..Loaded::default() })
     }
 
     /// Reads a chunk, or all inner chunks of a shard.
-    async fn chunk(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
+    async fn chunk(Job { engine, array, coords }: Job) -> Result<Loaded, ArrayError> {
         let Some(ranges) = array.grid().chunk_ranges(&coords) else { return Ok(Loaded::default()) };
         // The byte and time limits of the prefetch apply in place of the limits of one request.
         let (response_bytes, decoded_bytes, chunks) = (u64::MAX, u64::MAX, u64::MAX);
@@ -207,16 +209,16 @@ impl Prefetch<'_> {
             max_response_size: response_bytes,
             max_decoded_size: decoded_bytes,
             max_chunks: chunks,
-            ..*state.read_limits()
+            ..engine.read
         };
         let plan = Plan::new(&array, Subset(ranges), &limits)?;
-        let trace = state.reader().read_context(array.mount());
-        let snapshot = state.reader().snapshot(&plan, &trace).await?;
+        let trace = engine.reader.read_context(array.mount());
+        let snapshot = engine.reader.snapshot(&plan, &trace).await?;
         if snapshot.versions().all(|version| version.is_none()) {
             return Ok(Loaded::default());
         }
         let bytes = plan.response_bytes();
-        let mut parts = state.reader().elements(snapshot, 0..bytes, &trace);
+        let mut parts = engine.reader.elements(snapshot, 0..bytes, &trace);
         while parts.try_next().await?.is_some() {}
         Ok(Loaded { indexes: u64::from(array.is_sharded()), chunks: 1, decoded_bytes: bytes })
     }
@@ -224,7 +226,7 @@ impl Prefetch<'_> {
 
 /// A chunk to be loaded.
 struct Job {
-    state: AppState,
+    engine: Arc<ArrayEngine>,
     array: Arc<Array>,
     coords: ChunkCoords,
 }

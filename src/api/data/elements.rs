@@ -28,13 +28,12 @@ use crate::error::ErrorClass;
 use crate::http::array_headers::put_contents;
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
-use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
 use crate::http::{download, range};
 use crate::metadata::Endianness;
-use crate::render::{Conversion, Format, FormatOptions, Heading, RenderError, ResultSchema, Writer, npy};
+use crate::render::{Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -50,29 +49,9 @@ const COSTLY: u64 = 16;
 /// Part of every entity tag. It changes whenever a release renders the same elements differently.
 const RENDERING: &[u8] = b"zarrd elements 2";
 
-/// The formats of elements; the first is the default.
-pub(crate) const OFFERS: &[Offer] = &{
-    let mut offers = [Offer { name: "", media_type: "" }; Format::ALL.len()];
-    let mut at = 0;
-    while at < offers.len() {
-        let format = Format::ALL[at];
-        offers[at] = Offer { name: format.name(), media_type: format.media_type() };
-        at += 1;
-    }
-    offers
-};
-
-/// The format that an offer names.
-pub(crate) fn format_from_offer(offer: Offer) -> Format {
-    // Every offer is one of `Format::ALL`, whose first is the default.
-    Format::from_name(offer.name).unwrap_or(Format::ALL[0])
-}
-
 /// How elements are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Rendering {
-    /// One of [`OFFERS`].
-    pub(crate) offer: Offer,
     pub(crate) style: FormatOptions,
     /// The names of the requested fields; `None` for whole elements.
     pub(crate) fields: Option<String>,
@@ -81,12 +60,12 @@ pub(crate) struct Rendering {
 }
 
 impl Rendering {
-    /// The media type of a response. That of CSV has the `header` parameter (RFC 4180, section 3).
+    /// The media type of a response. That of CSV says whether there is a header line.
     fn media_type(&self) -> HeaderValue {
-        HeaderValue::from_static(match (self.style.format, self.header) {
-            (Format::Csv, true) => "text/csv; charset=utf-8; header=present",
-            (Format::Csv, false) => "text/csv; charset=utf-8; header=absent",
-            _ => self.offer.media_type,
+        HeaderValue::from_static(match (self.style.format.header_line, self.header) {
+            (Some(header), true) => header.present,
+            (Some(header), false) => header.absent,
+            (None, _) => self.style.format.media_type,
         })
     }
 }
@@ -131,10 +110,8 @@ impl ElementsRequest {
     ) -> Result<Self, Problem> {
         let array = Arc::clone(node.array()?);
         let metadata = array.metadata();
-        let endian = match rendering.style.format {
-            Format::Bytes | Format::Npy => rendering.style.endian,
-            Format::Json | Format::Csv | Format::Arrow => Endianness::Little,
-        };
+        let FormatOptions { format, endian, .. } = rendering.style;
+        let endian = if format.has_byte_order() { endian } else { Endianness::Little };
         let conversion = match &rendering.fields {
             None => Conversion::whole(&metadata.data_type, endian),
             Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
@@ -151,12 +128,13 @@ impl ElementsRequest {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits());
+        let plan = Plan::new(&self.array, self.subset.clone(), &state.engine.read);
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
-        let plan = plan.with_heap_limit(state.options().max_buffered_response_size);
+        let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
         let permit = state
-            .admission()
+            .traffic
+            .admission
             .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan))
             .await?;
         let mut tries = 1;
@@ -169,28 +147,32 @@ impl ElementsRequest {
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
-            download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
+            download::put(answer.headers_mut(), &name, self.rendering.style.format.extension);
         }
         // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
-            && state.answers().fits(chunks.bytes() + body.len() as u64)
+            && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = Dependencies::new(opener, path, &self.node, chunks);
-            CachedResponse::store(state.answers(), head, made_of, version, answer.headers(), body).await;
+            CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
+                .await;
         }
         Ok(permit.hold(answer))
     }
 
     /// The problem for an error. For an exceeded limit it suggests slices within the limit.
     fn check_cost(&self, state: &AppState, error: ElementsError) -> Problem {
-        let Some(broken) = Broken::of(state, &error) else { return error.into() };
+        let Some(broken) = Broken::of(&state.engine.read, state.options.max_buffered_response_size, &error)
+        else {
+            return error.into();
+        };
         // If the format cannot represent the elements at all, no slice helps.
         if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
             return formless.into();
         }
-        let (limits, whole_bytes) = (state.read_limits(), state.options().max_buffered_response_size);
+        let (limits, whole_bytes) = (&state.engine.read, state.options.max_buffered_response_size);
         let fits = |subset: &Subset| {
             let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);
             !matches!(
@@ -212,7 +194,7 @@ impl ElementsRequest {
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
         match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
-            Some(whole) => whole.min(state.options().max_buffered_response_size),
+            Some(whole) => whole.min(state.options.max_buffered_response_size),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         }
     }
@@ -224,16 +206,16 @@ impl ElementsRequest {
         headers: &HeaderMap,
         plan: &Plan,
     ) -> Result<ElementsResponse, ElementsError> {
-        let limit = state.options().max_buffered_response_size;
-        let trace = state.reader().read_context(self.array.mount());
+        let limit = state.options.max_buffered_response_size;
+        let trace = state.engine.reader.read_context(self.array.mount());
         // A request that needs its elements in any case reads versions and elements together. A conditional or partial
         // request, or a HEAD, first reads the versions only.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
             let planned = self.started.elapsed();
-            (state.reader().snapshot(plan, &trace).await?, planned)
+            (state.engine.reader.snapshot(plan, &trace).await?, planned)
         } else {
-            (state.reader().lookup_versions(plan, &trace).await?, self.started.elapsed())
+            (state.engine.reader.lookup_versions(plan, &trace).await?, self.started.elapsed())
         };
         trace.set_plan_time(planned);
         let version = self.version(&snapshot);
@@ -298,10 +280,8 @@ impl ElementsRequest {
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ArrayError> {
         let ResultSchema { data_type, shape, .. } = &self.contents;
-        let preamble = match self.rendering.style.format {
-            Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
-            _ => Bytes::new(),
-        };
+        let FormatOptions { format, endian, .. } = self.rendering.style;
+        let preamble = Bytes::from(format.preamble(data_type, shape, endian));
         let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
         // HEAD has no ranges (RFC 9110, section 14.2).
@@ -347,7 +327,12 @@ impl ElementsRequest {
         let preamble = preamble.slice(within(wanted.start)..within(wanted.end));
         let elements = wanted.start.saturating_sub(before)..wanted.end.saturating_sub(before);
         let elements = if self.conversion.is_identity() {
-            state.reader().elements(snapshot, elements, trace).map_ok(chunk::Elements::into_items).boxed()
+            state
+                .engine
+                .reader
+                .elements(snapshot, elements, trace)
+                .map_ok(chunk::Elements::into_items)
+                .boxed()
         } else {
             self.converted(state, snapshot, elements, trace)
         };
@@ -377,10 +362,11 @@ impl ElementsRequest {
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
         let source = self.conversion.source_range(&wanted);
         let mut at = self.conversion.converted_bytes(source.start);
-        let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
+        let (cpu, conversion) = (state.engine.cpu.clone(), Arc::clone(&self.conversion));
         let timed = Arc::clone(trace);
         state
-            .reader()
+            .engine
+            .reader
             .elements(snapshot, source, trace)
             .and_then(move |part| {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
@@ -410,13 +396,13 @@ impl ElementsRequest {
         mut writer: Box<dyn Writer>,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
-        let limit = state.options().max_buffered_response_size;
+        let limit = state.options.max_buffered_response_size;
         let mut text = Vec::new();
         let bytes = snapshot.plan().response_bytes();
-        let mut elements = state.reader().elements(snapshot, 0..bytes, trace);
+        let mut elements = state.engine.reader.elements(snapshot, 0..bytes, trace);
         while let Some(part) = elements.try_next().await? {
             let (conversion, begun) = (Arc::clone(&self.conversion), Instant::now());
-            let written = state.cpu().run(move || {
+            let written = state.engine.cpu.run(move || {
                 let part = part.map_items(|items| Ok::<_, RenderError>(conversion.convert(items)))?;
                 writer.write(&part, &mut text).map(|()| (writer, text))
             });
@@ -425,7 +411,7 @@ impl ElementsRequest {
             check_length(&text, limit)?;
         }
         let begun = Instant::now();
-        let finished = state.cpu().run(move || {
+        let finished = state.engine.cpu.run(move || {
             writer.finish(&mut text)?;
             // The unused capacity would stay in memory until the client has received everything.
             text.shrink_to_fit();
@@ -480,7 +466,7 @@ fn contents_of(
         let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
         kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
     });
-    let heading = (rendering.header && rendering.style.format == Format::Csv).then(|| {
+    let heading = (rendering.header && rendering.style.format.header_line.is_some()).then(|| {
         let name = rendering.fields.as_deref().unwrap_or_else(|| array.path().name());
         let name = if name.is_empty() { array.mount() } else { name }.to_owned();
         let whole = |length: &u64| AxisRange::full(*length);

@@ -8,16 +8,19 @@ pub(crate) mod too_large;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use tracing::Instrument;
-use utoipa::{IntoParams, IntoResponses};
+use utoipa::IntoResponses;
 
 use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
+use crate::api::documented::MountParam;
 use crate::api::nodes::missing;
+use crate::api::query_params::ParamError;
+use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::OpenNode;
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
@@ -28,13 +31,13 @@ use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
-use crate::render::FormatOptions;
+use crate::render::{FORMATS, FormatOptions};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
-use query::{DataQuery, QueryError};
+use elements::{ElementsRequest, Rendering};
+use query::{DataQuery, FormatParams};
 use utoipa_axum::routes;
 
 /// Elements of an array.
@@ -62,46 +65,6 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(&ROOT_DATA, routes!(get_root_data)),
         Route::new(&CHUNK, routes!(get_chunk)),
     ]
-}
-
-/// Parameters that select elements, as `DataQuery` parses them.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
-pub(crate) struct SliceParams {
-    /// Selection by position with an index or a slice for each dimension, as in numpy: `0:10,::2,...,-1`. The default is the
-    /// whole array. Alias: `select`.
-    slice: Option<String>,
-    /// Selection by dimension name: one parameter with an index or a slice for each named dimension. An example is
-    /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
-    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    isel: Option<String>,
-    /// Shape that the array must have, such as `10,20`. With another shape the response is a 409.
-    expected_shape: Option<String>,
-    /// Of a dependent array: whether its declaration is read strictly. The parameter needs no value; `false` and `0` switch
-    /// it off.
-    strict: Option<String>,
-    /// Of a dependent array: whether to read chunks that another array also claims, instead of responding with 409. The
-    /// parameter needs no value; `false` and `0` switch it off.
-    allow_collision: Option<String>,
-}
-
-/// Parameters of the response format, as `DataQuery` parses them.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
-pub(crate) struct FormatParams {
-    /// Response format: `bytes` (default), `npy`, `json`, `csv` or `arrow`. Takes precedence over `Accept`. Alias: `f`.
-    format: Option<String>,
-    /// Fields of a struct data type, such as `a,p.x`. A single field gives its elements, several give a struct with these
-    /// fields in this order. The default is all fields.
-    fields: Option<String>,
-    /// Byte order of `bytes` and `npy`: `little` (default) or `big`.
-    endian: Option<String>,
-    /// Representation of NaN and infinities in JSON and CSV: `string` (default) or `null`.
-    nan: Option<String>,
-    /// Header line of CSV with the names of the columns: `present` (default) or `absent`.
-    header: Option<String>,
 }
 
 /// Responses of the routes for elements.
@@ -154,24 +117,15 @@ pub(crate) enum ElementsResponses {
 /// Returns the decoded elements of a selection; without `slice` and `isel.NAME`, of the whole array. Elements are returned
 /// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
 /// selected by index; labels are in the coordinate arrays.
-///
-/// - `bytes` (default): elements in C order, little-endian, without padding. A `bool` is one byte, dates and time spans are
-///   `int64`, and structs are written field by field. An element of variable length is its length in bytes as a
-///   little-endian `uint32`, followed by these bytes.
-/// - `npy`: a file for numpy. Text of variable length gets the length of the longest element.
-/// - `json`: nested lists. Structs are objects, and dates are ISO 8601 strings.
-/// - `csv`: rows and columns, for at most two dimensions. The header line has the names of the struct fields, the name of
-///   the array, or the indices of the columns; `header=absent` omits it.
-/// - `arrow`: an Arrow IPC stream of record batches, with the outermost dimension as rows. It has a column `values`, or one
-///   column for each field of a struct.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,
     tag = "data",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the array"),
-        SliceParams,
+        SelectionParams,
+        ArrayParams,
         FormatParams,
     ),
     responses(ElementsResponses)
@@ -188,16 +142,16 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     let respond = async {
         let started = Instant::now();
         let plan = async {
-            let target = NodeTarget::new(state, &DATA, &head.uri, &head.extensions)?;
-            let query = match query(&head.uri) {
+            let target = NodeTarget::new(&state.mounts, &DATA, &head.uri, &head.extensions)?;
+            let query = match DataQuery::from_uri(&head.uri) {
                 Ok(query) => query,
                 Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
             };
             let rendering = rendering(&head.headers, &query)?;
             let node = open(head, &target, &target.path, &query).await?;
             let array = Arc::clone(node.array()?);
-            query.check_shape(&array.metadata().shape)?;
-            let subset = query.subset(array.metadata())?;
+            query.array.check_shape(&array.metadata().shape)?;
+            let subset = query.selection.subset(array.metadata())?;
             Ok::<_, Problem>((ElementsRequest::new(node, subset, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
@@ -211,9 +165,9 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
 async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
     // A 304 needs no memory budget, so a revalidation is not rejected here.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
-        state.admission().try_reject(AdmissionRequest::to_elements(head))?;
+        state.traffic.admission.try_reject(AdmissionRequest::to_elements(head))?;
     }
-    CachedResponse::lookup(state.answers(), state.admission(), head).await
+    CachedResponse::lookup(&state.responses.elements, &state.traffic.admission, head).await
 }
 
 /// Read a selection of the array at the root of a mount
@@ -221,7 +175,7 @@ async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Pr
     method(get, head),
     path = ROOT_DATA.template,
     tag = "data",
-    params(("mount" = String, Path, description = "Name of a mount"), SliceParams, FormatParams),
+    params(MountParam, SelectionParams, ArrayParams, FormatParams),
     responses(ElementsResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
@@ -237,8 +191,9 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
     path = CHUNK.template,
     tag = "data",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the array, then `c` and the chunk's coordinates: `a/b/c/0/1`"),
+        ArrayParams,
         FormatParams,
     ),
     responses(ElementsResponses)
@@ -254,9 +209,9 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
     }
     let respond = async {
         let started = Instant::now();
-        let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
-        let query = query(&head.uri)?;
-        if query.selects() {
+        let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
+        let query = DataQuery::from_uri(&head.uri)?;
+        if query.selection.selects() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest)
                 .detail("a chunk is returned whole; use `/v1/data` with `slice` for a part of the array"));
         }
@@ -264,7 +219,7 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
         let node = open(head, &target, &path, &query).await?;
         let array = Arc::clone(node.array()?);
-        query.check_shape(&array.metadata().shape)?;
+        query.array.check_shape(&array.metadata().shape)?;
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
         let ranges =
             coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
@@ -273,17 +228,10 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
     Box::pin(respond).await
 }
 
-/// Parses the query of a URL.
-fn query(uri: &Uri) -> Result<DataQuery, QueryError> {
-    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|error| QueryError::Unreadable(error.body_text()))?;
-    DataQuery::parse(&pairs)
-}
-
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select
 /// along it and where its labels are.
-async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
-    let QueryError::Unknown(name) = &error else { return error.into() };
+async fn about_dimensions(error: ParamError, target: &NodeTarget) -> Problem {
+    let ParamError::Unknown { name, .. } = &error else { return error.into() };
     let dimension = name.strip_prefix("sel.").unwrap_or(name);
     let opened = target.opener.find(&target.path).await.ok().flatten();
     let array = opened.as_ref().and_then(|node| node.array().ok());
@@ -315,21 +263,21 @@ async fn open(
     path: &NodePath,
     query: &DataQuery,
 ) -> Result<Arc<OpenNode>, Problem> {
-    let node = match target.opener.open_as(path, reading(query.strict)).await {
+    let node = match target.opener.open_as(path, reading(query.array.is_strict())).await {
         Ok(node) => node,
         Err(error) => {
             let rights = Caller::of(&head.extensions).rights();
             return Err(Box::pin(missing::problem_of(error, rights, target, path)).await);
         }
     };
-    check_collision(&node, query.allow_collision)?;
+    check_collision(&node, query.array.allows_collision())?;
     Ok(node)
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
-    let offer = negotiate::choose(headers, query.format.as_deref(), OFFERS)?;
-    let style = FormatOptions { format: format_from_offer(offer), endian: query.endian, nan: query.nan };
-    Ok(Rendering { offer, style, fields: query.fields.clone(), header: query.header })
+    let format = negotiate::choose(headers, query.format.format.as_deref(), FORMATS)?;
+    let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
+    Ok(Rendering { style, fields: query.array.fields.clone(), header: query.format.has_header() })
 }
 
 fn no_such_chunk() -> Problem {

@@ -2,10 +2,9 @@
 //! slices that fit if the other parameters stay the same.
 
 use super::error::ElementsError;
-use crate::array::{ArrayError, Suggestions};
+use crate::array::{ArrayError, ReadLimits, Suggestions};
 use crate::http::problem::Problem;
 use crate::render::RenderError;
-use crate::services::state::AppState;
 
 /// A limit that a response exceeds.
 #[derive(Clone, Copy, Debug)]
@@ -18,15 +17,14 @@ pub(crate) struct Broken {
 
 impl Broken {
     /// The exceeded limit, if an error is about one.
-    pub(crate) fn of(state: &AppState, error: &ElementsError) -> Option<Self> {
-        let whole_bytes = state.options().max_buffered_response_size;
+    pub(crate) fn of(limits: &ReadLimits, whole_bytes: u64, error: &ElementsError) -> Option<Self> {
         Some(match error {
             ElementsError::Array(ArrayError::TooLarge { what, requested: asked, limit }) => {
                 let setting = match *what {
                     "decoded chunks" => "read.max_chunks",
                     "decoded bytes" => "read.max_decoded_size",
                     // Elements of variable length may be no longer than what is put together whole.
-                    _ if *limit == whole_bytes && *limit != state.read_limits().max_response_size => {
+                    _ if *limit == whole_bytes && *limit != limits.max_response_size => {
                         "http.max_buffered_response_size"
                     }
                     _ => "read.max_response_size",

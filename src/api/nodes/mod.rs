@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
+use crate::api::documented::MountParam;
 use crate::api::json_response::text_answer;
 use crate::array::{Array, OpenNode, RenderedText};
 use crate::auth::caller::Caller;
@@ -32,7 +33,7 @@ use crate::services::mount::Mount;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::store::Version;
-use multiscales::Level;
+use multiscales::MultiscaleLevel;
 use utoipa_axum::routes;
 
 /// A node.
@@ -76,7 +77,7 @@ const MOST_CHILDREN: usize = 1000;
     path = NODE.template,
     tag = "nodes",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the node; empty for the root"),
         NodeQuery,
     ),
@@ -116,17 +117,17 @@ pub(crate) async fn get_node(
     };
     let levels = match &node.node {
         Node::Group(group) => {
-            multiscales::multiscale_levels(&target.opener, state.cpu(), &target.path, group).await?
+            multiscales::multiscale_levels(&target.opener, &state.engine.cpu, &target.path, group).await?
         }
         Node::Array(_) => None,
     };
     let found = found.map(Arc::new);
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
-    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
-    let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
-    let document = Told { base, target, node, children, found, levels };
+    let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let metadata = state.responses.texts.hold(&of_metadata, metadata, permit)?;
+    let document = NodeDocument { base, target, node, children, found, levels };
     let (before, behind, version) =
-        state.cpu().run_document(document.bytes(), move || document.around(&of_metadata)).await?;
+        state.engine.cpu.run_document(document.bytes(), move || document.around(&of_metadata)).await?;
     Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
 }
 
@@ -135,7 +136,7 @@ pub(crate) async fn get_node(
     method(get, head),
     path = ROOT_NODE.template,
     tag = "nodes",
-    params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
+    params(MountParam, NodeQuery),
     responses(
         (status = 200, description = "The node document", content_type = "application/json"),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
@@ -171,7 +172,7 @@ async fn metadata(
     };
     let form = format!("{} {keys:?}", query.form());
     let versions = node.located.versions().map(Option::<&Version>::cloned).collect();
-    let (cpu, node, found) = (state.cpu().clone(), Arc::clone(node), found.map(Arc::clone));
+    let (cpu, node, found) = (state.engine.cpu.clone(), Arc::clone(node), found.map(Arc::clone));
     let making = Box::pin(async move {
         let bytes = node.located.document_bytes();
         let make = move || {
@@ -200,16 +201,16 @@ fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
 }
 
 /// The parts of a node document besides the metadata.
-struct Told {
+struct NodeDocument {
     base: BasePath,
     target: NodeTarget,
     node: Arc<OpenNode>,
     children: Children,
     found: Option<Arc<Dependents>>,
-    levels: Option<Vec<Level>>,
+    levels: Option<Vec<MultiscaleLevel>>,
 }
 
-impl Told {
+impl NodeDocument {
     /// Approximate size of these parts in bytes.
     fn bytes(&self) -> u64 {
         /// A name, a kind and a link.

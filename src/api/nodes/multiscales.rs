@@ -21,7 +21,7 @@ const MOST_LEVELS: usize = 64;
 
 /// A level of a group.
 #[derive(Debug)]
-pub(crate) struct Level {
+pub(crate) struct MultiscaleLevel {
     /// The name of the level in the attributes of the group.
     asset: String,
     /// The path of its node; `None` if there is no node.
@@ -36,13 +36,13 @@ pub(crate) async fn multiscale_levels(
     cpu: &ComputePool,
     group: &NodePath,
     metadata: &Arc<GroupMetadata>,
-) -> Result<Option<Vec<Level>>, Problem> {
+) -> Result<Option<Vec<MultiscaleLevel>>, Problem> {
     let Some(text) = metadata.attributes.member_text("multiscales") else { return Ok(None) };
     let (bytes, metadata) = (text.len() as u64, Arc::clone(metadata));
     let Some(assets) = cpu.run_document(bytes, move || assets(&metadata)).await? else { return Ok(None) };
     let mut levels = Vec::with_capacity(assets.len());
     for asset in assets {
-        let mut level = Level { node: None, is_virtual: None, asset };
+        let mut level = MultiscaleLevel { node: None, is_virtual: None, asset };
         if let Ok(path) = NodePath::parse(&format!("{}{}", group.prefix(), level.asset)) {
             match opener.open(&path).await {
                 Ok(opened) => {
@@ -71,11 +71,11 @@ fn assets(metadata: &GroupMetadata) -> Option<Vec<String>> {
 /// Adds the levels to the node document of a group. `href` returns the link to a node.
 pub(crate) fn describe(
     document: &mut Map<String, Value>,
-    levels: &[Level],
+    levels: &[MultiscaleLevel],
     href: impl Fn(&NodePath) -> String,
 ) {
     let mut remarks = Vec::new();
-    let levels = levels.iter().map(|Level { asset, node, is_virtual }| {
+    let levels = levels.iter().map(|MultiscaleLevel { asset, node, is_virtual }| {
         let mut level = json!({ "asset": asset, "href": node.as_ref().map(&href) });
         if let Some(is_virtual) = is_virtual {
             level["virtual"] = json!(is_virtual);

@@ -49,7 +49,7 @@ pub(crate) async fn list_buckets(
     let answer = Xml::answer("ListAllMyBucketsResult", |xml| {
         xml.element("Owner", |xml| xml.text("ID", "zarrd"));
         xml.element("Buckets", |xml| {
-            for mount in known(&state, &caller) {
+            for mount in known(&state.mounts, &caller) {
                 xml.element("Bucket", |xml| xml.text("Name", &mount.name));
             }
         });

@@ -13,7 +13,7 @@ use super::page::Asked;
 use super::xml::Xml;
 use crate::api::store::listing_text::ListingText;
 use crate::http::path::encode;
-use crate::http::s3_query::{Query, QueryError};
+use crate::http::s3_query::{Query, S3QueryError};
 use crate::http::validators::{entity_tag, rfc3339};
 use crate::key::{StoreKey, StorePrefix};
 use crate::services::mount::Mount;
@@ -44,7 +44,7 @@ pub(crate) struct ListObjects {
 
 impl ListObjects {
     /// Reads the parameters of either version.
-    pub(crate) fn parse(query: &Query) -> Result<Self, QueryError> {
+    pub(crate) fn parse(query: &Query) -> Result<Self, S3QueryError> {
         let text = |name| query.value(name).map(|value| value.map(str::to_owned));
         let version = match query.value("list-type")? {
             None => Version::V1 { marker: text("marker")?.unwrap_or_default() },
@@ -54,7 +54,7 @@ impl ListObjects {
                 }
                 Version::V2 { token: text("continuation-token")?, start_after: text("start-after")? }
             }
-            Some(_) => return Err(QueryError::Value { name: "list-type", takes: "`2`" }),
+            Some(_) => return Err(S3QueryError::Value { name: "list-type", takes: "`2`" }),
         };
         let after = match &version {
             Version::V1 { marker } => marker.clone(),
@@ -64,12 +64,12 @@ impl ListObjects {
         let grouped = match query.value("delimiter")? {
             None => false,
             Some("/") => true,
-            Some(_) => return Err(QueryError::Delimiter),
+            Some(_) => return Err(S3QueryError::Delimiter),
         };
         let encoded = match query.value("encoding-type")? {
             None => false,
             Some("url") => true,
-            Some(_) => return Err(QueryError::Value { name: "encoding-type", takes: "`url`" }),
+            Some(_) => return Err(S3QueryError::Value { name: "encoding-type", takes: "`url`" }),
         };
         let limit = query.value("max-keys")?.map_or(Ok(PAGE_KEYS), page_keys)?;
         let prefix = text("prefix")?.unwrap_or_default();
@@ -151,9 +151,9 @@ pub(crate) async fn list(mount: &Mount, request: ListObjects) -> Result<Xml, Sto
 }
 
 /// The size of a page: a number, capped at [`PAGE_KEYS`].
-fn page_keys(digits: &str) -> Result<usize, QueryError> {
+fn page_keys(digits: &str) -> Result<usize, S3QueryError> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(QueryError::Value { name: "max-keys", takes: "a number from 0 to 1000" });
+        return Err(S3QueryError::Value { name: "max-keys", takes: "a number from 0 to 1000" });
     }
     // Digits that overflow the integer are above the cap too.
     Ok(digits.parse().unwrap_or(PAGE_KEYS).min(PAGE_KEYS))
@@ -164,7 +164,7 @@ fn token_of(text: &str) -> String {
 }
 
 /// The text of a token that this server issued.
-fn text_of(token: &str) -> Result<String, QueryError> {
+fn text_of(token: &str) -> Result<String, S3QueryError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
     match std::str::from_utf8(&bytes).ok().and_then(|text| text.strip_prefix(TOKEN)) {
         Some(text)
@@ -176,15 +176,18 @@ fn text_of(token: &str) -> Result<String, QueryError> {
     }
 }
 
-fn not_a_token() -> QueryError {
-    QueryError::Value { name: "continuation-token", takes: "the `NextContinuationToken` of the page before" }
+fn not_a_token() -> S3QueryError {
+    S3QueryError::Value {
+        name: "continuation-token",
+        takes: "the `NextContinuationToken` of the page before",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<ListObjects, QueryError> {
+    fn parse(text: &str) -> Result<ListObjects, S3QueryError> {
         ListObjects::parse(&Query::of(&format!("/s3/m?{text}").parse().unwrap()).unwrap())
     }
 
@@ -220,12 +223,12 @@ mod tests {
 
     #[test]
     fn invalid_parameters_are_rejected() {
-        assert_eq!(parse("delimiter=-"), Err(QueryError::Delimiter));
-        assert_eq!(parse("delimiter=//"), Err(QueryError::Delimiter));
+        assert_eq!(parse("delimiter=-"), Err(S3QueryError::Delimiter));
+        assert_eq!(parse("delimiter=//"), Err(S3QueryError::Delimiter));
         for text in ["list-type=1", "list-type=3", "encoding-type=xml"] {
-            assert!(matches!(parse(text), Err(QueryError::Value { .. })), "{text}");
+            assert!(matches!(parse(text), Err(S3QueryError::Value { .. })), "{text}");
         }
-        assert_eq!(parse("prefix=a&prefix=b"), Err(QueryError::Twice("prefix")));
+        assert_eq!(parse("prefix=a&prefix=b"), Err(S3QueryError::Twice("prefix")));
         let plain = parse("delimiter=&prefix=&fetch-owner=true&marker=m").unwrap();
         assert_eq!((plain.asked.grouped, plain.asked.after.as_str()), (false, "m"));
     }

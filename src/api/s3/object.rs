@@ -12,7 +12,7 @@ use crate::error::ErrorClass;
 use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::http::route::{MediaTypes, Resource, RouteSpec};
-use crate::http::s3_query::{Query, QueryError};
+use crate::http::s3_query::{Query, S3QueryError};
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 
@@ -58,15 +58,17 @@ pub(crate) async fn get_object(
     let query = Query::of(&head.uri)?;
     if query.value("versionId")?.is_some_and(|version| version != "null") {
         return Err(
-            QueryError::Value { name: "versionId", takes: "`null`: values have one version here" }.into()
+            S3QueryError::Value { name: "versionId", takes: "`null`: values have one version here" }.into()
         );
     }
     let mount = &target.mount;
     let KeyOrPrefix::Key(key) = &target.place else {
         return Err(no_such_key());
     };
-    let nodes = || state.hierarchy(None, &mount.name);
-    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &head).await? {
+    let nodes = || state.mounts.hierarchy(None, &mount.name);
+    if let Some(made) =
+        consolidated::answer(&state.traffic.admission, (mount, nodes, false), key, &head).await?
+    {
         return Ok(made);
     }
     let found = match head.method {

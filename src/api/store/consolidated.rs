@@ -12,6 +12,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use axum::response::Response;
 
+use crate::admission::Admission;
 use crate::api::json_response::text_answer;
 use crate::auth::caller::Caller;
 use crate::auth::consolidated_permissions;
@@ -23,23 +24,22 @@ use crate::http::switch::is_on;
 use crate::key::{NodePath, StoreKey};
 use crate::services::mount::Mount;
 use crate::services::permit_budget::PermitBudget;
-use crate::services::state::AppState;
 use crate::store::MemoryBudget;
 
 /// The response for a key whose value is generated, in a mount with this hierarchy or in a view of it; `None` if the
 /// stored value is to be sent.
 pub(crate) async fn answer<'a>(
-    state: &AppState,
+    admission: &Admission,
     (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
     key: &StoreKey,
     head: &Parts,
 ) -> Result<Option<Response>, Problem> {
     let Some(document) = Document::of(key) else { return Ok(None) };
-    Box::pin(made(state, (mount, nodes(), is_view), key, document, head)).await
+    Box::pin(made(admission, (mount, nodes(), is_view), key, document, head)).await
 }
 
 async fn made(
-    state: &AppState,
+    admission: &Admission,
     (mount, nodes, is_view): (&Mount, Option<&Hierarchy>, bool),
     key: &StoreKey,
     document: Document,
@@ -58,7 +58,7 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let budget = PermitBudget::of(state.admission(), &head.extensions);
+    let budget = PermitBudget::of(admission, &head.extensions);
     let Consolidated { text, version } =
         match make(hierarchy, document, &path, (asked, below_arrays), budget).await {
             Ok(Some(made)) => made,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,7 @@ use super::get::{GetOutcome, HeadOutcome, get, head};
 use super::specs::{KEY, MOUNT};
 use super::{consolidated, list};
 use crate::admission::BufferedBytes;
+use crate::api::documented::{MountParam, ReadHeaders, RootRedirect, ValueResponses};
 use crate::api::webdav;
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
@@ -51,38 +52,46 @@ use crate::store::{ValueBody, ValueInfo};
     path = KEY.template,
     tag = "store",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("key" = String, Path, description = "A store key, or a prefix with a trailing slash"),
         list::ListQuery,
         ConsolidatedQuery,
-        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
-        ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
-        ("If-Range" = Option<String>, Header, description = "Entity tag of the value to which `Range` applies; a changed value is returned whole"),
+        ReadHeaders,
     ),
     responses(
-        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
-        (status = 206, description = "The requested byte range of the value", content_type = "application/octet-stream"),
-        (status = 301, description = "The key is a prefix; redirect to its listing at the path with a trailing slash"),
+        ValueResponses,
         (status = 307, description = "Redirect to a signed URL of the backend in `Location`, valid for a limited time"),
-        (status = 304, description = "The value still has an entity tag of `If-None-Match`"),
-        (status = 400, description = "The path is not a valid store key"),
         (status = 404, description = "The backend reports that the key does not exist"),
-        (status = 412, description = "The value has none of the entity tags of `If-Match`"),
         (status = 413, description = "`?consolidated` exceeds the configured limit of nodes or bytes"),
-        (status = 416, description = "The range starts after the end of the value"),
         (status = 501, description = "`?consolidated` where the backend cannot list"),
-        (status = 502, description = "The backend failed"),
-        (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
-        (status = 504, description = "The backend timed out"),
     )
 )]
-pub(crate) async fn get_key(
-    State(state): State<AppState>,
-    target: StoreTarget,
-    request: Request,
-) -> Result<Response, Problem> {
-    read_or_list(&state, &target, &request.into_parts().0).await
+pub(crate) async fn get_key(read: ReadRequest) -> Result<Response, Problem> {
+    read.respond().await
+}
+
+/// A GET or HEAD request to a route that reads a store or a view, with what it names.
+pub(crate) struct ReadRequest {
+    state: AppState,
+    pub(crate) target: StoreTarget,
+    pub(crate) head: Parts,
+}
+
+impl FromRequest<AppState> for ReadRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut head, _) = request.into_parts();
+        let target = StoreTarget::from_request_parts(&mut head, state).await?;
+        Ok(Self { state: state.clone(), target, head })
+    }
+}
+
+impl ReadRequest {
+    /// The value or the listing.
+    pub(crate) async fn respond(&self) -> Result<Response, Problem> {
+        read_or_list(&self.state, &self.target, &self.head).await
+    }
 }
 
 /// The response to GET or HEAD of a key or a prefix.
@@ -94,15 +103,16 @@ pub(crate) async fn read_or_list(
     target: &StoreTarget,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let charged = target.is_made_of_many().then(|| target.in_room(state, &head.extensions));
+    let charged =
+        target.is_made_of_many().then(|| target.charged_to_request(&state.traffic.admission, &head.extensions));
     let target = charged.as_deref().unwrap_or(target);
     let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {
         KeyOrPrefix::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
         KeyOrPrefix::Key(key)
             if let Some(made) = consolidated::answer(
-                state,
-                (mount, || target.hierarchy(state), target.view.is_some()),
+                &state.traffic.admission,
+                (mount, || target.hierarchy(&state.mounts), target.view.is_some()),
                 key,
                 head,
             )
@@ -147,8 +157,8 @@ async fn to_backend(
     method(get, head),
     path = MOUNT.template,
     tag = "store",
-    params(("mount" = String, Path, description = "Name of a mount")),
-    responses((status = 301, description = "Redirect to the listing of the root at the path with a trailing slash"))
+    params(MountParam),
+    responses(RootRedirect)
 )]
 pub(crate) async fn get_mount(target: StoreTarget, uri: Uri) -> Response {
     with_slash(&target.mount.name, &uri)
@@ -174,8 +184,12 @@ pub(crate) async fn other_method(
         }
         "PROPFIND" => webdav::propfind(&state, &target?, request).await,
         "MKCOL" => webdav::mkcol(&target?, request).await,
-        "COPY" => webdav::transfer(&state, &target?, webdav::Verb::Copy, &request.into_parts().0).await,
-        "MOVE" => webdav::transfer(&state, &target?, webdav::Verb::Move, &request.into_parts().0).await,
+        "COPY" => {
+            webdav::transfer(&state, &target?, webdav::TransferMethod::Copy, &request.into_parts().0).await
+        }
+        "MOVE" => {
+            webdav::transfer(&state, &target?, webdav::TransferMethod::Move, &request.into_parts().0).await
+        }
         "PUT" | "PATCH" if let Err(refused) = writable_key(target.as_ref().map_err(Clone::clone)?) => {
             Err(refused)
         }
@@ -261,7 +275,7 @@ async fn absent(
 ) -> Result<Response, Problem> {
     let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
     if !document && !head.headers.contains_key(header::RANGE) {
-        let mount = &target.in_room(state, &head.extensions).mount;
+        let mount = &target.charged_to_request(&state.traffic.admission, &head.extensions).mount;
         match list::exists(mount, &key.as_prefix()).await {
             Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}

@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 use super::listing_page::{HTML_FOOT, Links, ListingPage, foot_with_page};
 use super::listing_text;
 use super::listing_text::ListingText;
+use crate::api::documented::{ListingResponses, MountParam};
 use crate::api::view::view_of;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
@@ -25,6 +26,7 @@ use crate::http::negotiate::Offer;
 use crate::http::options::HttpOptions;
 use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
+use crate::http::switch::is_on;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::services::extract::StoreTarget;
 use crate::services::mount::Mount;
@@ -62,7 +64,7 @@ impl ListQuery {
     }
 
     fn is_recursive(&self) -> bool {
-        self.recursive.as_deref().is_some_and(|text| text != "false" && text != "0")
+        self.recursive.as_deref().is_some_and(is_on)
     }
 
     /// The page size: the requested one, if it is between 1 and `most`.
@@ -84,17 +86,11 @@ impl ListQuery {
     method(get, head),
     path = super::specs::ROOT.template,
     tag = "store",
-    params(("mount" = String, Path, description = "Name of a mount"), ListQuery),
+    params(MountParam, ListQuery),
     responses(
-        (status = 200, description = "The listing", content(
-            (ListingPage = "application/json"),
-            (String = "text/html"),
-        )),
+        ListingResponses,
         (status = 400, description = "`format`, `limit` or `after` is invalid"),
-        (status = 404, description = "No mount has this name"),
-        (status = 405, description = "The backend cannot list"),
         (status = 406, description = "`Accept` allows neither HTML nor JSON"),
-        (status = 502, description = "The backend failed"),
     )
 )]
 pub(crate) async fn list_root(
@@ -120,12 +116,12 @@ pub(crate) async fn answer(
     prefix: &StorePrefix,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let mount = &target.in_room(state, &head.extensions).mount;
+    let mount = &target.charged_to_request(&state.traffic.admission, &head.extensions).mount;
     let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;
     let listed = match offer.name {
-        "json" => json(mount, prefix, &query, state.options()).await,
+        "json" => json(mount, prefix, &query, &state.options).await,
         _ => html(mount, prefix, query.is_recursive(), head, foot(state, target, prefix, head)).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
@@ -187,7 +183,7 @@ fn foot(state: &AppState, target: &StoreTarget, prefix: &StorePrefix, head: &Par
     let accepts = head.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_browser = accepts.is_some_and(|accept| accept.contains("text/html"));
     match NodePath::parse(prefix.as_str()) {
-        Ok(path) if is_browser && state.options().ui && target.has_page() => {
+        Ok(path) if is_browser && state.options.ui && target.has_page() => {
             foot_with_page(&view_of(BasePath::of(&head.extensions).as_str(), &target.mount.name, &path))
         }
         _ => HTML_FOOT.to_owned(),

@@ -15,6 +15,8 @@ mod routes;
 mod specs;
 pub(crate) mod write;
 
-pub(crate) use key::{get_value, head_value, read_or_list, redirect, with_slash};
+pub(crate) use key::{ReadRequest, get_value, head_value, read_or_list, redirect, with_slash};
+pub(crate) use list::ListQuery;
+pub(crate) use listing_page::ListingPage;
 pub(crate) use routes::{routes, routes_at_root, with_other_methods};
 pub(crate) use specs::KEY_AT_ROOT;

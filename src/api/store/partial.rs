@@ -23,6 +23,7 @@ use utoipa::ToSchema;
 
 use super::write::read_only;
 use crate::admission::{AdmissionRequest, Priority};
+use crate::api::documented::MountParam;
 use crate::api::held::Held;
 use crate::api::json_body::{Limited, read_json};
 use crate::auth::caller::Caller;
@@ -169,7 +170,7 @@ impl Classify for PartError {
     post,
     path = PARTIAL.template,
     tag = "store",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     request_body(content = PartialRequest, description = "At most 1000 parts"),
     responses(
         (status = 200, description = "The requested parts of `get`, or the written keys of `set`", content(
@@ -192,7 +193,7 @@ pub(crate) async fn post_partial(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let may_write = state.with_origin_rules(|rules| {
+    let may_write = state.access.with_origin_rules(|rules| {
         origin::check_write(rules, request.uri(), request.headers(), request.extensions())
     });
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
@@ -328,9 +329,9 @@ async fn read(
 ) -> Result<Response, Problem> {
     let ranges = parts.into_iter().enumerate().map(|(part, asked)| asked.parse(part));
     let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
-    let limit = state.options().max_buffered_response_size;
+    let limit = state.options.max_buffered_response_size;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
-    let permit = state.admission().acquire(entrant, most.min(limit)).await?;
+    let permit = state.traffic.admission.acquire(entrant, most.min(limit)).await?;
     let values = get_partial_values(&**store, &ranges, limit).await;
     let values = values.map_err(|PartFailure { part, error }| {
         let too_large = matches!(error, StoreError::PartsTooLarge { .. });
@@ -363,14 +364,14 @@ async fn write(
     parts: Vec<SetPart>,
 ) -> Result<Response, Problem> {
     let most = parts.iter().map(|part| part.base64.len() as u64).sum();
-    let _held = state.admission().acquire(entrant, most).await?;
-    let limit_bytes = state.options().max_value_size;
-    let writes = state.cpu().run(move || by_key(parts, limit_bytes)).await??;
+    let _held = state.traffic.admission.acquire(entrant, most).await?;
+    let limit_bytes = state.options.max_value_size;
+    let writes = state.engine.cpu.run(move || by_key(parts, limit_bytes)).await??;
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
         // Waits for all of them, so that `written` is complete even after a failure.
         let results = some.iter().map(|(_, write)| async move {
-            let held = Held::new(state.admission().alongside(entrant));
+            let held = Held::new(state.traffic.admission.alongside(entrant));
             set_partial_values(&**store, write, |current| {
                 let end =
                     write.parts.iter().map(|part| part.offset.saturating_add(part.bytes.len() as u64)).max();

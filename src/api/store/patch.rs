@@ -13,16 +13,16 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::write::{check_upload, committed, failed, stored, writable_key};
-use crate::admission::{AdmissionRequest, Priority};
-use crate::api::held::Held;
+use super::write::{Incoming, committed, failed, stored, writable_key};
+use crate::api::documented::{WritablePath, WriteConditions, WriteResponses};
 use crate::error::ErrorClass;
 use crate::http::body::collect;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
+use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::range;
-use crate::http::range::Written;
+use crate::http::range::ContentRange;
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 use crate::store::{PartialWrite, StoreError, ValueInfo, ValuePart, WriteCondition, set_partial_values};
@@ -42,27 +42,22 @@ pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
     path = super::specs::KEY.template,
     tag = "store",
     params(
-        ("mount" = String, Path, description = "Name of a writable mount"),
-        ("key" = String, Path, description = "A store key"),
+        WritablePath,
         ("Content-Range" = String, Header, description = "`bytes 10-19/*`, or `bytes 10-19/100`"),
         ("Content-Digest" = Option<String>, Header, description = "`sha-256` or `sha-512` of the body"),
-        ("If-Match" = Option<String>, Header, description = "Write only if the current value has this entity tag"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
+        WriteConditions,
     ),
     request_body(content_type = "application/octet-stream", description = "The bytes of the part"),
     responses(
+        WriteResponses,
         (status = 201, description = "Written; there was no value before"),
         (status = 204, description = "Written"),
         (status = 400, description = "The path is not a valid store key, `Content-Range` is missing or invalid, or the body \
                                       has another length than it states; nothing was written"),
         (status = 405, description = "The mount is read-only, or its backend has no object versions"),
-        (status = 408, description = "The body was not received in time; nothing was written"),
         (status = 409, description = "The resulting value would have another length than `Content-Range` states; nothing was written"),
-        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value would be too large; nothing was written"),
-        (status = 415, description = "The body is content-encoded; nothing was written"),
         (status = 503, description = "Concurrent writers prevented each attempt and nothing was written, or the server is overloaded"),
-        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn patch_key(
@@ -71,20 +66,15 @@ pub(crate) async fn patch_key(
     request: Request,
 ) -> Result<Response, Problem> {
     let (mount, key) = writable_key(&target)?;
-    let (head, body) = request.into_parts();
-    let declared = check_upload(&head.headers, state.options())?;
-    let checking = Checking::from_headers(&head.headers, state.cpu())?;
-    let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
-    let limit_bytes = state.options().max_value_size;
+    let Incoming { head, body, declared, checking, held } = Incoming::new(&state, request)?;
+    let ContentRange { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
+    let limit_bytes = state.options.max_value_size;
     if range.end > limit_bytes {
         return Err(too_large(limit_bytes));
     }
     let length = range.end.saturating_sub(range.start);
-    let held = Held::new(
-        state.admission().uncharged(AdmissionRequest::new(Priority::StoredBytes, &head.extensions)),
-    );
     held.charge(length)?;
-    let bytes = part(&state, declared, length, checking, body).await?;
+    let bytes = part(&state.options, declared, length, checking, body).await?;
 
     // As with PUT: once all bytes have arrived, a disconnect of the client does not stop the write.
     let parts = vec![ValuePart { offset: range.start, bytes }];
@@ -101,12 +91,12 @@ pub(crate) async fn patch_key(
         };
         set_partial_values(&*store, &write, may_write).await
     });
-    committed(&state, commit).await?.map(stored).map_err(not_written)
+    committed(&state.options, commit).await?.map(stored).map_err(not_written)
 }
 
 /// Reads the body, which must have this length.
 async fn part(
-    state: &AppState,
+    options: &HttpOptions,
     declared: Option<u64>,
     length: u64,
     checking: Checking,
@@ -115,8 +105,7 @@ async fn part(
     if declared.is_some_and(|declared| declared != length) {
         return Err(not_as_long(length));
     }
-    let bytes =
-        collect(state.options(), declared, length, Some(checking), body, || not_as_long(length)).await?;
+    let bytes = collect(options, declared, length, Some(checking), body, || not_as_long(length)).await?;
     if u64::try_from(bytes.len()) == Ok(length) { Ok(bytes) } else { Err(not_as_long(length)) }
 }
 

@@ -4,7 +4,9 @@
 //! written. The store checks conditions as part of the write, not before. PUT of a part is not supported: PATCH
 //! (`patch`) writes parts and shares the rules for uploads.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::TryFutureExt;
@@ -13,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::admission::{AdmissionRequest, Priority};
+use crate::api::documented::{WritablePath, WriteConditions, WriteResponses};
 use crate::api::held::Held;
 use crate::error::ErrorClass;
 use crate::http::body::upload;
@@ -37,10 +40,8 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
     path = super::specs::KEY.template,
     tag = "store",
     params(
-        ("mount" = String, Path, description = "Name of a writable mount"),
-        ("key" = String, Path, description = "A store key"),
-        ("If-Match" = Option<String>, Header, description = "Write only if the current value has this entity tag"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
+        WritablePath,
+        WriteConditions,
         ("Content-Digest" = Option<String>, Header, description = "`sha-256=:…:` or `sha-512=:…:` of the body (RFC 9530); `Repr-Digest` means the same here"),
         ("Content-MD5" = Option<String>, Header, description = "MD5 of the body in base64"),
         ("x-amz-checksum-crc32c" = Option<String>, Header, description = "CRC-32C of the body, big-endian, in base64"),
@@ -48,17 +49,14 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
     ),
     request_body(content_type = "application/octet-stream", description = "The value"),
     responses(
+        WriteResponses,
         (status = 201, description = "Stored; there was no value before"),
         (status = 204, description = "Stored; a value was replaced, or the backend does not report whether there was one"),
         (status = 400, description = "The path is not a valid store key, or the body ended early or does not match its digest; nothing was written"),
         (status = 405, description = "The mount is read-only"),
-        (status = 408, description = "The body was not received in time; nothing was written"),
         (status = 409, description = "The key conflicts with another key, as `a` does with `a/b` in a file system; nothing was written"),
-        (status = 412, description = "The precondition failed; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
-        (status = 415, description = "The body is content-encoded; nothing was written"),
         (status = 503, description = "The server is overloaded, or has too little memory to buffer the value; nothing was written unless the problem has `written: unknown`"),
-        (status = 507, description = "The backend has no storage space left; nothing was written"),
     )
 )]
 pub(crate) async fn put_key(
@@ -67,36 +65,57 @@ pub(crate) async fn put_key(
     request: Request,
 ) -> Result<Response, Problem> {
     let (mount, key) = writable_key(&target)?;
-    let (parts, body) = request.into_parts();
-    let declared = check_upload(&parts.headers, state.options())?;
-    if parts.headers.contains_key(header::CONTENT_RANGE) {
+    let Incoming { head, body, declared, checking, held } = Incoming::new(&state, request)?;
+    if head.headers.contains_key(header::CONTENT_RANGE) {
         let problem = Problem::from_class(ErrorClass::InvalidRequest);
         return Err(
             problem.detail("PUT stores a value whole; with `Content-Range`, PATCH writes a part of one")
         );
     }
-    let checking = Checking::from_headers(&parts.headers, state.cpu())?;
-    let condition = condition(&state, mount, key, &parts.headers).await?;
+    let condition = condition(&state.options, mount, key, &head.headers).await?;
 
     // The commit runs in its own task: once all bytes have arrived, a disconnect of the client cannot cancel it half-way.
     // Until then, a disconnect ends the stream with an error.
-    let (upload, stream) = upload(state.options(), declared);
+    let (upload, stream) = upload(&state.options, declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
-    let held = Held::new(
-        state.admission().uncharged(AdmissionRequest::new(Priority::StoredBytes, &parts.extensions)),
-    );
     let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
     let commit = tokio::spawn(async move {
         let _held = held;
         store.set(&name, stream, condition).await
     });
     upload.checked(checking).run(body).await?;
-    committed(&state, commit).await?.map(stored).map_err(Problem::from)
+    committed(&state.options, commit).await?.map(stored).map_err(Problem::from)
+}
+
+/// A request with bytes to store, before the first of them is read.
+pub(crate) struct Incoming {
+    pub(crate) head: Parts,
+    pub(crate) body: Body,
+    /// The length that `Content-Length` declares.
+    pub(crate) declared: Option<u64>,
+    pub(crate) checking: Checking,
+    /// The memory for the body, of which none is charged yet.
+    pub(crate) held: Held,
+}
+
+impl Incoming {
+    /// Checks the head of a request.
+    ///
+    /// # Errors
+    /// 413 or 415 if the body cannot be stored, 400 if its digest is invalid.
+    pub(crate) fn new(state: &AppState, request: Request) -> Result<Self, Problem> {
+        let (head, body) = request.into_parts();
+        let declared = check_upload(&head.headers, &state.options)?;
+        let checking = Checking::from_headers(&head.headers, &state.engine.cpu)?;
+        let admission = AdmissionRequest::new(Priority::StoredBytes, &head.extensions);
+        let held = Held::new(state.traffic.admission.uncharged(admission));
+        Ok(Self { head, body, declared, checking, held })
+    }
 }
 
 /// Waits for a commit up to the request deadline. A slower commit continues in the background.
-pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Result<T, Problem> {
-    match timeout(state.deadline(), commit).await {
+pub(crate) async fn committed<T>(options: &HttpOptions, commit: JoinHandle<T>) -> Result<T, Problem> {
+    match timeout(options.response_timeout, commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
         Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
@@ -124,7 +143,7 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
     )
 )]
 pub(crate) async fn delete_key(
-    State(state): State<AppState>,
+    State(options): State<Arc<HttpOptions>>,
     target: StoreTarget,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -136,7 +155,7 @@ pub(crate) async fn delete_key(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let (mount, key) = writable_key(&target)?;
-    let condition = condition(&state, mount, key, &headers).await?;
+    let condition = condition(&options, mount, key, &headers).await?;
     let must_exist = matches!(condition, WriteCondition::IfVersion(_));
     if condition == WriteCondition::IfAbsent {
         // `If-None-Match: *` holds only if there is nothing to erase.
@@ -159,11 +178,11 @@ pub(crate) async fn delete_key(
     )
 )]
 pub(crate) async fn delete_root(
-    state: State<AppState>,
+    options: State<Arc<HttpOptions>>,
     target: StoreTarget,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    delete_key(state, target, headers).await
+    delete_key(options, target, headers).await
 }
 
 /// The key to write, if its mount is writable.
@@ -195,7 +214,7 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
 /// The detail for a read-only mount, with the setting that would make it writable.
 pub(crate) fn read_only(mount: &Mount) -> String {
     let name = &mount.name;
-    if mount.store.kind() == StoreKind::Zip {
+    if mount.store.kind() == StoreKind::ZIP {
         return format!("the mount `{name}` is a zip file, which is only read: unpack it to write to it");
     }
     format!(
@@ -210,7 +229,7 @@ pub(crate) fn failed() -> Problem {
 }
 
 /// Rejects a body that cannot be stored, before its first byte is read. Returns its declared length.
-pub(crate) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
+fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
         let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
@@ -228,7 +247,7 @@ pub(crate) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result
 
 /// The condition that the store must check during the write.
 async fn condition(
-    state: &AppState,
+    options: &HttpOptions,
     mount: &Mount,
     key: &StoreKey,
     headers: &HeaderMap,
@@ -238,7 +257,7 @@ async fn condition(
         return Ok(condition);
     }
     let head = mount.store.head(key).map_err(Problem::from);
-    let current = timeout(state.deadline(), head).await;
+    let current = timeout(options.response_timeout, head).await;
     let current = current.unwrap_or_else(|_| Err(Problem::from_class(ErrorClass::TimedOut)))?;
     conditions.for_write(current.as_ref()).ok_or_else(failed)
 }

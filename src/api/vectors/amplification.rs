@@ -1,18 +1,37 @@
 //! The read amplification of a box.
 
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use super::filter;
 use super::json::{amplification_json, saturating_u64};
-use super::params::VectorParams;
+use super::params::{BoxParams, LevelPath, VectorParams};
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, TouchedChunks, VectorError};
+use crate::vectors::{ResolutionLevel, TouchedChunks, VectorError};
 
 /// What a read of a level costs.
 pub(crate) const AMPLIFICATION: RouteSpec =
     RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/amplification", Resource::Vectors)
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
+
+/// The query parameters of amplification.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct AmplificationParams {
+    /// Do not read vertices
+    dry_run: Option<bool>,
+    /// The mode of the vertices that are counted, as of `vertices`
+    mode: Option<String>,
+    /// Attributes that are read with the vertices
+    attributes: Option<String>,
+    /// `fail` (the default: 409) or `skip`: skip corrupt chunks
+    on_error: Option<String>,
+}
+
+impl QueryParams for AmplificationParams {}
 
 /// The read amplification of a box: four ratios, each null if its denominator is zero.
 ///
@@ -28,19 +47,17 @@ pub(crate) const AMPLIFICATION: RouteSpec =
     tag = "vectors",
     operation_id = "get_vectors_amplification",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
-        ("dry_run" = Option<bool>, Query, description = "Do not read vertices"),
+        LevelPath,
+        BoxParams,
+        AmplificationParams,
     ),
     responses(
         (status = 200, description = "The numbers", content_type = "application/json"),
         (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
-pub(crate) async fn get_amplification(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX_PARAMS[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
+pub(crate) async fn get_amplification(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<BoxParams>().and::<AmplificationParams>())?;
     if params.is_on("dry_run") {
         let (boxes, chunk_filter) =
             (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);

@@ -2,15 +2,17 @@
 
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
+use utoipa::IntoParams;
 
 use super::filter;
 use super::json::{amplification_json, bounds_json, saturating_u64};
-use super::params::VectorParams;
+use super::params::{BoxParams, LevelParam, LevelPath, VectorParams};
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    CellArray, CellKey, ChunkVertices, Coord, Level, ObjectIndex, TouchedChunks, TouchedRanges, VectorError,
-    VertexAttribute, format_coord, parse_coord,
+    CellArray, CellKey, ChunkVertices, Coord, ObjectIndex, ResolutionLevel, TouchedChunks, TouchedRanges,
+    VectorError, VertexAttribute, format_coord, parse_coord,
 };
 
 /// The chunks of a level.
@@ -38,6 +40,23 @@ const MAX_FRAGMENTS: usize = 10_000;
 /// The largest number of objects listed for a chunk.
 const MAX_OBJECTS: usize = 10_000;
 
+/// The query parameters of chunks.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct ChunksParams {
+    /// Some of `keys` (the default), `sizes`, `empty`
+    include: Option<String>,
+    /// Compare the chunks that the store declares with those that are stored
+    verify: Option<bool>,
+    /// Chunks on a page
+    limit: Option<u64>,
+    /// The `cursor` of the previous page
+    cursor: Option<String>,
+}
+
+impl QueryParams for ChunksParams {}
+
 /// The chunks that a box touches, and the read amplification. No vertices are read.
 #[utoipa::path(
     method(get, head),
@@ -45,14 +64,9 @@ const MAX_OBJECTS: usize = 10_000;
     tag = "vectors",
     operation_id = "get_vectors_chunks",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
-        ("include" = Option<String>, Query, description = "Some of `keys` (the default), `sizes`, `empty`"),
-        ("verify" = Option<bool>, Query, description = "Compare the chunks that the store declares with those that are stored"),
-        ("limit" = Option<u64>, Query, description = "Chunks on a page"),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
+        LevelPath,
+        BoxParams,
+        ChunksParams,
     ),
     responses(
         (status = 200, description = "The chunks", content_type = "application/json"),
@@ -60,8 +74,8 @@ const MAX_OBJECTS: usize = 10_000;
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(crate) async fn list_chunks(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX_PARAMS[..], &["include", "verify", "limit", "cursor"]].concat())?;
+pub(crate) async fn list_chunks(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<BoxParams>().and::<ChunksParams>())?;
     let (boxes, chunk_filter) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
     let includes = Includes::from_params(params)?;
     let touched = TouchedChunks::find(level, &boxes, chunk_filter.as_ref()).await?;
@@ -154,7 +168,7 @@ impl Includes {
 
 /// The touched chunks including empty ones, at least as many as a page may need.
 fn with_empty_chunks(
-    level: &Level,
+    level: &ResolutionLevel,
     touched: &TouchedChunks,
     page: usize,
     cursor: Option<&Coord>,
@@ -202,7 +216,7 @@ fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = 
 }
 
 /// The arrays that have a cell for each chunk.
-async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
+async fn cell_arrays(level: &ResolutionLevel) -> Result<Vec<(String, CellArray)>, VectorError> {
     let mut arrays = vec![("vertices".to_owned(), level.vertices.clone())];
     if let Some(fragments) = &level.fragments {
         arrays.push((fragments.path.name().to_owned(), fragments.clone()));
@@ -220,7 +234,7 @@ async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorEr
 }
 
 async fn chunk_document(
-    level: &Level,
+    level: &ResolutionLevel,
     coord: Coord,
     touched: &TouchedChunks,
     arrays: &[(String, CellArray)],
@@ -262,7 +276,7 @@ async fn chunk_document(
 }
 
 /// The coordinates and bounds of a chunk.
-fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
+fn chunk_position(level: &ResolutionLevel, coord: &[i64]) -> Map<String, Value> {
     let bounds = level.chunk_bounds(coord);
     let mut chunk = Map::new();
     chunk.insert("coord".to_owned(), json!(coord));
@@ -280,7 +294,7 @@ fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
 }
 
 /// Whether one of the boxes contains all of a chunk.
-fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
+fn is_inside(level: &ResolutionLevel, coord: &[i64], touches: &[TouchedRanges]) -> bool {
     let (low, high) = level.chunk_bounds(coord);
     touches.iter().any(|touch| {
         let bbox = &touch.bbox;
@@ -290,7 +304,7 @@ fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
 }
 
 /// The differences between the declared and the stored chunks.
-async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError> {
+async fn compare_declared_and_stored(level: &ResolutionLevel) -> Result<Value, VectorError> {
     let context = &level.store.context;
     let (named, stored) =
         (level.non_empty_chunks().await?.cells, level.vertices.stored_cells(context).await?.cells);
@@ -311,10 +325,9 @@ async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError
     tag = "vectors",
     operation_id = "get_vectors_chunk",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
+        LevelPath,
         ("chunk" = String, Path, description = "Coordinates of the chunk, such as `0.-1.2`"),
+        LevelParam,
     ),
     responses(
         (status = 200, description = "The chunk", content_type = "application/json"),
@@ -323,11 +336,11 @@ async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError
     )
 )]
 pub(crate) async fn get_chunk(
-    level: &Level,
+    level: &ResolutionLevel,
     chunk: &str,
     params: &VectorParams,
 ) -> Result<Value, VectorError> {
-    params.check(&["level"])?;
+    params.check(&KnownParams::default().and::<LevelParam>())?;
     let not_found = || VectorError::ChunkNotFound { chunk: chunk.chars().take(100).collect() };
     let coord =
         parse_coord(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;

@@ -1,13 +1,12 @@
 //! Parses the parameters that select vertices: boxes, modes, columns and pages.
 
 use super::params::{VectorParams, parse_floats};
-use crate::vectors::{Bbox, Columns, Interval, Level, PageCursor, QueryMode, VectorError, VertexQuery};
-
-/// The parameters that select part of a level.
-pub(crate) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
+use crate::vectors::{
+    Bbox, Columns, Interval, PageCursor, QueryMode, ResolutionLevel, VectorError, VertexQuery,
+};
 
 /// The requested boxes; all of space if there are none.
-pub(crate) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
+pub(crate) fn parse_boxes(level: &ResolutionLevel, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {
         None => Interval::default(),
         Some(name) => Interval::from_name(name)
@@ -50,7 +49,10 @@ pub(crate) fn parse_chunk_filter(params: &VectorParams) -> Result<Option<(String
 }
 
 /// The vertex query.
-pub(crate) fn parse_query(level: &Level, params: &VectorParams) -> Result<VertexQuery, VectorError> {
+pub(crate) fn parse_query(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<VertexQuery, VectorError> {
     let mode = match params.get("mode") {
         None => QueryMode::default(),
         Some(name) => QueryMode::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| {

@@ -3,21 +3,24 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use serde_json::Value;
 
-use super::params::VectorParams;
+use super::params::{VectorParams, VectorsPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
 use super::{amplification, chunks, links, objects, stats, summary, validate, vertices};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::api::documented::MountParam;
 use crate::api::json_body::read_json;
 use crate::api::json_response::{json_answer, text_answer};
 use crate::error::ErrorClass;
 use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::vectors_path::{Subresource, split_candidates};
+use crate::render::VertexFormat;
+use crate::services::engine::ArrayEngine;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::Version;
@@ -36,10 +39,7 @@ type Pairs = Query<Vec<(String, String)>>;
     method(get, head),
     path = super::specs::VECTORS.template,
     tag = "vectors",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-    ),
+    params(VectorsPath),
     responses(
         (status = 200, description = "The store", content_type = "application/json"),
         (status = 304, description = "Not modified"),
@@ -63,7 +63,7 @@ pub(crate) async fn get_vectors(
     method(get, head),
     path = super::specs::ROOT_VECTORS.template,
     tag = "vectors",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(MountParam),
     responses(
         (status = 200, description = "The store", content_type = "application/json"),
         (status = 404, description = "No such mount, or no store at its root"),
@@ -89,7 +89,7 @@ pub(crate) async fn get_root_vectors(
     path = super::specs::VECTORS.template,
     tag = "vectors",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
+        MountParam,
         ("path" = String, Path, description = "Path of the store, then `vertices` or `levels/N/vertices`"),
     ),
     request_body(content = Object, description = "The parameters: numbers, strings, or lists of them"),
@@ -108,17 +108,17 @@ pub(crate) async fn post_vectors(
 }
 
 /// The services with which a request reads stores.
-fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
+fn vector_context(engine: &ArrayEngine, target: &NodeTarget) -> VectorContext {
     let mount = target.mount.name.as_str().into();
     VectorContext {
-        read_context: state.reader().read_context(&mount),
+        read_context: engine.reader.read_context(&mount),
         mount,
         opener: target.opener.clone(),
-        reader: state.reader().clone(),
-        cpu: state.cpu().clone(),
-        read_limits: *state.read_limits(),
-        metadata_limits: state.metadata_limits(),
-        codec_limits: state.codec_limits(),
+        reader: engine.reader.clone(),
+        cpu: engine.cpu.clone(),
+        read_limits: engine.read,
+        metadata_limits: engine.metadata,
+        codec_limits: engine.codec,
     }
 }
 
@@ -131,7 +131,7 @@ async fn respond_on_pool(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let cpu = state.cpu().clone();
+    let cpu = state.engine.cpu.clone();
     cpu.spawn_future(async move { route_request(&state, target, client, params, &method, &headers).await })
         .await?
 }
@@ -145,15 +145,16 @@ async fn route_request(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let context = Arc::new(vector_context(state, &target));
+    let context = Arc::new(vector_context(&state.engine, &target));
     let mut not_found = None;
     for (path, subresource_path) in split_candidates(&target.path) {
         if subresource_path.subresource == Subresource::Validate && *method != Method::POST {
             let permit = state
-                .admission()
+                .traffic
+                .admission
                 .acquire(AdmissionRequest::of(Priority::Background, client), RESPONSE_BYTES)
                 .await?;
-            match validate::validate_store(state, &context, path.clone(), &params, headers).await {
+            match validate::validate_store(&state.options, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_not_found() => {
                     not_found.get_or_insert(error);
                     continue;
@@ -186,7 +187,7 @@ impl VectorRequest<'_> {
         if matches!(self.subresource_path.subresource, Subresource::Vertices) {
             return self.respond().await;
         }
-        let permit = self.state.admission().acquire(self.admission_request(), RESPONSE_BYTES).await?;
+        let permit = self.state.traffic.admission.acquire(self.admission_request(), RESPONSE_BYTES).await?;
         Ok(permit.hold(self.respond().await?))
     }
 
@@ -202,8 +203,8 @@ impl VectorRequest<'_> {
                 self.json(amplification::get_amplification(&self.level().await?, &self.params).await)
             }
             Subresource::Vertices => {
-                let mut response = vertices::get_vertices(self).await?;
-                self.name_download(response.headers_mut());
+                let (mut response, format) = vertices::get_vertices(self).await?;
+                self.name_download(response.headers_mut(), format);
                 Ok(response)
             }
             Subresource::Objects => {
@@ -216,7 +217,7 @@ impl VectorRequest<'_> {
                 self.json(objects::get_object_edges(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
-                let limit = self.state.options().max_buffered_response_size;
+                let limit = self.state.options.max_buffered_response_size;
                 let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::from_text(&text);
@@ -230,14 +231,10 @@ impl VectorRequest<'_> {
     }
 
     /// Sets the file name under which clients save vertices.
-    fn name_download(&self, headers: &mut HeaderMap) {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);
-        if let Some(offer) = offer {
-            let (context, path) = (&self.store.context, &self.store.path);
-            let name = download::name_of(&context.mount, path, path);
-            download::put(headers, &format!("{name}.vertices"), download::extension(*offer));
-        }
+    fn name_download(&self, headers: &mut HeaderMap, format: VertexFormat) {
+        let (context, path) = (&self.store.context, &self.store.path);
+        let name = download::name_of(&context.mount, path, path);
+        download::put(headers, &format!("{name}.vertices"), format.extension());
     }
 
     fn json(&self, document: Result<Value, VectorError>) -> Result<Response, Problem> {

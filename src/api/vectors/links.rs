@@ -1,13 +1,15 @@
 //! The links of a level.
 
 use serde_json::{Map, Value, json};
+use utoipa::IntoParams;
 
 use super::filter;
 use super::json::endpoints_json;
-use super::params::VectorParams;
+use super::params::{BoxParams, LevelPath, VectorParams};
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{
-    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError,
+    Coord, Link, LinkAttribute, LinkFamily, Profile, ResolutionLevel, TouchedChunks, VectorError,
     check_links_supported, read_doc_links,
 };
 
@@ -22,6 +24,21 @@ const PAGE: u64 = 10_000;
 /// The largest number of records on a page.
 const MAX_PAGE: u64 = 100_000;
 
+/// The query parameters of links.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct LinksParams {
+    /// Number of the other level minus that of this one; 0 (the default) for links within it
+    delta: Option<i64>,
+    /// Records on a page
+    limit: Option<u64>,
+    /// The `cursor` of the previous page
+    cursor: Option<String>,
+}
+
+impl QueryParams for LinksParams {}
+
 /// The links of a level with an endpoint in a touched chunk.
 ///
 /// Each record is a list of endpoints, each a chunk and a row. With `delta`, links to the level with that difference in
@@ -32,13 +49,9 @@ const MAX_PAGE: u64 = 100_000;
     tag = "vectors",
     operation_id = "get_vectors_links",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
-        ("delta" = Option<i64>, Query, description = "Number of the other level minus that of this one; 0 (the default) for links within it"),
-        ("limit" = Option<u64>, Query, description = "Records on a page"),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
+        LevelPath,
+        BoxParams,
+        LinksParams,
     ),
     responses(
         (status = 200, description = "The links", content_type = "application/json"),
@@ -46,8 +59,8 @@ const MAX_PAGE: u64 = 100_000;
         (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
-pub(crate) async fn list_links(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX_PARAMS[..], &["delta", "limit", "cursor"]].concat())?;
+pub(crate) async fn list_links(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<BoxParams>().and::<LinksParams>())?;
     check_links_supported(level)?;
     let delta = match params.get("delta") {
         None => 0,
@@ -136,7 +149,7 @@ impl LinkPage {
 }
 
 async fn read_family(
-    level: &Level,
+    level: &ResolutionLevel,
     family: &LinkFamily,
     attributes: &[LinkAttribute],
     is_touched: impl Fn(&Coord) -> bool,

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
 use super::json::endpoints_json;
-use super::params::VectorParams;
+use super::params::{BoxParams, LevelParam, LevelPath, VectorParams};
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
-    Bbox, Columns, Coord, EdgeTraversal, Level, Link, LinkFamily, ObjectIndex, ObjectValue, Profile,
-    QueryMode, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
+    Bbox, Columns, Coord, EdgeTraversal, Link, LinkFamily, ObjectIndex, ObjectValue, Profile, QueryMode,
+    ResolutionLevel, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
     object_rows,
 };
 
@@ -50,6 +52,56 @@ const MAX_FRAGMENTS: u64 = 1 << 20;
 /// The largest number of fragments of an object that are read one by one.
 const MAX_JOINED: u64 = 1 << 14;
 
+/// The query parameters of objects.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct ObjectsParams {
+    /// Ids of objects, such as `3,7`. Ids without an object are listed in `missing`
+    ids: Option<String>,
+    /// A group of objects
+    group: Option<u64>,
+    /// With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)
+    mode: Option<String>,
+    /// Objects on a page
+    limit: Option<u64>,
+    /// The `cursor` of the previous page
+    cursor: Option<String>,
+}
+
+impl QueryParams for ObjectsParams {}
+
+/// The query parameters of the vertices of an object.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct ObjectVerticesParams {
+    /// Attributes, such as `fa,color`
+    attributes: Option<String>,
+}
+
+impl QueryParams for ObjectVerticesParams {}
+
+/// The path of an object.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document")]
+pub(crate) struct ObjectPath {
+    /// Name of a mount
+    mount: String,
+    /// Path of the store
+    path: String,
+    /// Number of the level. Without `levels/N`, the finest level
+    level: u64,
+    /// Id of the object
+    id: i64,
+}
+
+/// The response where an object does not exist.
+#[derive(IntoResponses)]
+#[response(status = 404, description = "No such object (`object_not_found`)")]
+pub(crate) struct NoSuchObject;
+
 /// The objects of a level: all, those with the given ids, those in a group, or those with a part in a box.
 #[utoipa::path(
     method(get, head),
@@ -57,15 +109,9 @@ const MAX_JOINED: u64 = 1 << 14;
     tag = "vectors",
     operation_id = "get_vectors_objects",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
-        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Ids without an object are listed in `missing`"),
-        ("group" = Option<u64>, Query, description = "A group of objects"),
-        ("mode" = Option<String>, Query, description = "With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)"),
-        ("limit" = Option<u64>, Query, description = "Objects on a page"),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
+        LevelPath,
+        BoxParams,
+        ObjectsParams,
     ),
     responses(
         (status = 200, description = "The objects", content_type = "application/json"),
@@ -73,9 +119,8 @@ const MAX_JOINED: u64 = 1 << 14;
         (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn list_objects(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
-    let known = ["ids", "group", "mode", "limit", "cursor"];
-    params.check(&[&filter::BOX_PARAMS[..], &known].concat())?;
+pub(crate) async fn list_objects(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<BoxParams>().and::<ObjectsParams>())?;
     let index = ObjectIndex::open(level).await?;
     let page =
         usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
@@ -143,7 +188,7 @@ fn parse_ids(params: &VectorParams) -> Result<Vec<i64>, VectorError> {
 
 /// The objects among `rows` that are in the requested boxes.
 async fn retain_in_boxes(
-    level: &Level,
+    level: &ResolutionLevel,
     params: &VectorParams,
     rows: Vec<(u64, i64)>,
 ) -> Result<Vec<(u64, i64)>, VectorError> {
@@ -181,7 +226,7 @@ async fn object_document(index: &ObjectIndex, object: &VectorObject) -> Result<V
 }
 
 /// The object with this id.
-async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
+async fn find_object(level: &ResolutionLevel, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
     let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "an integer"))?;
     let not_found = || VectorError::ObjectNotFound { ids: vec![number] };
     let index = ObjectIndex::open(level).await?.ok_or_else(not_found)?;
@@ -196,20 +241,15 @@ async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObje
     path = OBJECT.template,
     tag = "vectors",
     operation_id = "get_vectors_object",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        ("id" = i64, Path, description = "Id of the object"),
-    ),
+    params(ObjectPath, LevelParam),
     responses(
         (status = 200, description = "The object", content_type = "application/json"),
-        (status = 404, description = "No such object (`object_not_found`)"),
+        NoSuchObject,
         (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn get_object(level: &Level, id: &str, params: &VectorParams) -> Result<Value, VectorError> {
-    params.check(&["level"])?;
+pub(crate) async fn get_object(level: &ResolutionLevel, id: &str, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<LevelParam>())?;
     let (index, object) = find_object(level, id).await?;
     object_document(&index, &object).await
 }
@@ -221,25 +261,23 @@ pub(crate) async fn get_object(level: &Level, id: &str, params: &VectorParams) -
     tag = "vectors",
     operation_id = "get_vectors_object_vertices",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        ("id" = i64, Path, description = "Id of the object"),
-        ("attributes" = Option<String>, Query, description = "Attributes, such as `fa,color`"),
+        ObjectPath,
+        LevelParam,
+        ObjectVerticesParams,
     ),
     responses(
         (status = 200, description = "The vertices", content_type = "application/json"),
-        (status = 404, description = "No such object (`object_not_found`)"),
+        NoSuchObject,
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
 pub(crate) async fn get_object_vertices(
-    level: &Level,
+    level: &ResolutionLevel,
     id: &str,
     params: &VectorParams,
     most_bytes: u64,
 ) -> Result<Vec<u8>, VectorError> {
-    params.check(&["level", "attributes"])?;
+    params.check(&KnownParams::default().and::<LevelParam>().and::<ObjectVerticesParams>())?;
     let (_, object) = find_object(level, id).await?;
     let mut attributes = Vec::new();
     for name in params.list("attributes") {
@@ -279,24 +317,19 @@ pub(crate) async fn get_object_vertices(
     path = OBJECT_EDGES.template,
     tag = "vectors",
     operation_id = "get_vectors_object_edges",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        ("id" = i64, Path, description = "Id of the object"),
-    ),
+    params(ObjectPath, LevelParam),
     responses(
         (status = 200, description = "The edges", content_type = "application/json"),
-        (status = 404, description = "No such object (`object_not_found`)"),
+        NoSuchObject,
         (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
 pub(crate) async fn get_object_edges(
-    level: &Level,
+    level: &ResolutionLevel,
     id: &str,
     params: &VectorParams,
 ) -> Result<Value, VectorError> {
-    params.check(&["level"])?;
+    params.check(&KnownParams::default().and::<LevelParam>())?;
     check_links_supported(level)?;
     let (_, object) = find_object(level, id).await?;
     if level.store.root.profile == Profile::Doc {
@@ -331,7 +364,7 @@ pub(crate) async fn get_object_edges(
 }
 
 /// Edges between consecutive rows of each fragment of an object.
-async fn sequential_edges(level: &Level, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
+async fn sequential_edges(level: &ResolutionLevel, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
     let fragments = object.manifest.len() as u64;
     if fragments > MAX_JOINED {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::vectors::VectorError;
 
 /// The largest number of boxes in one request.
@@ -44,13 +45,13 @@ impl VectorParams {
     }
 
     /// Rejects parameters that are not in `known`, and repeated ones.
-    pub(crate) fn check(&self, known: &[&str]) -> Result<(), VectorError> {
+    pub(crate) fn check(&self, known: &KnownParams) -> Result<(), VectorError> {
         for (place, (name, _)) in self.pairs.iter().enumerate() {
             let short: String = name.chars().take(40).collect();
-            if !known.contains(&name.as_str()) {
+            if !known.contains(name) {
                 return Err(VectorError::bad_param(
                     &short,
-                    format!("no value: it is not a parameter here; the parameters are {}", known.join(", ")),
+                    format!("no value: it is not a parameter here; the parameters are {known}"),
                 ));
             }
             if self.pairs.iter().take(place).any(|(other, _)| other == name) {
@@ -93,14 +94,53 @@ impl VectorParams {
     }
 }
 
+/// The path of a store.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document")]
+pub(crate) struct VectorsPath {
+    /// Name of a mount
+    mount: String,
+    /// Path of the store
+    path: String,
+}
+
+/// The path of a level of a store.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document")]
+pub(crate) struct LevelPath {
+    /// Name of a mount
+    mount: String,
+    /// Path of the store
+    path: String,
+    /// Number of the level. Without `levels/N`, the finest level
+    level: u64,
+}
+
+/// The level, where it may be in the query.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct LevelParam {
+    /// The level, if the path has none.
+    level: Option<u64>,
+}
+
+impl QueryParams for LevelParam {}
+
 /// The query parameters that select part of a level, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
 pub(crate) struct BoxParams {
     /// The lower bound along each axis, then the upper bound along each: `0,0,0,10,10,10`, including `inf` and `-inf`.
     /// All of space if absent. Alternatively: `min` and `max`.
     bbox: Option<String>,
+    /// The lower bound along each axis, with `max`.
+    min: Option<String>,
+    /// The upper bound along each axis, with `min`.
+    max: Option<String>,
     /// `closed` (the default: a box contains its upper bound) or `half-open`.
     interval: Option<String>,
     /// The value of the attribute by which chunks are split: `gene:Sst`.
@@ -109,6 +149,8 @@ pub(crate) struct BoxParams {
     /// The level, if the path has none.
     level: Option<u64>,
 }
+
+impl QueryParams for BoxParams {}
 
 /// Comma-separated numbers.
 pub(crate) fn parse_floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {

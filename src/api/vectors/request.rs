@@ -9,7 +9,7 @@ use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::http::problem::Problem;
 use crate::http::vectors_path::{SubresourcePath, parse_number};
 use crate::services::state::AppState;
-use crate::vectors::{Level, VectorError, VectorStore};
+use crate::vectors::{ResolutionLevel, VectorError, VectorStore};
 
 /// A request to an opened store.
 pub(crate) struct VectorRequest<'a> {
@@ -29,7 +29,7 @@ impl VectorRequest<'_> {
     }
 
     /// The requested level: that of the path, of the query, or the finest.
-    pub(crate) async fn level(&self) -> Result<Level, Problem> {
+    pub(crate) async fn level(&self) -> Result<ResolutionLevel, Problem> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
         let requested = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));
         let index = requested.map_or(Ok(finest), |text| {

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::params::VectorParams;
+use super::params::{LevelParam, LevelPath, VectorParams};
+use crate::api::query_params::KnownParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
+use crate::vectors::{LevelStats, ResolutionLevel, SummaryStats, VectorError};
 
 /// Statistics of a level.
 pub(crate) const STATS: RouteSpec =
@@ -21,18 +22,14 @@ pub(crate) const STATS: RouteSpec =
     path = STATS.template,
     tag = "vectors",
     operation_id = "get_vectors_stats",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-    ),
+    params(LevelPath, LevelParam),
     responses(
         (status = 200, description = "Counts, sizes and warnings", content_type = "application/json"),
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(crate) async fn get_stats(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
-    params.check(&["level"])?;
+pub(crate) async fn get_stats(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&KnownParams::default().and::<LevelParam>())?;
     let stats = LevelStats::collect(level).await?;
     let spread = |spread: Option<SummaryStats>| {
         spread.map(|spread| json!({ "min": spread.min, "median": spread.median, "max": spread.max }))

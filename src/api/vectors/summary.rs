@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::json::bounds_json;
+use super::params::VectorsPath;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, RootMetadata, VectorError, VectorStore, VertexAttribute};
+use crate::vectors::{ResolutionLevel, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
 /// A level.
 pub(crate) const LEVEL: RouteSpec =
@@ -85,8 +86,7 @@ fn conventions(root: &RootMetadata) -> Value {
     tag = "vectors",
     operation_id = "get_vectors_level",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
+        VectorsPath,
         ("level" = u64, Path, description = "Number of the level; 0 is the finest"),
     ),
     responses(
@@ -96,7 +96,7 @@ fn conventions(root: &RootMetadata) -> Value {
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )
 )]
-pub(crate) async fn get_level(level: &Level) -> Result<Value, VectorError> {
+pub(crate) async fn get_level(level: &ResolutionLevel) -> Result<Value, VectorError> {
     let occupied = level.non_empty_chunks().await?;
     let grid = level.chunk_grid(&occupied.cells);
     let mut attributes = Vec::new();

@@ -7,17 +7,19 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use utoipa::IntoParams;
 
-use super::params::VectorParams;
+use super::params::{VectorParams, VectorsPath};
 use crate::api::json_response::json_answer;
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
+use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::vectors_path::parse_number;
 use crate::key::NodePath;
-use crate::services::state::AppState;
-use crate::vectors::validate::{Report, Status, Validation};
+use crate::vectors::validate::{Report, Status, ValidationRequest};
 use crate::vectors::{VectorContext, VectorError};
 
 /// What validation finds in a store.
@@ -32,6 +34,27 @@ const OFFERS: &[Offer] = &[
     Offer { name: "text", media_type: "text/plain" },
 ];
 
+/// The query parameters of validation.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
+pub(crate) struct ValidateParams {
+    /// The highest level of checks, 1 to 5 (the default)
+    level: Option<u8>,
+    /// Only these levels of the pyramid, such as `0,1`
+    levels: Option<String>,
+    /// Stop after the first level with errors
+    short_circuit: Option<bool>,
+    /// How long chunks may be read, in milliseconds
+    deadline_ms: Option<u64>,
+    /// `json` (the default) or `text`, a line for each check. Alias `f`
+    format: Option<String>,
+}
+
+impl QueryParams for ValidateParams {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("f", "format")];
+}
+
 /// Validates a store in five levels: structure (1), metadata (2), data (3), geometry types (4), and relations between
 /// the levels of the pyramid (5).
 ///
@@ -42,15 +65,7 @@ const OFFERS: &[Offer] = &[
     path = VALIDATE.template,
     tag = "vectors",
     operation_id = "get_vectors_validate",
-    params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = Option<u8>, Query, description = "The highest level of checks, 1 to 5 (the default)"),
-        ("levels" = Option<String>, Query, description = "Only these levels of the pyramid, such as `0,1`"),
-        ("short_circuit" = Option<bool>, Query, description = "Stop after the first level with errors"),
-        ("deadline_ms" = Option<u64>, Query, description = "How long chunks may be read, in milliseconds"),
-        ("format" = Option<String>, Query, description = "`json` (the default) or `text`, a line for each check. Alias `f`"),
-    ),
+    params(VectorsPath, ValidateParams),
     responses(
         (status = 200, description = "The findings of each check; `ok` is true without errors", content_type = "application/json"),
         (status = 400, description = "The level is invalid (`bad_level`)"),
@@ -58,13 +73,13 @@ const OFFERS: &[Offer] = &[
     )
 )]
 pub(crate) async fn validate_store(
-    state: &AppState,
+    options: &HttpOptions,
     context: &Arc<VectorContext>,
     path: NodePath,
     params: &VectorParams,
     headers: &HeaderMap,
 ) -> Result<Result<Response, Problem>, VectorError> {
-    params.check(&["level", "levels", "short_circuit", "deadline_ms", "format", "f"])?;
+    params.check(&KnownParams::default().and::<ValidateParams>())?;
     let offer = match negotiate::choose(headers, params.get("format").or_else(|| params.get("f")), OFFERS) {
         Ok(offer) => offer,
         Err(error) => return Ok(Err(error.into())),
@@ -85,10 +100,10 @@ pub(crate) async fn validate_store(
         .get("levels")
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
     // The response head has a deadline of its own.
-    let longest = state.deadline() / 2;
+    let longest = options.response_timeout / 2;
     let time_limit =
         params.number("deadline_ms")?.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
-    let validation = Validation {
+    let validation = ValidationRequest {
         level,
         levels: levels.transpose()?,
         short_circuit: params.is_on("short_circuit"),

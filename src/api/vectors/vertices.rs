@@ -17,17 +17,18 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
 use super::json::{amplification_json, saturating_u64};
+use super::params::{BoxParams, LevelPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
+use crate::api::query_params::{KnownParams, QueryParams};
 use crate::cpu::ComputePool;
 use crate::http::body::NoBody;
 use crate::http::negotiate;
-use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
 use crate::http::validators::from_text;
-use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
-use crate::vectors::{Batch, Level, VectorError, VertexStream, format_coord};
+use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError, VertexFormat};
+use crate::vectors::{Batch, ResolutionLevel, VectorError, VertexStream, format_coord};
 
 /// The vertices of a level.
 pub(crate) const VERTICES: RouteSpec =
@@ -39,17 +40,10 @@ pub(crate) const VERTICES: RouteSpec =
 /// An Arrow stream up to about this many bytes is buffered.
 const BUFFERED_ARROW_BYTES: usize = 1 << 20;
 
-/// The formats; the first is the default.
-pub(crate) const OFFERS: &[Offer] = &[
-    Offer { name: "json", media_type: "application/json" },
-    Offer { name: "arrow", media_type: "application/vnd.apache.arrow.stream" },
-    Offer { name: "bin", media_type: "application/octet-stream" },
-];
-
 /// The query parameters of vertices, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
+#[expect(dead_code, reason = "describes the query; `VectorParams` holds it")]
 pub(crate) struct VerticesParams {
     /// `vertices` (the default): vertices in the box. `chunks`: all vertices of touched chunks. `objects`: all vertices
     /// of objects with a fragment in a touched chunk. `objects_exact`: all vertices of objects with a vertex in the
@@ -70,6 +64,10 @@ pub(crate) struct VerticesParams {
     include: Option<String>,
     /// `json` (the default), `arrow` or `bin`; takes precedence over `Accept`. Alias `f`.
     format: Option<String>,
+}
+
+impl QueryParams for VerticesParams {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("f", "format")];
 }
 
 /// The responses of routes that return vertices.
@@ -115,32 +113,32 @@ pub(crate) enum VerticesResponses {
     tag = "vectors",
     operation_id = "get_vectors_vertices",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
-        crate::api::vectors::params::BoxParams,
+        LevelPath,
+        BoxParams,
         VerticesParams,
     ),
     responses(VerticesResponses)
 )]
-pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response, Problem> {
-    let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
+pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<(Response, VertexFormat), Problem> {
     let params = &request.params;
-    params.check(&[&filter::BOX_PARAMS[..], &known].concat()).map_err(problem_of)?;
+    params.check(&KnownParams::default().and::<BoxParams>().and::<VerticesParams>()).map_err(problem_of)?;
     let format = params.get("format").or_else(|| params.get("f"));
-    let offer = negotiate::choose(request.headers, format, OFFERS)?;
+    let format = negotiate::choose(request.headers, format, &VertexFormat::ALL)?;
     let level = request.level().await?;
     let query = filter::parse_query(&level, params).map_err(problem_of)?;
     let is_page = query.limit.is_some();
     let vertices = query.run(&level).await.map_err(problem_of)?;
-    let options = request.state.options();
-    let memory = match offer.name {
-        "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
+    let options = &request.state.options;
+    let memory = match format {
+        VertexFormat::Arrow if !is_page => {
+            vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64)
+        }
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.max_buffered_response_size),
     };
     let permit = request
         .state
-        .admission()
+        .traffic
+        .admission
         .acquire(
             request.admission_request(),
             memory.clamp(
@@ -152,19 +150,19 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response
     if *request.method == Method::HEAD {
         // The length is unknown: HEAD does not read the rows.
         let mut response = Body::new(NoBody).into_response();
-        set_headers(response.headers_mut(), offer, &vertices, false);
-        return Ok(response);
+        set_headers(response.headers_mut(), format, &vertices, false);
+        return Ok((response, format));
     }
-    let response = match offer.name {
-        "arrow" => arrow_response(vertices, offer, is_page, options.max_buffered_response_size).await?,
-        "bin" => binary_response(vertices, offer, options.max_buffered_response_size).await?,
-        _ => json_response(vertices, offer, options.max_buffered_response_size).await?,
+    let response = match format {
+        VertexFormat::Arrow => arrow_response(vertices, is_page, options.max_buffered_response_size).await?,
+        VertexFormat::Binary => binary_response(vertices, options.max_buffered_response_size).await?,
+        VertexFormat::Json => json_response(vertices, options.max_buffered_response_size).await?,
     };
-    Ok(permit.hold(response))
+    Ok((permit.hold(response), format))
 }
 
 /// The estimated size of all touched rows, if the level declares its number of vertices.
-fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
+fn estimated_bytes(level: &ResolutionLevel, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
     let share = u128::from(rows) * vertices.touched.chunks.len() as u128
         / (vertices.touched.non_empty_chunks as u128).max(1);
@@ -180,8 +178,8 @@ const X_ZVF_CURSOR: HeaderName = HeaderName::from_static("x-zvf-cursor");
 const X_ZVF_ERRORS: HeaderName = HeaderName::from_static("x-zvf-errors");
 
 /// Sets the headers known before rows are read and, if the response is complete, the row counts.
-fn set_headers(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(offer.media_type));
+fn set_headers(headers: &mut HeaderMap, format: VertexFormat, vertices: &VertexStream, is_whole: bool) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ZVF_CHUNKS, HeaderValue::from(vertices.touched.chunks.len()));
@@ -261,15 +259,15 @@ fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Pro
     Err(problem_of(VectorError::TooMany { what: "rows", estimate: saturating_u64(all), limit: fits }))
 }
 
-fn buffered_response(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
+fn buffered_response(vertices: &VertexStream, format: VertexFormat, text: Vec<u8>) -> Response {
     let length = HeaderValue::from(text.len());
     let mut response = Body::from(text).into_response();
-    set_headers(response.headers_mut(), offer, vertices, true);
+    set_headers(response.headers_mut(), format, vertices, true);
     response.headers_mut().insert(header::CONTENT_LENGTH, length);
     response
 }
 
-async fn json_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn json_response(mut vertices: VertexStream, limit: u64) -> Result<Response, Problem> {
     let mut writer = JsonVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -279,10 +277,10 @@ async fn json_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> 
         check_size(writer.bytes(), limit, &vertices)?;
     }
     let text = writer.finish(document_members(&vertices));
-    Ok(buffered_response(&vertices, offer, text))
+    Ok(buffered_response(&vertices, VertexFormat::Json, text))
 }
 
-async fn binary_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn binary_response(mut vertices: VertexStream, limit: u64) -> Result<Response, Problem> {
     let mut writer = BinaryVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -295,15 +293,10 @@ async fn binary_response(mut vertices: VertexStream, offer: Offer, limit: u64) -
         check_size(writer.bytes(), limit, &vertices)?;
     }
     let frame = writer.finish(document_members(&vertices));
-    Ok(buffered_response(&vertices, offer, frame))
+    Ok(buffered_response(&vertices, VertexFormat::Binary, frame))
 }
 
-async fn arrow_response(
-    mut vertices: VertexStream,
-    offer: Offer,
-    is_page: bool,
-    limit: u64,
-) -> Result<Response, Problem> {
+async fn arrow_response(mut vertices: VertexStream, is_page: bool, limit: u64) -> Result<Response, Problem> {
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
@@ -312,7 +305,7 @@ async fn arrow_response(
     loop {
         let Some(batch) = vertices.next().await.map_err(problem_of)? else {
             writer.finish(&mut out)?;
-            return Ok(buffered_response(&vertices, offer, out));
+            return Ok(buffered_response(&vertices, VertexFormat::Arrow, out));
         };
         (writer, out) = write_batch(&cpu, writer, batch, out).await?;
         if out.len() > buffer_limit {
@@ -320,7 +313,7 @@ async fn arrow_response(
         }
     }
     let mut response = Body::empty().into_response();
-    set_headers(response.headers_mut(), offer, &vertices, false);
+    set_headers(response.headers_mut(), VertexFormat::Arrow, &vertices, false);
     response.headers_mut().insert(
         header::TRAILER,
         HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),

@@ -13,7 +13,7 @@ use crate::services::state::AppState;
 
 /// A file that pages load, by the tag of all of them and its name.
 pub(crate) const ASSET: RouteSpec =
-    RouteSpec::new("/view/-/{version}/{file}", Resource::Public).admitted_by(AdmittedBy::Nobody).fixed();
+    RouteSpec::new("/view/-/{version}/{file}", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
 
 const NEVER_CHANGES: &str = "public, max-age=31536000, immutable";
 /// For the URL of another version, which an old page may still name.
@@ -28,7 +28,7 @@ async fn asset(
     State(state): State<AppState>,
     Path((version, name)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let asset = find(&name).filter(|_| state.options().ui);
+    let asset = find(&name).filter(|_| state.options.ui);
     let asset = asset.ok_or_else(|| Problem::from_class(ErrorClass::NotFound))?;
     let caching = if version == *TAG { NEVER_CHANGES } else { OF_ANOTHER };
     let tag = format!("\"{}-{name}\"", TAG.as_str());

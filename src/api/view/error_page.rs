@@ -37,7 +37,7 @@ pub(crate) struct ErrorPage {
 impl ErrorPage {
     /// Errors as pages, if a request prefers HTML and its route is for people. A path without a route is, too.
     pub(crate) fn of(state: &AppState, spec: Option<&RouteSpec>, request: &Request) -> Option<Self> {
-        let is_for_people = spec.is_none_or(|spec| spec.is_for_people) && state.options().ui;
+        let is_for_people = spec.is_none_or(|spec| spec.is_for_people) && state.options.ui;
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
         if !is_for_people || !reads || !prefers_html(request.headers()) {
             return None;
@@ -45,7 +45,7 @@ impl ErrorPage {
         Some(Self {
             base: BasePath::of(request.extensions()),
             mount: spec.filter(|spec| spec.names_mount()).and_then(|_| mount_in(request.uri())),
-            has_session: !state.access().is_open(),
+            has_session: !state.access.rules().is_open(),
             has_cookie: of_cookies(request.headers()).is_some(),
         })
     }

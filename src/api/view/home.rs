@@ -20,7 +20,8 @@ use crate::key::NodePath;
 use crate::page::{HomePage, MountCard, TreeItem};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
-use crate::services::state::{AppState, MountState};
+use crate::services::readiness::MountState;
+use crate::services::state::AppState;
 
 /// First nodes of a mount that its card shows.
 const MOST_NODES: usize = 8;
@@ -39,9 +40,9 @@ pub(crate) async fn home(
     base: &BasePath,
     caller: &Caller,
 ) -> Response {
-    let readiness = state.readiness().await;
+    let readiness = state.readiness.check().await;
     let mut cards = Vec::new();
-    for mount in known(state, caller) {
+    for mount in known(&state.mounts, caller) {
         let trouble = readiness.get(&mount.name).copied().and_then(MountState::why);
         cards.push(card(state, base, caller, mount, trouble));
     }
@@ -96,7 +97,7 @@ async fn contents(
     if !may(Scope::Read) || !may(Scope::List) {
         return (None, None);
     }
-    let Some((mount, opener)) = state.mount_and_opener(&mount.name).cloned() else { return (None, None) };
+    let Some((mount, opener)) = state.mounts.with_opener(&mount.name).cloned() else { return (None, None) };
     let target = NodeTarget { mount, opener, path: root.clone() };
     match target.opener.find(&root).await {
         Ok(Some(opened)) => match &opened.node {

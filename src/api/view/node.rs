@@ -57,7 +57,7 @@ pub(super) async fn get_view(
     uri: Uri,
     request: HeaderMap,
 ) -> Result<Response, Problem> {
-    if !state.options().ui {
+    if !state.options.ui {
         return Err(
             Problem::from_class(ErrorClass::NotFound).detail("this server serves no pages (`server.ui`)")
         );
@@ -130,7 +130,7 @@ async fn render(
     bytes: u64,
     page: impl FnOnce() -> String + Send + 'static,
 ) -> Result<Response, Problem> {
-    Ok(state.cpu().run_document(bytes, move || headers::answer(&request, page())).await?)
+    Ok(state.engine.cpu.run_document(bytes, move || headers::answer(&request, page())).await?)
 }
 
 fn query(uri: &Uri) -> PageState {
@@ -276,7 +276,7 @@ impl View<'_> {
     async fn levels(&self, group: &GroupMetadata) -> Result<Vec<crate::page::ChildRow>, Problem> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let image = self.state.cpu().run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
+        let image = self.state.engine.cpu.run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
         let Some(image) = image else { return Ok(Vec::new()) };
         let prefix = self.target.path.prefix().as_str();
         let paths = image.levels.iter().filter_map(|level| {

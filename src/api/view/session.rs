@@ -20,7 +20,7 @@ use crate::services::state::AppState;
 
 /// Signing in and out. A POST stores nothing.
 pub(crate) const SESSION: RouteSpec = RouteSpec::new("/view/-/session", Resource::Public)
-    .admitted_by(AdmittedBy::Nobody)
+    .admitted_by(AdmittedBy::Exempt)
     .for_people()
     .post_reads();
 
@@ -43,7 +43,7 @@ pub(super) fn ended(name: &str) -> HeaderValue {
 }
 
 fn check_ui(state: &AppState) -> Result<(), Problem> {
-    if state.options().ui { Ok(()) } else { Err(Problem::from_class(ErrorClass::NotFound)) }
+    if state.options.ui { Ok(()) } else { Err(Problem::from_class(ErrorClass::NotFound)) }
 }
 
 /// The page for signing in.
@@ -84,7 +84,7 @@ async fn sign_in(
     let token = field("token").filter(|token| !token.is_empty()).ok_or_else(|| {
         Problem::from_class(ErrorClass::InvalidRequest).detail("the form has no field `token`")
     })?;
-    match state.authorizer().check_token(&token, caller.address()).await {
+    match state.access.authorizer().check_token(&token, caller.address()).await {
         Ok(()) => {
             let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; Secure; SameSite=Strict");
             let cookie = HeaderValue::try_from(cookie).map_err(|_not_ascii| bad_token())?;

@@ -50,8 +50,8 @@ pub(super) fn destination_place(
     base: &BasePath,
 ) -> Result<(KeyOrPrefix, bool), Problem> {
     let destination = webdav_headers::destination(uri, headers)?;
-    let path = base.strip(destination.path()).ok_or_else(webdav_headers::elsewhere)?;
-    let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::elsewhere)?;
+    let path = base.strip(destination.path()).ok_or_else(webdav_headers::remote_destination)?;
+    let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::remote_destination)?;
     Ok((place, webdav_headers::overwrite(headers)?))
 }
 

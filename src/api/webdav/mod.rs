@@ -12,4 +12,4 @@ mod transfer;
 
 pub(crate) use mkcol::mkcol;
 pub(crate) use propfind::propfind;
-pub(crate) use transfer::{Verb, transfer};
+pub(crate) use transfer::{TransferMethod, transfer};

@@ -30,8 +30,8 @@ pub(crate) async fn propfind(
     let depth = depth(request.headers())?;
     let base = BasePath::of(request.extensions()).as_str().to_owned() + &target.base();
     let (head, body) = request.into_parts();
-    request_body::check(body, state.options()).await?;
-    let target = &*target.in_room(state, &head.extensions);
+    request_body::check(body, &state.options).await?;
+    let target = &*target.charged_to_request(&state.traffic.admission, &head.extensions);
     let store = &target.mount.store;
     let prefix = match &target.place {
         KeyOrPrefix::Prefix(prefix) => prefix.clone(),

@@ -26,8 +26,8 @@ const MAX_ATTRIBUTES: usize = 64;
 /// # Errors
 /// 400 for a body that is not well-formed XML, 408 for one that arrives too slowly, 413 for one over the limit.
 pub(crate) async fn check(body: Body, options: &HttpOptions) -> Result<(), Problem> {
-    let patience = options.body_stall_timeout;
-    let Ok(bytes) = timeout(patience, collect(body)).await else {
+    let stall_timeout = options.body_stall_timeout;
+    let Ok(bytes) = timeout(stall_timeout, collect(body)).await else {
         let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow");
         return Err(problem.detail("the body came too slowly"));
     };

@@ -42,7 +42,7 @@ const COPIES: usize = 8;
 
 /// The requested method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum TransferMethod {
     Copy,
     Move,
 }
@@ -59,7 +59,7 @@ struct Transfer<'a> {
     target: &'a StoreTarget,
     mount: &'a Mount,
     rights: &'a Rights,
-    verb: Verb,
+    verb: TransferMethod,
     overwrite: bool,
     depth: Depth,
     conditions: Conditions,
@@ -110,7 +110,7 @@ impl Drop for InFlight<'_> {
 pub(crate) async fn transfer(
     state: &AppState,
     target: &StoreTarget,
-    verb: Verb,
+    verb: TransferMethod,
     request: &Parts,
 ) -> Result<Response, Problem> {
     let mount = &*target.mount;
@@ -193,13 +193,15 @@ impl Transfer<'_> {
             KeyOrPrefix::Prefix(prefix) => prefix.clone(),
         };
         self.check_apart(&Extent::Below(from.clone()), &Extent::Below(to.clone())).await?;
-        if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
+        if self.verb == TransferMethod::Move && !self.mount.may_erase_prefixes() {
             return Err(refusal(self.target).allow(self.mount.prefix_methods()));
         }
         match (self.verb, self.depth) {
-            (_, Depth::Infinity) | (Verb::Copy, Depth::Zero) => {}
-            (Verb::Copy, Depth::One) => return Err(bad_depth("a prefix is copied at Depth 0 or infinity")),
-            (Verb::Move, Depth::Zero | Depth::One) => {
+            (_, Depth::Infinity) | (TransferMethod::Copy, Depth::Zero) => {}
+            (TransferMethod::Copy, Depth::One) => {
+                return Err(bad_depth("a prefix is copied at Depth 0 or infinity"));
+            }
+            (TransferMethod::Move, Depth::Zero | Depth::One) => {
                 return Err(bad_depth("a prefix is moved at Depth infinity"));
             }
         }
@@ -283,10 +285,10 @@ impl Transfer<'_> {
         let store = &self.mount.store;
         let held = store.held_by_set(&condition).min(size);
         let work = async {
-            let permit = self.state.admission().alongside(self.entrant);
+            let permit = self.state.traffic.admission.alongside(self.entrant);
             let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
-            if self.verb == Verb::Move {
+            if self.verb == TransferMethod::Move {
                 // A weak version cannot be a condition.
                 let same = copied.version.pin().cloned();
                 let same = same.map_or(WriteCondition::Always, WriteCondition::IfVersion);
@@ -298,15 +300,15 @@ impl Transfer<'_> {
             Ok(Some(copied.outcome.created))
         };
         // The timeout is the request deadline plus the time that an upload of this length may take.
-        let options = self.state.options();
+        let options = &self.state.options;
         let seconds = size / options.min_body_rate.max(1);
-        let patience = self.state.deadline().saturating_add(Duration::from_secs(seconds));
-        timeout(patience, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
+        let max_duration = self.state.options.response_timeout.saturating_add(Duration::from_secs(seconds));
+        timeout(max_duration, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }
 
     /// Runs a step with the request deadline as its timeout.
     async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
-        match timeout(self.state.deadline(), step).await {
+        match timeout(self.state.options.response_timeout, step).await {
             Ok(result) => Ok(result?),
             Err(_) => Err(Problem::from_class(ErrorClass::TimedOut)),
         }

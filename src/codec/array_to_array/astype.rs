@@ -7,7 +7,7 @@ use ::bytes::Bytes;
 use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::number;
 use crate::metadata::{DataType, V2ByteOrder, V2Codec};
 
@@ -26,7 +26,7 @@ struct AsType {
     encoded: DataType,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let decoded = config.view_type("decode_dtype", context.input)?;
     let encoded = config.numpy_type("encode_dtype")?.unwrap_or_else(|| decoded.clone());
     let output = context.input.retyped(&decoded, &encoded)?;

@@ -9,7 +9,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
 use crate::codec::support::buffer::in_place;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::{DataType, V2Codec};
 
 pub(crate) const CODEC: Codec = Codec {
@@ -24,7 +24,7 @@ struct BitRound {
     keep_bits: u32,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let data_type = context.input.data_type.clone();
     if mantissa_bits(&data_type).is_none() && !is_integer(&data_type) {
         return Err(config.invalid(format!("`{}` is not rounded", data_type.name())));
@@ -40,7 +40,7 @@ impl ElementwiseCodec for BitRound {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        in_place(decoded, |elements| match self.data_type.item_bytes() {
+        in_place(decoded, |elements| match self.data_type.element_bytes() {
             1 => self.each::<1>(elements),
             2 => self.each::<2>(elements),
             4 => self.each::<4>(elements),

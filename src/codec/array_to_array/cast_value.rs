@@ -12,7 +12,7 @@ use ::bytes::Bytes;
 use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::number::{self, Number};
 use crate::codec::support::representation::Representation;
 use crate::codec::support::rounding::{FloatFormat, Rounding};
@@ -37,7 +37,7 @@ struct CastValue {
     decode: Rule,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     config.require_only(&["data_type", "rounding", "out_of_range", "scalar_map"])?;
     let decoded = real(config, context.input.data_type.clone())?;
     let encoded = real(config, data_type(config)?)?;
@@ -70,7 +70,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, Cod
     Ok((Box::new(codec), output))
 }
 
-fn data_type(config: &Config) -> Result<DataType, CodecError> {
+fn data_type(config: &CodecConfig) -> Result<DataType, CodecError> {
     let written = config.member("data_type").ok_or_else(|| config.invalid("`data_type` is missing"))?;
     DataType::from_v3(written).map_err(|error| match error {
         MetadataError::Unsupported { name, .. } => config.unsupported(&format!("`data_type` `{name}`")),
@@ -79,7 +79,7 @@ fn data_type(config: &Config) -> Result<DataType, CodecError> {
 }
 
 /// A type whose elements are real numbers.
-fn real(config: &Config, data_type: DataType) -> Result<DataType, CodecError> {
+fn real(config: &CodecConfig, data_type: DataType) -> Result<DataType, CodecError> {
     match data_type {
         real if number::is_real(&real) => Ok(real),
         DataType::SmallFloat(float) => Err(config.unsupported(&format!("`{}`", float.name()))),
@@ -89,7 +89,7 @@ fn real(config: &Config, data_type: DataType) -> Result<DataType, CodecError> {
 
 /// The entries of the scalar map for one direction, by the [`key`] of the mapped number.
 fn scalar_map(
-    config: &Config,
+    config: &CodecConfig,
     direction: &str,
     from: &DataType,
     to: &DataType,

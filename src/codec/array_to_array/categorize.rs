@@ -12,7 +12,7 @@ use crate::chunk::{Elements, VarSlice};
 use crate::codec::CodecError;
 use crate::codec::contract::ArrayToArray;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Representation;
 use crate::codec::support::strings::StringsWriter;
 use crate::codec::support::{buffer, number};
@@ -46,7 +46,7 @@ struct Categorize {
     limit: u64,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let texts = context.input.data_type.clone();
     let is_fixed = match &texts {
         DataType::String => false,
@@ -63,10 +63,10 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, Cod
         } else {
             label.as_bytes().to_vec()
         };
-        if !is_fixed || element.len() <= texts.item_bytes() {
+        if !is_fixed || element.len() <= texts.element_bytes() {
             numbers.insert(without_padding(&element).to_vec(), number);
         } else {
-            element.truncate(texts.item_bytes());
+            element.truncate(texts.element_bytes());
         }
         labels.push(element);
     }
@@ -119,9 +119,9 @@ impl ArrayToArray for Categorize {
             }
             return Ok(texts.finish());
         }
-        let item_bytes = self.texts.item_bytes();
-        let mut decoded = buffer::zeroed((wide.len() as u64).saturating_mul(item_bytes as u64))?;
-        for (number, element) in wide.iter().zip(decoded.chunks_exact_mut(item_bytes)) {
+        let element_bytes = self.texts.element_bytes();
+        let mut decoded = buffer::zeroed((wide.len() as u64).saturating_mul(element_bytes as u64))?;
+        for (number, element) in wide.iter().zip(decoded.chunks_exact_mut(element_bytes)) {
             if let Some(label) = labelled(&self.labels, *number) {
                 element.iter_mut().zip(label).for_each(|(to, from)| *to = *from);
             }
@@ -137,14 +137,14 @@ impl ArrayToArray for Categorize {
                 format!("more labels than `{}` counts", self.stored.name()),
             ));
         }
-        let count = decoded.items().len() / self.texts.item_bytes();
+        let count = decoded.items().len() / self.texts.element_bytes();
         let mut wide = buffer::with_capacity((count as u64).saturating_mul(WIDE as u64))?;
         if self.texts == DataType::String {
             decoded
                 .variable_elements()
                 .for_each(|text| wide.extend_from_slice(&self.number(text).to_le_bytes()));
         } else {
-            let elements = decoded.items().chunks_exact(self.texts.item_bytes());
+            let elements = decoded.items().chunks_exact(self.texts.element_bytes());
             elements.for_each(|text| wide.extend_from_slice(&self.number(text).to_le_bytes()));
         }
         self.narrow(&wide).map(Elements::fixed)

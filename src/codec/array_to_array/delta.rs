@@ -12,7 +12,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
 use crate::codec::support::buffer::in_place;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::number;
 use crate::metadata::{DataType, V2ByteOrder, V2Codec};
 
@@ -31,7 +31,7 @@ struct Delta {
     encoded: DataType,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let decoded = config.view_type("dtype", context.input)?;
     let encoded = config.numpy_type("astype")?.unwrap_or_else(|| decoded.clone());
     if decoded == DataType::Bool {

@@ -9,7 +9,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Representation;
 use crate::metadata::{DataType, FillValue, V2ByteOrder, V2Codec};
 
@@ -27,7 +27,7 @@ struct PackBits {
     count: u64,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let input = context.input;
     if input.data_type != DataType::Bool {
         return Err(config.invalid(format!("packs `bool` and not `{}`", input.data_type.name())));

@@ -7,7 +7,7 @@ use ::bytes::Bytes;
 use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::number::{self, Number};
 use crate::metadata::{DataType, V2ByteOrder, V2Codec};
 
@@ -31,7 +31,7 @@ struct Quantize {
     scale: f64,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let decoded = config.view_type("dtype", context.input)?;
     let encoded = config.numpy_type("astype")?.unwrap_or_else(|| decoded.clone());
     if !number::is_float(&decoded) || !number::is_float(&encoded) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Representation;
 
 pub(crate) const CODEC: Codec =
@@ -21,7 +21,7 @@ const MAX_RANK: usize = 64;
 #[derive(Debug)]
 struct Reshape;
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     config.require_only(&["shape"])?;
     let input = &context.input.shape;
     let Some(Value::Array(written)) = config.member("shape") else {
@@ -56,7 +56,7 @@ enum Edge {
 }
 
 impl Edge {
-    fn parse(config: &Config, written: &Value, input: &[u64]) -> Result<Self, CodecError> {
+    fn parse(config: &CodecConfig, written: &Value, input: &[u64]) -> Result<Self, CodecError> {
         let error = || config.invalid(format!("{written} is not a valid edge of a shape"));
         match written {
             Value::Number(number) if number.as_i64() == Some(-1) => Ok(Self::Rest),
@@ -75,7 +75,7 @@ impl Edge {
 }
 
 /// The encoded array's shape, which has as many elements as the input.
-fn resolve(config: &Config, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, CodecError> {
+fn resolve(config: &CodecConfig, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, CodecError> {
     let too_large = || config.invalid("`shape` has more elements than can be counted");
     let elements = product(input).ok_or_else(too_large)?;
     // The rest is the product of the input's edges that no other edge names, also for an array without elements.
@@ -116,7 +116,12 @@ fn resolve(config: &Config, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, C
 
 /// Checks that the dimensions of the input are named in order, and that each named run of them is exactly one dimension of
 /// the output.
-fn check_dimensions(config: &Config, edges: &[Edge], shape: &[u64], input: &[u64]) -> Result<(), CodecError> {
+fn check_dimensions(
+    config: &CodecConfig,
+    edges: &[Edge],
+    shape: &[u64],
+    input: &[u64],
+) -> Result<(), CodecError> {
     let mut next = 0;
     for (place, edge) in edges.iter().enumerate() {
         let Edge::Product(dimensions) = edge else { continue };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::number::{self, Number};
 use crate::codec::support::representation::Representation;
 use crate::metadata::{DataType, FillValue};
@@ -29,7 +29,7 @@ struct ScaleOffset {
     range: (i128, i128),
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     config.require_only(&["offset", "scale"])?;
     let data_type = context.input.data_type.clone();
     if let DataType::SmallFloat(float) = data_type {

@@ -11,7 +11,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::ElementwiseCodec;
 use crate::codec::factory::{BindContext, BoundArrayToArray, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Representation;
 
 pub(crate) const CODEC: Codec =
@@ -22,24 +22,24 @@ pub(crate) const CODEC: Codec =
 struct Transpose {
     order: Vec<usize>,
     decoded_shape: Vec<usize>,
-    item_bytes: usize,
+    element_bytes: usize,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToArray, CodecError> {
     let input = context.input;
     let order = order(config, input.shape.len())?;
     let shape = order.iter().filter_map(|&axis| input.shape.get(axis).copied()).collect();
     let output = Representation { shape, ..input.clone() };
-    let item_bytes = input.data_type.item_bytes();
+    let element_bytes = input.data_type.element_bytes();
     let lengths = input.shape.iter().map(|&edge| usize::try_from(edge));
     let decoded_shape = lengths.collect::<Result<_, _>>().map_err(|_too_long| CodecError::ChunkTooLarge {
         bytes: context.size.max(),
         limit: context.limits.chunk_bytes,
     })?;
-    Ok((Box::new(Transpose { order, decoded_shape, item_bytes }), output))
+    Ok((Box::new(Transpose { order, decoded_shape, element_bytes }), output))
 }
 
-fn order(config: &Config, rank: usize) -> Result<Vec<usize>, CodecError> {
+fn order(config: &CodecConfig, rank: usize) -> Result<Vec<usize>, CodecError> {
     match config.member("order") {
         Some(Value::String(name)) if name == "C" => return Ok((0..rank).collect()),
         Some(Value::String(name)) if name == "F" => return Ok((0..rank).rev().collect()),
@@ -73,9 +73,9 @@ impl ElementwiseCodec for Transpose {
 impl Transpose {
     fn permute(&self, from: Bytes, encode: bool) -> Result<Bytes, CodecError> {
         let shape = &self.decoded_shape;
-        let decoded = strides(shape, self.item_bytes);
+        let decoded = strides(shape, self.element_bytes);
         let encoded_shape: Vec<usize> = self.order.iter().map(|&axis| shape[axis]).collect();
-        let encoded = strides(&encoded_shape, self.item_bytes);
+        let encoded = strides(&encoded_shape, self.element_bytes);
         // Sorted by the dimensions of the destination: encoded dimensions here, decoded ones after the sort below.
         let mut dimensions: Vec<(usize, Dimension)> = self
             .order
@@ -94,7 +94,7 @@ impl Transpose {
             return Ok(from);
         }
         let mut to = buffer::zeroed(from.len() as u64)?;
-        copy(dimensions, self.item_bytes, (&mut to, 0), (&from, 0));
+        copy(dimensions, self.element_bytes, (&mut to, 0), (&from, 0));
         Ok(Bytes::from(to))
     }
 }

@@ -13,7 +13,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::{ArrayToBytes, PartialArrayDecode};
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer::in_place;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::{DataType, Endianness};
 
@@ -41,7 +41,7 @@ enum Swap {
     Runs(Vec<(usize, usize)>),
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let data_type = &context.input.data_type;
     if data_type.is_variable() {
         return Err(config.invalid(format!("does not encode `{}`", data_type.name())));
@@ -59,7 +59,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
 }
 
 /// The byte order of each simple part of an element; `None` if all are little-endian.
-fn orders(config: &Config, data_type: &DataType) -> Result<Option<Vec<Endianness>>, CodecError> {
+fn orders(config: &CodecConfig, data_type: &DataType) -> Result<Option<Vec<Endianness>>, CodecError> {
     let order = |written: &Value| match written.as_str() {
         Some("little") => Ok(Endianness::Little),
         Some("big") => Ok(Endianness::Big),

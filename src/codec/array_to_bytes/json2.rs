@@ -15,7 +15,7 @@ use crate::codec::CodecError;
 use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::codec::support::strings::StringsWriter;
 use crate::codec::support::{buffer, number};
@@ -45,16 +45,16 @@ struct Json2 {
     limits: MetadataLimits,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let data_type = context.input.data_type.clone();
     let Some(dtype) = dtype(&data_type) else {
         return Err(config.unsupported(&format!("elements of type `{}`", data_type.name())));
     };
-    let item_bytes = data_type.item_bytes() as u64;
+    let element_bytes = data_type.element_bytes() as u64;
     Ok(BoundArrayToBytes::Whole(Box::new(Json2 {
         dtype,
         shape: context.input.shape.clone(),
-        count: context.size.max() / item_bytes,
+        count: context.size.max() / element_bytes,
         limit: context.limits.chunk_bytes,
         limits: MetadataLimits::default(),
         data_type,
@@ -72,7 +72,7 @@ fn dtype(data_type: &DataType) -> Option<String> {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => 'u',
         _ => return None,
     };
-    let bytes = data_type.item_bytes();
+    let bytes = data_type.element_bytes();
     Some(format!("{}{kind}{bytes}", if bytes == 1 { '|' } else { '<' }))
 }
 
@@ -218,7 +218,7 @@ impl ArrayToBytes for Json2 {
             Output::Variable(StringsWriter::new(self.count, self.limit)?)
         } else {
             Output::Fixed(buffer::with_capacity(
-                self.count.saturating_mul(self.data_type.item_bytes() as u64),
+                self.count.saturating_mul(self.data_type.element_bytes() as u64),
             )?)
         };
         self.read(Values::new(list).take(values), &shape, &mut output)?;
@@ -235,7 +235,7 @@ impl ArrayToBytes for Json2 {
         if self.data_type.is_variable() {
             self.write(shape, &mut decoded.variable_elements(), &mut text)?;
         } else {
-            let mut elements = decoded.items().chunks_exact(self.data_type.item_bytes());
+            let mut elements = decoded.items().chunks_exact(self.data_type.element_bytes());
             self.write(shape, &mut elements, &mut text)?;
         }
         let comma = if self.count == 0 { "" } else { "," };

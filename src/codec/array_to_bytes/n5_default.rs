@@ -12,7 +12,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, BindInner, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::{Representation, Size};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{CodecMetadata, DataType};
@@ -42,7 +42,7 @@ struct N5Block {
     inner: &'static dyn BindInner,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     config.require_only(&["codecs"])?;
     let chunk = context.input.clone();
     if !is_of_n5(&chunk.data_type) {
@@ -80,18 +80,18 @@ fn is_of_n5(data_type: &DataType) -> bool {
 }
 
 /// Checks that the codecs describe a block of N5. Their own errors are raised when their chain is bound.
-fn check(config: &Config, codecs: &[CodecMetadata], chunk: &Representation) -> Result<(), CodecError> {
+fn check(config: &CodecConfig, codecs: &[CodecMetadata], chunk: &Representation) -> Result<(), CodecError> {
     let ([transpose, bytes] | [transpose, bytes, _]) = codecs else {
         return Err(config.invalid("must have `transpose`, `bytes`, and at most one more codec"));
     };
     if transpose.name != "transpose" || bytes.name != "bytes" {
         return Err(config.invalid("its first codecs must be `transpose` and `bytes`"));
     }
-    let order = Config::new(transpose).numbers("order")?;
+    let order = CodecConfig::new(transpose).numbers("order")?;
     if !order.iter().copied().eq((0..chunk.shape.len() as u64).rev()) {
         return Err(config.invalid("`order` must be that of all dimensions, reversed"));
     }
-    match Config::new(bytes).string("endian")? {
+    match CodecConfig::new(bytes).string("endian")? {
         Some("big") => Ok(()),
         None if chunk.data_type.endian_unit_bytes() == Some(1) => Ok(()),
         _ => Err(config.invalid("`endian` must be `big`")),
@@ -145,8 +145,8 @@ impl N5Block {
         let (Ok(from), Ok(to)) = (lengths(block_shape), lengths(&self.chunk.shape)) else {
             return Err(no_memory);
         };
-        let item_bytes = self.chunk.data_type.item_bytes();
-        let (from_strides, to_strides) = (strides(&from, item_bytes), strides(&to, item_bytes));
+        let element_bytes = self.chunk.data_type.element_bytes();
+        let (from_strides, to_strides) = (strides(&from, element_bytes), strides(&to, element_bytes));
         let dimensions = from.iter().zip(&to).zip(from_strides.into_iter().zip(to_strides));
         let dimensions = dimensions
             .map(|((&from, &to), (from_stride, to_stride))| Dimension {
@@ -156,7 +156,7 @@ impl N5Block {
             })
             .collect();
         let filled = buffer::repeated(self.chunk.fill_value.as_bytes(), self.chunk_bytes)?;
-        let mut chunk = ElementsMut::fixed(filled, item_bytes);
+        let mut chunk = ElementsMut::fixed(filled, element_bytes);
         chunk.copy(dimensions, 0, block, 0).map_err(|_error| no_memory)?;
         Ok(chunk.freeze())
     }

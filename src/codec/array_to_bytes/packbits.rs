@@ -11,7 +11,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::DataType;
 
@@ -48,7 +48,7 @@ struct PackBits {
     padding_bits: u8,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let data_type = &context.input.data_type;
     let component_bytes = data_type.endian_unit_bytes().filter(|&bytes| bytes <= 8);
     let is_packed = !data_type.is_variable()

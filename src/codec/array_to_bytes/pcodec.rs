@@ -17,7 +17,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::{DataType, V2Codec};
 
@@ -52,7 +52,7 @@ struct Pcodec {
     page: u64,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let data_type = &context.input.data_type;
     let number = |key: &str, default: i64, least: i64, most: i64| {
         let number = config.integer(key)?.unwrap_or(default);
@@ -168,7 +168,7 @@ fn decode<T: Number<N>, const N: usize>(encoded: &[u8], bytes: u64) -> Result<Ve
 
 /// Whether a chunk contains the dictionary that it declares, and its lookback window is small or at most the number of
 /// numbers: pco allocates memory for both at once. Truncated and invalid chunks pass, because pco refuses them.
-fn has_bounded_memory(chunk: &[u8], version: u8, item_bytes: u64, numbers: u64) -> bool {
+fn has_bounded_memory(chunk: &[u8], version: u8, element_bytes: u64, numbers: u64) -> bool {
     let metadata = chunk.get(CHUNK_HEAD..).unwrap_or_default();
     let bits = |from: u64, count: u32| {
         let start = usize::try_from(from / 8).unwrap_or(usize::MAX);
@@ -176,21 +176,21 @@ fn has_bounded_memory(chunk: &[u8], version: u8, item_bytes: u64, numbers: u64) 
         word.iter_mut().zip(metadata.iter().skip(start)).for_each(|(to, byte)| *to = *byte);
         u64::from_le_bytes(word) >> (from % 8) & ((1 << count) - 1)
     };
-    let item_bits = item_bytes * 8;
+    let element_bits = element_bytes * 8;
     let delta = match bits(0, 4) {
-        1 | 2 => 4 + item_bits,
+        1 | 2 => 4 + element_bits,
         3 => 4 + 8,
         4 => {
             let words = bits(4, 25);
-            if words * item_bytes > metadata.len() as u64 {
+            if words * element_bytes > metadata.len() as u64 {
                 return false;
             }
-            32 + words * item_bits
+            32 + words * element_bits
         }
         _ => 4,
     };
-    let looks_back = version >= LOOKBACK_VERSION && bits(delta, 4) == 2;
-    !looks_back || 1 << (1 + bits(delta + 4, 5)) <= LOOKBACK.max(numbers.next_power_of_two())
+    let uses_lookback = version >= LOOKBACK_VERSION && bits(delta, 4) == 2;
+    !uses_lookback || 1 << (1 + bits(delta + 4, 5)) <= LOOKBACK.max(numbers.next_power_of_two())
 }
 
 fn encode<T: Number<N>, const N: usize>(
@@ -236,12 +236,12 @@ mod tests {
     #[test]
     fn rejects_a_lookback_window_beyond_the_number_of_numbers() {
         for mode in [&[(0, 4)][..], &[(1, 4), (u64::MAX, 64)], &[(2, 4), (77, 64)], &[(3, 4), (255, 8)]] {
-            let looking_back = |log: u64| chunk(&[mode, &[(2, 4), (log - 1, 5)]].concat());
-            assert!(has_bounded_memory(&looking_back(16), 4, 8, 1), "{mode:?}");
-            assert!(!has_bounded_memory(&looking_back(17), 4, 8, 1), "{mode:?}");
-            assert!(has_bounded_memory(&looking_back(20), 4, 8, (1 << 19) + 1), "{mode:?}");
-            assert!(!has_bounded_memory(&looking_back(32), 4, 8, 1 << 31), "{mode:?}");
-            assert!(has_bounded_memory(&looking_back(32), 2, 8, 1), "{mode:?}");
+            let with_lookback = |log: u64| chunk(&[mode, &[(2, 4), (log - 1, 5)]].concat());
+            assert!(has_bounded_memory(&with_lookback(16), 4, 8, 1), "{mode:?}");
+            assert!(!has_bounded_memory(&with_lookback(17), 4, 8, 1), "{mode:?}");
+            assert!(has_bounded_memory(&with_lookback(20), 4, 8, (1 << 19) + 1), "{mode:?}");
+            assert!(!has_bounded_memory(&with_lookback(32), 4, 8, 1 << 31), "{mode:?}");
+            assert!(has_bounded_memory(&with_lookback(32), 2, 8, 1), "{mode:?}");
         }
     }
 
@@ -251,8 +251,8 @@ mod tests {
         assert!(!has_bounded_memory(&chunk(&[(4, 4), (5, 25)]), 4, 4, 1));
         assert!(!has_bounded_memory(&chunk(&[(4, 4), ((1 << 25) - 1, 25)]), 4, 4, 1));
         // After a dictionary of two words of two bytes, with lookback.
-        let looking_back = [(4, 4), (2, 25), (0, 3), (0, 32), (2, 4), (30, 5)];
-        assert!(!has_bounded_memory(&chunk(&looking_back), 4, 2, 1));
+        let with_lookback = [(4, 4), (2, 25), (0, 3), (0, 32), (2, 4), (30, 5)];
+        assert!(!has_bounded_memory(&chunk(&with_lookback), 4, 2, 1));
     }
 
     #[test]

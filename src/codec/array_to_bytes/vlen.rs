@@ -12,7 +12,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::{DataType, V2Codec, V2Objects};
 
@@ -56,24 +56,24 @@ struct Vlen {
     limit: u64,
 }
 
-fn bind_utf8(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind_utf8(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     match &context.input.data_type {
         DataType::String => Ok(Vlen::new("vlen-utf8", Content::Utf8, context)),
         other => Err(config.invalid(format!("encodes `string` and not `{}`", other.name()))),
     }
 }
 
-fn bind_bytes(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind_bytes(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     match &context.input.data_type {
         DataType::VariableBytes => Ok(Vlen::new("vlen-bytes", Content::Any, context)),
         other => Err(config.invalid(format!("encodes `bytes` and not `{}`", other.name()))),
     }
 }
 
-fn bind_array(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind_array(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     match &context.input.data_type {
         DataType::VariableArray(item) => {
-            Ok(Vlen::new("vlen-array", Content::Items(item.item_bytes()), context))
+            Ok(Vlen::new("vlen-array", Content::Items(item.element_bytes()), context))
         }
         other => Err(config.invalid(format!("does not encode `{}`", other.name()))),
     }

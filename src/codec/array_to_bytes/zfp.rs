@@ -15,7 +15,7 @@ use crate::codec::chain::BoundArrayToBytes;
 use crate::codec::contract::ArrayToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::{DataType, V2Codec};
 
@@ -45,7 +45,7 @@ struct Zfp {
 }
 
 /// Binds the codec of the extension, which has no header.
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
     let whole = |key: &str| {
         let number = config.integer(key)?.and_then(|number| u32::try_from(number).ok());
@@ -71,7 +71,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
 }
 
 /// Binds the codec of numcodecs, whose configuration is for encoding only, because its streams have a header.
-fn bind_zfpy(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind_zfpy(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
     // A negative parameter counts as absent. Without a parameter the mode is lossless.
     let given = |key: &str| Ok::<_, CodecError>(config.float(key)?.filter(|number| *number >= 0.0));
@@ -90,7 +90,7 @@ fn bind_zfpy(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes
 }
 
 /// The array's type and dimensions for the library. Dimensions beyond four are merged with the first.
-fn field(config: &Config, context: &BindContext) -> Result<(ZfpScalarType, Dims), CodecError> {
+fn field(config: &CodecConfig, context: &BindContext) -> Result<(ZfpScalarType, Dims), CodecError> {
     let scalar = match &context.input.data_type {
         DataType::Int32 => ZfpScalarType::I32,
         // numcodecs encodes dates and time spans as integers.
@@ -133,7 +133,7 @@ impl Zfp {
     #[expect(clippy::new_ret_no_self, reason = "codecs are used only as trait objects")]
     fn new(
         name: &'static str,
-        config: &Config,
+        config: &CodecConfig,
         context: &BindContext,
         parameters: ZfpConfig,
         has_header: bool,

@@ -10,7 +10,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -26,7 +26,7 @@ const NAME: &str = "numcodecs.base64";
 struct Base64;
 
 #[expect(clippy::unnecessary_wraps, reason = "all bind functions have one signature")]
-fn bind(_config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(_config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Base64))
 }
 

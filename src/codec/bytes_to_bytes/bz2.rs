@@ -12,7 +12,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::bounded_writer::{BoundedWriter, StreamStep};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -37,7 +37,7 @@ struct Bz2 {
     level: Compression,
 }
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let level = u32::try_from(config.integer("level")?.unwrap_or(1)).ok().and_then(Compression::try_new);
     let level = level.ok_or_else(|| config.invalid("`level` must be between 1 and 9"))?;
     Ok(Box::new(Bz2 { level }))

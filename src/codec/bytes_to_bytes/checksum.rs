@@ -9,7 +9,7 @@ use ::bytes::Bytes;
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 
 const CHECKSUM_BYTES: usize = 4;
@@ -29,7 +29,7 @@ pub(super) enum Location {
 
 impl Location {
     /// The location in a configuration, or the codec's default.
-    pub(super) fn from_config(config: &Config, default: Self) -> Result<Self, CodecError> {
+    pub(super) fn from_config(config: &CodecConfig, default: Self) -> Result<Self, CodecError> {
         match config.string("location")? {
             None => Ok(default),
             Some("start") => Ok(Self::Start),

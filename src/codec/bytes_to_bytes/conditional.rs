@@ -11,7 +11,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 
 pub(crate) const CODEC: Codec =
@@ -30,7 +30,7 @@ struct Conditional {
     max_between_bytes: u64,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     config.require_only(&["codecs", "header_bits"])?;
     // Checked before any inner codec is bound, so that nested lists take no longer than the longest allowed list.
     let most = context.limits.codecs;
@@ -41,7 +41,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     let mut codecs = Vec::new();
     let mut size = context.size;
     for codec in config.codecs("codecs")? {
-        let inner = Config::new(&codec);
+        let inner = CodecConfig::new(&codec);
         let bound = match context.inner.codec(&codec.name).map(|codec| codec.factory) {
             Some(CodecFactory::BytesToBytes(bind)) => bind(&inner, &BindContext { size, ..*context })?,
             Some(CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_)) => {

@@ -1,10 +1,13 @@
 //! `crc32`: the checksum of RFC 1952, by default before the bytes (numcodecs, "crc32").
+//!
+//! `flate2` computes it, as it does for gzip and zip, by the code of `zlib-rs`. The crate `crc32fast` would be a second
+//! implementation in the same program.
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::V2Codec;
 
 pub(crate) const CODEC: Codec = Codec {
@@ -16,7 +19,7 @@ pub(crate) const CODEC: Codec = Codec {
 #[derive(Debug)]
 struct Crc32;
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Crc32, location: Location::from_config(config, Location::Start)? }))
 }
 

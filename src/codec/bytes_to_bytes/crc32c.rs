@@ -5,7 +5,7 @@ use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::V2Codec;
 
 pub(crate) const CODEC: Codec = Codec {
@@ -23,7 +23,7 @@ pub fn append(sum: u32, bytes: &[u8]) -> u32 {
 #[derive(Debug)]
 struct Crc32c;
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Crc32c, location: Location::from_config(config, Location::End)? }))
 }
 

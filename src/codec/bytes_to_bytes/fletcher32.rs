@@ -7,7 +7,7 @@ use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::V2Codec;
 
 pub(crate) const CODEC: Codec = Codec {
@@ -22,7 +22,7 @@ const RUN: usize = 1 << 20;
 #[derive(Debug)]
 struct Fletcher32;
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Fletcher32, location: Location::from_config(config, Location::End)? }))
 }
 

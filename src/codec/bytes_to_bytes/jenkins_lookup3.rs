@@ -7,7 +7,7 @@ use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::metadata::V2Codec;
 
 pub(crate) const CODEC: Codec = Codec {
@@ -24,7 +24,7 @@ struct Lookup3 {
     initial: u32,
 }
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     if config.member("prefix").is_some() {
         return Err(config.unsupported("a prefix"));
     }

@@ -9,7 +9,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 0x7e00_0000;
 #[derive(Debug)]
 struct Lz4;
 
-fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     match context.size {
         Size::Exact(bytes) if bytes > MAX_BYTES => {
             Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")))

@@ -10,7 +10,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -29,11 +29,11 @@ struct Shuffle {
     element_bytes: usize,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let element_bytes = config.integer("elementsize")?.unwrap_or(DEFAULT_ELEMENT_BYTES);
     let element_bytes = usize::try_from(element_bytes)
         .map_err(|_negative| config.invalid("`elementsize` must not be negative"))?;
-    if element_bytes == 0 && context.input.data_type.item_bytes() > 1 {
+    if element_bytes == 0 && context.input.data_type.element_bytes() > 1 {
         return Err(config.unsupported(
             "`elementsize` 0, which means nothing to numcodecs and the size of an element to netCDF-C: write the size",
         ));

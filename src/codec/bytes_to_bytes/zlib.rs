@@ -8,7 +8,7 @@ use flate2::write::ZlibEncoder;
 use crate::codec::CodecError;
 use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::inflate::{decode, level};
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
@@ -26,7 +26,7 @@ struct Zlib {
     level: flate2::Compression,
 }
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Zlib { level: level(config)? }))
 }
 

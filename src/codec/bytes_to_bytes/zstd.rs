@@ -19,7 +19,7 @@ use crate::codec::contract::{BytesToBytes, PartialBytesDecode};
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::bounded_writer::{BoundedWriter, StreamStep};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -79,7 +79,7 @@ impl Encoder {
     }
 }
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     // numcodecs writes levels beyond the library's range; they mean its limits.
     let level = config.integer("level")?.unwrap_or(0).clamp(-131_072, 22);
     let level = i32::try_from(level).map_err(|error| config.invalid(error.to_string()))?;

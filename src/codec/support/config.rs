@@ -1,7 +1,7 @@
-//! [`Config`]: typed access to a codec's configuration, with errors that name the codec and the member.
+//! [`CodecConfig`]: typed access to a codec's configuration, with errors that name the codec and the member.
 //!
 //! Zarr core 3.1, "Extension definition". Unknown members are ignored, because v2 documents have many of them; a codec can
-//! refuse them with [`Config::require_only`]. The meaning of the values is up to each codec.
+//! refuse them with [`CodecConfig::require_only`]. The meaning of the values is up to each codec.
 
 use serde_json::{Map, Value};
 
@@ -12,12 +12,12 @@ use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// A codec's configuration, and its name for errors.
 #[derive(Clone, Copy)]
-pub(crate) struct Config<'a> {
+pub(crate) struct CodecConfig<'a> {
     name: &'a str,
     members: &'a Map<String, Value>,
 }
 
-impl<'a> Config<'a> {
+impl<'a> CodecConfig<'a> {
     pub(crate) fn new(codec: &'a CodecMetadata) -> Self {
         Self { name: &codec.name, members: &codec.configuration }
     }
@@ -92,7 +92,7 @@ impl<'a> Config<'a> {
     pub(crate) fn view_type(&self, key: &str, array: &Representation) -> Result<DataType, CodecError> {
         let own = &array.data_type;
         match self.numpy_type(key)? {
-            Some(view) if view.item_bytes() == own.item_bytes() => Ok(view),
+            Some(view) if view.element_bytes() == own.element_bytes() => Ok(view),
             None if number::is_numpy_number(own) => Ok(own.clone()),
             Some(view) => {
                 let (view, own) = (view.name(), own.name());

@@ -12,7 +12,7 @@ use ::bytes::Bytes;
 use flate2::{Compression, Crc, Decompress, FlushDecompress, Status};
 
 use super::bounded_writer::{BoundedWriter, StreamStep};
-use super::config::Config;
+use super::config::CodecConfig;
 use super::representation::Size;
 use crate::codec::CodecError;
 
@@ -23,7 +23,7 @@ pub(crate) const MAX_RATIO: u64 = 1032;
 
 /// The compression level of a configuration: 0 to 9, or -1 for the library's default. Without one it is 1, the default of
 /// numcodecs.
-pub(crate) fn level(config: &Config) -> Result<Compression, CodecError> {
+pub(crate) fn level(config: &CodecConfig) -> Result<Compression, CodecError> {
     let error = || config.invalid("`level` must be between 0 and 9");
     match config.integer("level")?.unwrap_or(1) {
         -1 => Ok(Compression::default()),

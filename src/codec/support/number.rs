@@ -103,7 +103,7 @@ pub(crate) fn integer_range(data_type: &DataType) -> Option<RangeInclusive<i128>
 /// The value of one element; `None` if its length is wrong or its type is not one that [`is_real`].
 pub(crate) fn read_element(data_type: &DataType, element: &[u8]) -> Option<Number> {
     let mut number = [Number::Unsigned(0)];
-    let right = element.len() == data_type.item_bytes() && load(data_type, element, &mut number);
+    let right = element.len() == data_type.element_bytes() && load(data_type, element, &mut number);
     right.then_some(number[0])
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn try_convert(
     to: &DataType,
     mut work: impl FnMut(&mut [Number]) -> Result<(), CodecError>,
 ) -> Result<Bytes, CodecError> {
-    let (from_bytes, to_bytes) = (from.item_bytes(), to.item_bytes());
+    let (from_bytes, to_bytes) = (from.element_bytes(), to.element_bytes());
     let mut converted = buffer::zeroed((elements.len() / from_bytes) as u64 * to_bytes as u64)?;
     let mut block = [Number::Unsigned(0); BLOCK];
     let blocks = elements.chunks(BLOCK * from_bytes).zip(converted.chunks_mut(BLOCK * to_bytes));

@@ -23,7 +23,7 @@ impl Representation {
         if self.shape.contains(&0) {
             return Some(0);
         }
-        let item = self.data_type.item_bytes() as u64;
+        let item = self.data_type.element_bytes() as u64;
         self.shape.iter().try_fold(item, |bytes, &edge| bytes.checked_mul(edge))
     }
 

@@ -33,8 +33,8 @@ fn a_bare_stream_with_another_length_or_checksum_than_declared_is_corrupt() {
     let crc = u32::from_le_bytes(trailer[..4].try_into().unwrap());
     let behind = [encoded, &[0]].concat();
     // All at once, and a few bytes at a time.
-    for (input_bytes, room_bytes) in [(usize::MAX, 2 << 20), (1, 5000), (100, 1 << 10)] {
-        let inflate = |encoded, size, crc| inflate(encoded, size, crc, input_bytes, room_bytes);
+    for (input_bytes, output_bytes) in [(usize::MAX, 2 << 20), (1, 5000), (100, 1 << 10)] {
+        let inflate = |encoded, size, crc| inflate(encoded, size, crc, input_bytes, output_bytes);
         assert_eq!(inflate(encoded, 1 << 20, crc).unwrap(), data);
         for (encoded, size, crc) in [
             (encoded, (1 << 20) - 1, crc),
@@ -58,15 +58,15 @@ fn inflate(
     size: u64,
     crc: u32,
     input_bytes: usize,
-    room_bytes: usize,
+    output_bytes: usize,
 ) -> Result<Vec<u8>, CodecError> {
     let mut inflater = Inflater::new(encoded.len() as u64, size, crc)?;
-    let (mut decoded, mut room) = (Vec::new(), vec![0; room_bytes]);
+    let (mut decoded, mut output) = (Vec::new(), vec![0; output_bytes]);
     for input in encoded.chunks(input_bytes) {
         let mut rest = input;
         loop {
-            let InflateProgress { consumed, written } = inflater.inflate(rest, &mut room)?;
-            decoded.extend_from_slice(&room[..written]);
+            let InflateProgress { consumed, written } = inflater.inflate(rest, &mut output)?;
+            decoded.extend_from_slice(&output[..written]);
             rest = &rest[consumed..];
             if consumed == 0 && written == 0 {
                 break;

@@ -67,7 +67,7 @@ fn complex_numbers_are_swapped_by_part_and_raw_bits_are_not_swapped() {
 fn bytes_without_endian_are_little_endian() {
     for data_type in DATA_TYPES {
         let items: Bytes =
-            (0..2 * data_type.item_bytes()).map(|byte| u8::try_from(byte % 2).unwrap()).collect();
+            (0..2 * data_type.element_bytes()).map(|byte| u8::try_from(byte % 2).unwrap()).collect();
         let chain = bind(json!([["bytes", {}]]), data_type.clone(), &[2]).unwrap();
         assert_eq!(chain.decode_items(items.clone()).unwrap(), items, "{data_type:?}");
     }
@@ -315,12 +315,12 @@ proptest! {
             let longest = [0, 20_000, 140, 27, 12][rank];
             (prop::collection::vec(1_u64..longest, rank), order(rank))
         }),
-        item_bytes in prop::sample::select(vec![1_u32, 2, 3, 4, 8, 16]),
+        element_bytes in prop::sample::select(vec![1_u32, 2, 3, 4, 8, 16]),
     ) {
         let count: u64 = shape.iter().product();
-        let data_type = DataType::RawBits { bytes: item_bytes };
+        let data_type = DataType::RawBits { bytes: element_bytes };
         let chain = bind(json!([["transpose", {"order": order}], ["bytes", {}]]), data_type.clone(), &shape).unwrap();
-        let item = usize::try_from(item_bytes).unwrap();
+        let item = usize::try_from(element_bytes).unwrap();
         let elements = sample(usize::try_from(count).unwrap() * item);
         let encoded = chain.encode_items(elements.clone()).unwrap();
         let shape: Vec<usize> = shape.iter().map(|&edge| usize::try_from(edge).unwrap()).collect();

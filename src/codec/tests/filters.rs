@@ -210,7 +210,7 @@ fn filters_encode_the_same_bytes_as_numcodecs() {
     ];
     for (codec, config, data_type, decoded, encoded, back) in vectors {
         let (decoded, encoded, back) = (unhex(decoded), unhex(encoded), unhex(back));
-        let count = (decoded.len() / data_type.item_bytes()) as u64;
+        let count = (decoded.len() / data_type.element_bytes()) as u64;
         let chain = chain(&format!("numcodecs.{codec}"), config, data_type, count).unwrap();
         assert_eq!(chain.encode_items(decoded).unwrap(), encoded, "{codec} {config}");
         assert_eq!(chain.decode_items(encoded.clone()).unwrap(), back, "{codec} {config}");
@@ -221,7 +221,7 @@ fn filters_encode_the_same_bytes_as_numcodecs() {
 #[test]
 fn differences_of_integers_wrap_around_without_loss() {
     for (dtype, data_type) in &NUMBERS[..8] {
-        let decoded = sample(64 * data_type.item_bytes());
+        let decoded = sample(64 * data_type.element_bytes());
         let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), data_type, 64).unwrap();
         let encoded = chain.encode_items(decoded.clone()).unwrap();
         assert_ne!(encoded, decoded);
@@ -335,7 +335,7 @@ fn bitround_keeps_infinities_and_nan() {
 #[test]
 fn bitround_rounds_integers_from_their_highest_bit() {
     let encode = |keep_bits: u32, data_type: DataType, value: &[u8]| {
-        let count = (value.len() / data_type.item_bytes()) as u64;
+        let count = (value.len() / data_type.element_bytes()) as u64;
         let chain = chain("bitround", &json!({"keepbits": keep_bits}), &data_type, count).unwrap();
         chain.encode_items(Bytes::copy_from_slice(value)).unwrap().to_vec()
     };
@@ -390,7 +390,7 @@ fn packed_bits_of_signed_types_are_sign_extended() {
     assert_eq!(pack(DataType::UInt8, nibbles).decode_items(unhex("6d 01")).unwrap(), unhex("34 18 04"));
     // With all bits of a type it encodes the same bytes as `bytes`.
     for data_type in [DataType::UInt16, DataType::Int64, DataType::Float32, DataType::Complex128] {
-        let value = sample(3 * data_type.item_bytes());
+        let value = sample(3 * data_type.element_bytes());
         let chain = pack(data_type, json!({}));
         assert_eq!(chain.encode_items(value.clone()).unwrap(), value);
         assert_eq!(chain.decode_items(value.clone()).unwrap(), value);

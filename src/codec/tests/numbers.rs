@@ -14,20 +14,7 @@ fn date() -> DataType {
 
 /// The types that pcodec supports.
 fn pcodec_types() -> Vec<DataType> {
-    vec![
-        DataType::Int8,
-        DataType::Int16,
-        DataType::Int32,
-        DataType::Int64,
-        DataType::UInt8,
-        DataType::UInt16,
-        DataType::UInt32,
-        DataType::UInt64,
-        DataType::Float16,
-        DataType::Float32,
-        DataType::Float64,
-        date(),
-    ]
+    DataType::NUMPY_REALS.into_iter().chain([date()]).collect()
 }
 
 /// The types that zfp supports.
@@ -45,7 +32,7 @@ fn numbers(data_type: &DataType, count: usize) -> Bytes {
             DataType::Float16 => half::f16::from_f64(number as f64 / 8.0).to_le_bytes().to_vec(),
             DataType::Float32 => (number as f32 / 7.0).to_le_bytes().to_vec(),
             DataType::Float64 => (number as f64 / 7.0).to_le_bytes().to_vec(),
-            other => number.to_le_bytes()[..other.item_bytes()].to_vec(),
+            other => number.to_le_bytes()[..other.element_bytes()].to_vec(),
         }
     };
     (0..count).flat_map(number).collect()
@@ -236,7 +223,7 @@ proptest! {
             }
             value.truncate(end.map_or(value.len(), |end| end.index(value.len())));
             match chain.decode_items(value.into()) {
-                Ok(decoded) => prop_assert_eq!(decoded.len(), 600 * data_type.item_bytes()),
+                Ok(decoded) => prop_assert_eq!(decoded.len(), 600 * data_type.element_bytes()),
                 Err(error) => prop_assert!(matches!(error, CodecError::Corrupt { .. }), "{}", error),
             }
         }

@@ -39,7 +39,7 @@ fn bound(compressors: &Value, data_type: DataType, endian: &str, length: u64) ->
 fn a_part_decodes_to_the_same_elements_as_the_whole_chunk() {
     const LENGTH: usize = 75_003;
     for data_type in [DataType::UInt8, DataType::UInt16, DataType::Float32, DataType::Complex64] {
-        let item = data_type.item_bytes();
+        let item = data_type.element_bytes();
         let bytes = LENGTH * item;
         for compressors in chains() {
             let chain = bound(&compressors, data_type.clone(), "big", LENGTH as u64);

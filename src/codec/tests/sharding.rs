@@ -362,7 +362,7 @@ proptest! {
         fill in any::<u8>(),
         holes in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
     ) {
-        let item = data_type.item_bytes();
+        let item = data_type.element_bytes();
         let innermost: Vec<u64> = edges.iter().map(|&(a, _, _)| a).collect();
         let middle: Vec<u64> = edges.iter().map(|&(a, b, _)| a * b).collect();
         // Each shape is given in the space of the codec it belongs to; each level transposes first.

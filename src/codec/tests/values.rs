@@ -85,7 +85,7 @@ fn casts_agree_with_the_reference() {
             config["out_of_range"] = json!(mode);
         }
         let (from, elements) = (named(from), unhex(elements));
-        let count = (elements.len() / from.item_bytes()) as u64;
+        let count = (elements.len() / from.element_bytes()) as u64;
         let result =
             chain(json!([["cast_value", config]]), &from, count, &json!(0)).unwrap().encode_items(elements);
         match expected {
@@ -335,7 +335,7 @@ fn canonical(data_type: &DataType, bytes: Vec<u8>) -> Bytes {
     let plain = CodecChain::bind(
         &codecs(json!([["bytes", {"endian": "little"}]])),
         data_type,
-        &[(bytes.len() / data_type.item_bytes()) as u64],
+        &[(bytes.len() / data_type.element_bytes()) as u64],
         &FillValue::zero(data_type),
         &CodecLimits::default(),
     );
@@ -352,7 +352,7 @@ proptest! {
         let elements = elements(&from, json!(numbers));
         let chain = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, numbers.len() as u64, &json!(0)).unwrap();
         let encoded = chain.encode_items(elements.clone()).unwrap();
-        prop_assert_eq!(encoded.len(), numbers.len() * to.item_bytes());
+        prop_assert_eq!(encoded.len(), numbers.len() * to.element_bytes());
         prop_assert_eq!(chain.decode_items(encoded).unwrap(), elements);
     }
 
@@ -381,7 +381,7 @@ proptest! {
         let config = json!({"data_type": to.name(), "rounding": rounding, "out_of_range": mode});
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let elements = canonical(&from, bytes.clone());
-        let count = (elements.len() / from.item_bytes()) as u64;
+        let count = (elements.len() / from.element_bytes()) as u64;
         let Ok(there) = chain(json!([["cast_value", config]]), &from, count, &json!(0)) else {
             prop_assert!(mode == "wrap" && to.name().contains("float"));
             return Ok(());
@@ -391,7 +391,7 @@ proptest! {
         if mode != json!(null) && finite && !to.name().contains("float") {
             prop_assert!(encoded.is_ok(), "{:?}", encoded);
         }
-        let back = chain(json!([["cast_value", config]]), &from, (bytes.len() / to.item_bytes()) as u64, &json!(0)).unwrap();
+        let back = chain(json!([["cast_value", config]]), &from, (bytes.len() / to.element_bytes()) as u64, &json!(0)).unwrap();
         let _whatever = back.decode_items(Bytes::from(bytes));
     }
 
@@ -416,7 +416,7 @@ proptest! {
     ) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let elements = canonical(&data_type, bytes);
-        let count = (elements.len() / data_type.item_bytes()) as u64;
+        let count = (elements.len() / data_type.element_bytes()) as u64;
         for shift in [0, 32, 56, 61, 63] {
             let config = json!({"offset": offset >> shift, "scale": scale >> shift});
             if let Ok(chain) = chain(json!([["scale_offset", config]]), &data_type, count, &json!(0)) {

@@ -8,7 +8,7 @@ pub(crate) const VARIABLE_ITEM_BYTES: usize = 8;
 impl DataType {
     /// Size of an element in bytes; at least 1. For types of variable length, without the bytes in the heap.
     #[must_use]
-    pub fn item_bytes(&self) -> usize {
+    pub fn element_bytes(&self) -> usize {
         match self {
             Self::Bool
             | Self::Int2
@@ -29,8 +29,8 @@ impl DataType {
             Self::Complex128 => 16,
             Self::RawBits { bytes } | Self::NullTerminatedBytes { bytes } => *bytes as usize,
             Self::FixedLengthUtf32 { code_points } => (*code_points as usize).saturating_mul(4),
-            Self::Struct(structure) => structure.item_bytes(),
-            Self::Subarray(subarray) => subarray.item_bytes(),
+            Self::Struct(structure) => structure.element_bytes(),
+            Self::Subarray(subarray) => subarray.element_bytes(),
             Self::String | Self::VariableBytes | Self::VariableArray(_) | Self::Json => VARIABLE_ITEM_BYTES,
         }
     }
@@ -75,7 +75,7 @@ impl DataType {
             Self::FixedLengthUtf32 { .. } => 4,
             Self::RawBits { .. } | Self::NullTerminatedBytes { .. } => 1,
             variable if variable.is_variable() => 1,
-            other => other.complex_half().map_or_else(|| other.item_bytes(), |half| half.item_bytes()),
+            other => other.complex_half().map_or_else(|| other.element_bytes(), |half| half.element_bytes()),
         }
     }
 
@@ -100,14 +100,14 @@ impl DataType {
                 subarray.item().add_stored_units(orders, units);
                 let item = units.split_off(start);
                 match item[..] {
-                    [(_, unit)] => units.push((subarray.item_bytes(), unit)),
+                    [(_, unit)] => units.push((subarray.element_bytes(), unit)),
                     _ => units.extend(item.repeat(subarray.elements())),
                 }
             }
             simple => {
                 let big = orders.next() == Some(&Endianness::Big);
                 let unit = if big { simple.simple_unit_bytes() } else { 1 };
-                units.push((simple.item_bytes(), unit));
+                units.push((simple.element_bytes(), unit));
             }
         }
     }

@@ -43,7 +43,7 @@ impl DataType {
             Self::RawBits { bytes } => format!("r{}", u64::from(*bytes) * 8),
             Self::DateTime64(step) => format!("numpy.datetime64[{step}]"),
             Self::TimeDelta64(step) => format!("numpy.timedelta64[{step}]"),
-            Self::FixedLengthUtf32 { .. } => format!("fixed_length_utf32[{}]", self.item_bytes()),
+            Self::FixedLengthUtf32 { .. } => format!("fixed_length_utf32[{}]", self.element_bytes()),
             Self::NullTerminatedBytes { bytes } => format!("null_terminated_bytes[{bytes}]"),
             Self::SmallFloat(float) => float.name().to_owned(),
             Self::ComplexSmallFloat(float) => format!("complex_{}", float.name()),
@@ -116,7 +116,7 @@ mod tests {
     fn element_sizes_match_the_table() {
         for (data_type, _, _, bytes) in &SIMPLE_TYPES {
             let bytes = *bytes;
-            assert_eq!(data_type.item_bytes(), usize::try_from(bytes).unwrap());
+            assert_eq!(data_type.element_bytes(), usize::try_from(bytes).unwrap());
         }
     }
 }

@@ -37,12 +37,12 @@ impl StructType {
             if field.data_type.is_variable() {
                 return Err(invalid(format!("the field `{}` is of variable length", field.name)));
             }
-            bytes = bytes.saturating_add(field.data_type.item_bytes());
+            bytes = bytes.saturating_add(field.data_type.element_bytes());
             leaves = leaves.saturating_add(leaf_count(&field.data_type));
             depth = depth.max(nesting_depth(&field.data_type));
         }
-        let item_bytes = check_limits(bytes, leaves, depth + 1)?;
-        Ok(Arc::new(Self { fields, item_bytes, leaves, depth: depth + 1 }))
+        let element_bytes = check_limits(bytes, leaves, depth + 1)?;
+        Ok(Arc::new(Self { fields, element_bytes, leaves, depth: depth + 1 }))
     }
 
     /// The fields, in the order of their bytes.
@@ -55,15 +55,15 @@ impl StructType {
     pub fn fields_at(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields.iter().scan(0, |at, field| {
             let start = *at;
-            *at += field.data_type.item_bytes();
+            *at += field.data_type.element_bytes();
             Some((start, field))
         })
     }
 
     /// Size of an element in bytes.
     #[must_use]
-    pub fn item_bytes(&self) -> usize {
-        self.item_bytes
+    pub fn element_bytes(&self) -> usize {
+        self.element_bytes
     }
 
     pub(super) fn name(&self) -> String {
@@ -87,7 +87,7 @@ impl SubarrayType {
         // All elements of the subarray count as one field.
         let leaves = leaf_count(&item);
         let depth = nesting_depth(&item) + 1;
-        check_limits(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
+        check_limits(elements.saturating_mul(item.element_bytes()), leaves, depth)?;
         Ok(Arc::new(Self { item, shape, elements, leaves, depth }))
     }
 
@@ -111,8 +111,8 @@ impl SubarrayType {
 
     /// Size of the field in bytes.
     #[must_use]
-    pub fn item_bytes(&self) -> usize {
-        self.elements.saturating_mul(self.item.item_bytes())
+    pub fn element_bytes(&self) -> usize {
+        self.elements.saturating_mul(self.item.element_bytes())
     }
 
     pub(super) fn name(&self) -> String {

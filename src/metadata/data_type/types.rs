@@ -16,6 +16,23 @@ pub enum Endianness {
     Big,
 }
 
+impl DataType {
+    /// The real numbers that numpy has, too.
+    pub const NUMPY_REALS: [Self; 11] = [
+        Self::Int8,
+        Self::Int16,
+        Self::Int32,
+        Self::Int64,
+        Self::UInt8,
+        Self::UInt16,
+        Self::UInt32,
+        Self::UInt64,
+        Self::Float16,
+        Self::Float32,
+        Self::Float64,
+    ];
+}
+
 impl Endianness {
     /// The value of `endian` in the `bytes` codec.
     #[must_use]
@@ -127,7 +144,7 @@ pub struct Field {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StructType {
     pub(super) fields: Vec<Field>,
-    pub(super) item_bytes: usize,
+    pub(super) element_bytes: usize,
     pub(super) leaves: usize,
     pub(super) depth: usize,
 }

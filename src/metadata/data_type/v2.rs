@@ -257,7 +257,7 @@ mod tests {
         let dtype = json!([["a", ">i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", ">u2", 4]]);
         let (data_type, orders) = DataType::from_v2(&dtype).unwrap();
         assert_eq!(orders, [Big, Little, Little, Big]);
-        assert_eq!(data_type.item_bytes(), 4 + 48 + 3 + 8);
+        assert_eq!(data_type.element_bytes(), 4 + 48 + 3 + 8);
         let name = "struct{a: int32, p: struct{x: float64[2, 3], s: null_terminated_bytes[3]}, q: uint16[4]}";
         assert_eq!(data_type.name(), name);
     }

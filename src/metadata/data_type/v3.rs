@@ -54,7 +54,7 @@ impl DataType {
             Self::DateTime64(step) => configured("numpy.datetime64", time(step)),
             Self::TimeDelta64(step) => configured("numpy.timedelta64", time(step)),
             Self::FixedLengthUtf32 { .. } => {
-                configured("fixed_length_utf32", json!({ "length_bytes": self.item_bytes() }))
+                configured("fixed_length_utf32", json!({ "length_bytes": self.element_bytes() }))
             }
             Self::NullTerminatedBytes { bytes } => {
                 configured("null_terminated_bytes", json!({ "length_bytes": bytes }))

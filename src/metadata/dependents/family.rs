@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::completed::Completed;
 use super::declaration::check_name;
 use super::rebased::rebased;
-use super::validate::Validation;
+use super::validate::DocumentValidation;
 use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
 use crate::metadata::{ArrayMetadata, MetadataLimits};
 
@@ -147,7 +147,7 @@ impl<'a> FamilyBuilder<'a, '_> {
             let (reading, limits) = (self.reading, self.limits);
             let partial = partial.and_then(Value::as_object);
             let diagnostics = &mut diagnostics;
-            Validation { document: &mut document, partial, reading, limits, diagnostics }.run()
+            DocumentValidation { document: &mut document, partial, reading, limits, diagnostics }.run()
         };
         // A primary that is not a valid array may have valid dependents.
         let declared = if array.is_ok() || depth == 0 {

@@ -1,4 +1,4 @@
-//! [`Validation`]: checks a completed document by the convention's rules, and parses it.
+//! [`DocumentValidation`]: checks a completed document by the convention's rules, and parses it.
 //!
 //! The checks are in the order of the convention's rules. The parser of v3 documents checks the rest and returns the array.
 //! `fill_value` is required here, although that parser accepts documents without it: no known dependents lack it.
@@ -27,7 +27,7 @@ const REQUIRED: [&str; 8] = [
 const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
 
 /// The validation of one document.
-pub(super) struct Validation<'d, 'a> {
+pub(super) struct DocumentValidation<'d, 'a> {
     pub(super) document: &'d mut Completed<'a>,
     /// The declaration of the dependent; `None` for the primary.
     pub(super) partial: Option<&'a Map<String, Value>>,
@@ -36,7 +36,7 @@ pub(super) struct Validation<'d, 'a> {
     pub(super) diagnostics: &'d mut Vec<Diagnostic>,
 }
 
-impl Validation<'_, '_> {
+impl DocumentValidation<'_, '_> {
     /// The array, without its attributes.
     pub(super) fn run(mut self) -> Result<ArrayMetadata, DependentError> {
         self.remove_nulls()?;

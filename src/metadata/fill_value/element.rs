@@ -59,7 +59,7 @@ pub(super) fn base64_bytes(data_type: &DataType, text: &str) -> Result<Vec<u8>, 
 
 /// The bytes as an element of this type; an error if their number differs from the element's size.
 pub(super) fn check_length(data_type: &DataType, element: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
-    if element.len() == data_type.item_bytes() {
+    if element.len() == data_type.element_bytes() {
         Ok(element)
     } else {
         Err(invalid(data_type, "must be base64 of the bytes of one element"))
@@ -68,10 +68,10 @@ pub(super) fn check_length(data_type: &DataType, element: Vec<u8>) -> Result<Vec
 
 /// Text as an element of this type, padded with zeros; an error if it is too long.
 pub(super) fn padded(data_type: &DataType, mut text: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
-    if text.len() > data_type.item_bytes() {
+    if text.len() > data_type.element_bytes() {
         return Err(invalid(data_type, "is longer than an element"));
     }
-    text.resize(data_type.item_bytes(), 0);
+    text.resize(data_type.element_bytes(), 0);
     Ok(text)
 }
 

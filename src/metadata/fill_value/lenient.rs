@@ -171,7 +171,7 @@ fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
     }
     let half = data_type.complex_half().ok_or_else(|| invalid(data_type, "is not of a complex type"))?;
     match float(&half, value) {
-        Ok(real) => Ok([real, vec![0; half.item_bytes()]].concat()),
+        Ok(real) => Ok([real, vec![0; half.element_bytes()]].concat()),
         Err(error) => {
             value.as_str().map_or(Err(error), |text| check_length(data_type, base64_bytes(data_type, text)?))
         }

@@ -105,7 +105,7 @@ fn struct_element(
 ) -> Result<Vec<u8>, MetadataError> {
     let members = value.as_object().filter(|members| members.len() == structure.fields().len());
     let members = members.ok_or_else(|| invalid(data_type, "must be an object of all fields"))?;
-    let mut all = Vec::with_capacity(structure.item_bytes());
+    let mut all = Vec::with_capacity(structure.element_bytes());
     for field in structure.fields() {
         let member = members.get(&*field.name);
         let member = member.ok_or_else(|| invalid(data_type, "must be an object of all fields"))?;
@@ -197,7 +197,7 @@ pub(super) fn named_float(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
         _ => hexadecimal(text)?,
     };
     let bytes = bits.to_le_bytes();
-    let (element, above) = bytes.split_at_checked(data_type.item_bytes())?;
+    let (element, above) = bytes.split_at_checked(data_type.element_bytes())?;
     above.iter().all(|&byte| byte == 0).then(|| element.to_vec())
 }
 
@@ -224,7 +224,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
 
 fn raw_bytes(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     byte_list(value)
-        .filter(|bytes| bytes.len() == data_type.item_bytes())
+        .filter(|bytes| bytes.len() == data_type.element_bytes())
         .ok_or_else(|| invalid(data_type, "must be an array of one integer from 0 to 255 for each byte"))
 }
 

@@ -16,11 +16,11 @@ impl FillValue {
         match data_type {
             DataType::Json => Self(Bytes::from_static(b"null")),
             variable if variable.is_variable() => Self(Bytes::new()),
-            fixed => Self(Bytes::from(vec![0; fixed.item_bytes()])),
+            fixed => Self(Bytes::from(vec![0; fixed.element_bytes()])),
         }
     }
 
-    /// The element's bytes: [`DataType::item_bytes`] of them, unless its length is variable.
+    /// The element's bytes: [`DataType::element_bytes`] of them, unless its length is variable.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -72,14 +72,14 @@ pub(in crate::render) fn fixed_size_column(
         DataType::FixedLengthUtf32 { .. } => {
             // UTF-8 takes no more bytes than UTF-32.
             check_text_bytes(items.len())?;
-            let texts = items.chunks_exact(data_type.item_bytes()).map(utf32_text);
+            let texts = items.chunks_exact(data_type.element_bytes()).map(utf32_text);
             let texts: Vec<String> =
                 texts.collect::<Result<_, _>>().map_err(|number| RenderError::NotText { number })?;
             Arc::new(StringArray::from_iter_values(texts))
         }
         DataType::NullTerminatedBytes { .. } => {
             check_text_bytes(items.len())?;
-            let texts = items.chunks_exact(data_type.item_bytes()).map(without_padding);
+            let texts = items.chunks_exact(data_type.element_bytes()).map(without_padding);
             Arc::new(BinaryArray::from_iter_values(texts))
         }
         DataType::Struct(structure) => struct_column(structure, items)?,
@@ -107,7 +107,7 @@ pub(super) fn variable_size_column(
         }
         DataType::VariableBytes => Arc::new(BinaryArray::from_iter_values(elements)),
         DataType::VariableArray(item) => {
-            let lengths = elements.iter().map(|element| element.len() / item.item_bytes());
+            let lengths = elements.iter().map(|element| element.len() / item.element_bytes());
             let offsets = OffsetBuffer::from_lengths(lengths);
             let items = fixed_size_column(item, &elements.concat())?;
             Arc::new(ListArray::try_new(Arc::new(types::field("item", item)?), offsets, items, None)?)
@@ -152,8 +152,8 @@ pub(super) fn struct_columns(structs: &ArrayRef) -> Result<Vec<ArrayRef>, Render
 
 fn struct_column(structure: &StructType, items: &[u8]) -> Result<ArrayRef, RenderError> {
     let columns = structure.fields_at().map(|(at, field)| {
-        let bytes = at..at + field.data_type.item_bytes();
-        let items = items.chunks_exact(structure.item_bytes());
+        let bytes = at..at + field.data_type.element_bytes();
+        let items = items.chunks_exact(structure.element_bytes());
         let field_items: Vec<&[u8]> = items.map(|item| item.get(bytes.clone()).unwrap_or_default()).collect();
         fixed_size_column(&field.data_type, &field_items.concat())
     });

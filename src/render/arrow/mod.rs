@@ -14,5 +14,4 @@ mod writer;
 
 #[cfg(feature = "vectors")]
 pub(super) use columns::fixed_size_column;
-pub(super) use types::max_bytes;
-pub(super) use writer::ArrowWriter;
+pub(super) use writer::FORMAT;

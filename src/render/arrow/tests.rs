@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{DataType as ArrowType, SchemaRef, TimeUnit as ArrowUnit};
 
-use super::*;
+use super::writer::ArrowWriter;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, SmallFloat, TimeUnit};
 use crate::render::RenderError;

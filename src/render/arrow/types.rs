@@ -51,7 +51,7 @@ fn max_element_bytes(data_type: &DataType) -> u64 {
         // One bit marks nulls.
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => 9,
         DataType::FixedLengthUtf32 { .. } | DataType::NullTerminatedBytes { .. } => {
-            data_type.item_bytes() as u64 + OFFSET
+            data_type.element_bytes() as u64 + OFFSET
         }
         DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => OFFSET,
         DataType::Struct(structure) => {
@@ -60,7 +60,7 @@ fn max_element_bytes(data_type: &DataType) -> u64 {
         DataType::Subarray(subarray) => {
             max_element_bytes(subarray.item()).saturating_mul(subarray.elements() as u64)
         }
-        other => other.item_bytes() as u64,
+        other => other.element_bytes() as u64,
     }
 }
 

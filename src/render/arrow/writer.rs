@@ -11,11 +11,25 @@ use arrow_schema::{ArrowError, Field, Fields, Schema, SchemaRef};
 use super::{columns, types};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
+use crate::render::format::{Encoding, Format};
 use crate::render::size::{check_bytes, product};
 use crate::render::{RenderError, ResultSchema, Writer};
 
 /// The name of the only column.
 const COLUMN: &str = "values";
+
+pub(in crate::render) const FORMAT: Format = Format {
+    name: "arrow",
+    media_type: "application/vnd.apache.arrow.stream",
+    extension: "arrow",
+    description: "an Arrow IPC stream of record batches, with the outermost dimension as rows. It has a column \
+        `values`, or one column for each field of a struct",
+    header_line: None,
+    encoding: Encoding::Written {
+        max_bytes: types::max_bytes,
+        writer: |_, schema, limit| Ok(Box::new(ArrowWriter::new(schema, limit)?)),
+    },
+};
 
 /// Writes complete rows as they arrive, one record batch per call.
 pub(in crate::render) struct ArrowWriter {
@@ -137,14 +151,14 @@ impl Writer for ArrowWriter {
             self.pending_values = rest.iter().map(|text| text.to_vec()).collect();
             self.write_batch(columns::variable_size_column(&self.data_type, whole)?)?;
         } else {
-            let item_bytes = self.data_type.item_bytes();
-            if !elements.items().len().is_multiple_of(item_bytes) {
+            let element_bytes = self.data_type.element_bytes();
+            if !elements.items().len().is_multiple_of(element_bytes) {
                 return Err(RenderError::ElementCount);
             }
-            self.count_elements((elements.items().len() / item_bytes) as u64)?;
+            self.count_elements((elements.items().len() / element_bytes) as u64)?;
             let mut items = std::mem::take(&mut self.pending_items);
             items.extend_from_slice(elements.items());
-            let row_bytes = self.row_elements.saturating_mul(item_bytes);
+            let row_bytes = self.row_elements.saturating_mul(element_bytes);
             let (whole, rest) = items.split_at(items.len() / row_bytes * row_bytes);
             self.pending_items = rest.to_vec();
             self.write_batch(columns::fixed_size_column(&self.data_type, whole)?)?;

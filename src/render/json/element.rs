@@ -18,7 +18,7 @@ use std::io::Write as _;
 
 use crate::metadata::{DataType, Field, StructType};
 use crate::render::date::Date;
-use crate::render::value::{Float, Value};
+use crate::render::value::{ElementValue, Float};
 use crate::render::{NanMode, RenderError};
 
 /// The most bytes of one element as text. For a type of variable length, the bytes of an empty element.
@@ -78,19 +78,21 @@ pub(in crate::render) fn write_element(
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     // Writing to a vector does not fail.
-    let _ = match Value::from_element(data_type, element)? {
-        Value::Bool(truth) => write!(out, "{truth}"),
-        Value::Signed(number) => write!(out, "{number}"),
-        Value::Unsigned(number) => write!(out, "{number}"),
-        Value::Float(float) => write_float(float, nan, out),
-        Value::Complex(real, imaginary) => write_pair([real, imaginary], nan, out),
-        Value::Date(date) => write!(out, "\"{date}\""),
-        Value::NotATime => out.write_all(if nan == NanMode::Null { "null" } else { "\"NaT\"" }.as_bytes()),
-        Value::Text(text) => write_text(&text, out),
-        Value::Bytes(bytes) => write_bytes(bytes, out),
-        Value::Json(text) => out.write_all(text),
-        Value::Struct(structure, element) => return write_fields(structure, nan, element, out),
-        Value::List { item, inner_shape, elements } => {
+    let _ = match ElementValue::from_element(data_type, element)? {
+        ElementValue::Bool(truth) => write!(out, "{truth}"),
+        ElementValue::Signed(number) => write!(out, "{number}"),
+        ElementValue::Unsigned(number) => write!(out, "{number}"),
+        ElementValue::Float(float) => write_float(float, nan, out),
+        ElementValue::Complex(real, imaginary) => write_pair([real, imaginary], nan, out),
+        ElementValue::Date(date) => write!(out, "\"{date}\""),
+        ElementValue::NotATime => {
+            out.write_all(if nan == NanMode::Null { "null" } else { "\"NaT\"" }.as_bytes())
+        }
+        ElementValue::Text(text) => write_text(&text, out),
+        ElementValue::Bytes(bytes) => write_bytes(bytes, out),
+        ElementValue::Json(text) => out.write_all(text),
+        ElementValue::Struct(structure, element) => return write_fields(structure, nan, element, out),
+        ElementValue::List { item, inner_shape, elements } => {
             return write_list(item, inner_shape, nan, elements, out);
         }
     };
@@ -126,7 +128,7 @@ fn write_fields(
         // Writing to a vector does not fail.
         let _ = write_text(&field.name, out);
         out.push(b':');
-        let bytes = element.get(at..at + field.data_type.item_bytes()).ok_or(RenderError::ElementCount)?;
+        let bytes = element.get(at..at + field.data_type.element_bytes()).ok_or(RenderError::ElementCount)?;
         write_element(&field.data_type, nan, bytes, out)?;
     }
     out.push(b'}');
@@ -142,7 +144,7 @@ fn write_list(
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     let inner =
-        inner_shape.iter().fold(item.item_bytes(), |bytes, &edge| bytes.saturating_mul(edge as usize));
+        inner_shape.iter().fold(item.element_bytes(), |bytes, &edge| bytes.saturating_mul(edge as usize));
     out.push(b'[');
     for (index, element) in elements.chunks(inner.max(1)).enumerate() {
         if index > 0 {

@@ -4,4 +4,4 @@ mod element;
 mod writer;
 
 pub(super) use element::{max_text_bytes, write_element};
-pub(super) use writer::{JsonWriter, max_bytes};
+pub(super) use writer::FORMAT;

@@ -1,6 +1,6 @@
-//! [`VertexFormat`]: the formats of vertices, with their names and media types.
+//! [`VertexFormat`]: the formats of vertices, with their names, media types and file extensions.
 
-use crate::render::Format;
+use crate::render::{arrow, json, length_prefixed};
 
 /// A format of vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ impl VertexFormat {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Json => Format::Json.name(),
-            Self::Arrow => Format::Arrow.name(),
+            Self::Json => json::FORMAT.name,
+            Self::Arrow => arrow::FORMAT.name,
             Self::Binary => "bin",
         }
     }
@@ -37,9 +37,19 @@ impl VertexFormat {
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
-            Self::Json => Format::Json.media_type(),
-            Self::Arrow => Format::Arrow.media_type(),
-            Self::Binary => Format::Bytes.media_type(),
+            Self::Json => json::FORMAT.media_type,
+            Self::Arrow => arrow::FORMAT.media_type,
+            Self::Binary => length_prefixed::FORMAT.media_type,
+        }
+    }
+
+    /// The extension of a file in this format, without a dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Json => json::FORMAT.extension,
+            Self::Arrow => arrow::FORMAT.extension,
+            Self::Binary => length_prefixed::FORMAT.extension,
         }
     }
 }

@@ -132,7 +132,7 @@ fn write_rows(
     values: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
-    let size = kind.item_bytes();
+    let size = kind.element_bytes();
     for row in values.chunks_exact(size.saturating_mul(width).max(1)) {
         if !out.is_empty() {
             out.push(b',');

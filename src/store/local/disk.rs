@@ -49,7 +49,7 @@ impl std::fmt::Debug for Disk {
 
 impl Disk {
     /// Makes a call.
-    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests have something to look up here"))]
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "the disk of tests has state"))]
     pub(super) fn call<T>(&self, step: Step, call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         #[cfg(test)]
         if let Some(script) = &mut *self.script.lock().unwrap() {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::blocking::Blocking;
 use super::failure::os;
-use super::names::{Names, Selection};
+use super::names::{FirstNames, Names};
 use super::root::{Root, is_file};
 use super::root_state::LocalRootState;
 use super::version::info_of;
@@ -231,7 +231,7 @@ fn first_names(
     names: usize,
     bytes: usize,
 ) -> Result<Names, StoreError> {
-    let mut first = Selection::new(after, names, bytes);
+    let mut first = FirstNames::new(after, names, bytes);
     for entry in Dir::read_from(directory).map_err(|errno| os("read a directory", errno))? {
         let entry = entry.map_err(|errno| os("read a directory", errno))?;
         if !first.may_take(entry.file_name().to_bytes()) {

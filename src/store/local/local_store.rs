@@ -106,7 +106,7 @@ impl LocalStore {
 #[async_trait]
 impl Store for LocalStore {
     fn kind(&self) -> StoreKind {
-        StoreKind::Local
+        StoreKind::LOCAL
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

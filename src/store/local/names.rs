@@ -1,7 +1,7 @@
 //! The names in a directory in their order, in little memory however many there are.
 //!
 //! A file system returns names in no useful order. So a directory is read from end to end in several passes, and each
-//! pass keeps only the first names after a given one ([`Selection`]). The number that is kept grows from pass to pass
+//! pass keeps only the first names after a given one ([`FirstNames`]). The number that is kept grows from pass to pass
 //! up to a limit in bytes: a short page keeps few names, and a complete listing takes few passes. Nothing here touches
 //! a file system.
 
@@ -43,7 +43,7 @@ fn name(text: &str, (at, length): Span) -> &str {
 
 /// The first names of a directory after a given one, during one pass.
 #[derive(Debug)]
-pub(super) struct Selection<'a> {
+pub(super) struct FirstNames<'a> {
     after: &'a str,
     /// The most names that are kept in the end, and the most bytes they take during the pass.
     names: usize,
@@ -54,7 +54,7 @@ pub(super) struct Selection<'a> {
     is_complete: bool,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> FirstNames<'a> {
     /// The first names after `after`: about `names` of them, or fewer if they take more than `bytes`.
     pub(super) fn new(after: &'a str, names: usize, bytes: usize) -> Self {
         Self { after, names, bytes, selected: Text::default(), last: None, is_complete: true }
@@ -158,7 +158,7 @@ mod tests {
     fn read(directory: &[(String, bool)], after: &str, names: usize, bytes: usize) -> Vec<String> {
         let (mut seen, mut after) = (Vec::new(), after.to_owned());
         loop {
-            let mut selection = Selection::new(&after, names, bytes);
+            let mut selection = FirstNames::new(&after, names, bytes);
             for (name, is_directory) in directory {
                 if selection.may_take(name.as_bytes()) {
                     selection.take(name, *is_directory);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn keeps_no_more_names_of_a_long_directory_than_requested() {
         let directory: Vec<(String, bool)> = (0..20_000).map(|number| (number.to_string(), false)).collect();
-        let mut selection = Selection::new("5", 100, 1 << 20);
+        let mut selection = FirstNames::new("5", 100, 1 << 20);
         let mut taken = 0;
         for (name, is_directory) in &directory {
             if selection.may_take(name.as_bytes()) {

@@ -30,7 +30,7 @@ impl NewDirectories {
         self.records().created.get(directory).copied()
     }
 
-    /// Removes the record of a directory, unless the directory was removed and created again since it was looked up.
+    /// Removes the record of a directory, unless the directory was removed and created again since the lookup.
     pub(super) fn remove(&self, directory: &str, recorded: u64) {
         let mut records = self.records();
         if records.created.get(directory) == Some(&recorded) {

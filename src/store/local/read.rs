@@ -125,7 +125,7 @@ pub(super) fn start(
     Err(StoreError::VersionChanged)
 }
 
-/// [`start`] without blocking, and without a read so long that it delays other tasks.
+/// [`start`] without blocking, and without a read that would delay other tasks.
 pub(super) fn try_start(
     root: &Root,
     key: &StoreKey,

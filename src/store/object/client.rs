@@ -50,7 +50,7 @@ impl TimeoutOptions {
         RetryConfig { backoff, max_retries: self.tries.saturating_sub(1), retry_timeout: self.retry }
     }
 
-    /// For conditional writes: repeated after a lost response, one that succeeded looks like one that failed.
+    /// For conditional writes: repeated after a lost response, one that succeeded cannot be distinguished from one that failed.
     pub(in crate::store) fn no_retries(&self) -> RetryConfig {
         RetryConfig { max_retries: 0, ..self.retries() }
     }

@@ -1,9 +1,9 @@
 //! Conditional writes and erasures on remote backends: of many concurrent ones, exactly one succeeds.
 //!
 //! Zarr core 3.1 has no conditions; these are those of RFC 9110, section 13, passed on to the backend. A conditional
-//! write is sent without the client's retries: one that is repeated after a lost response looks like one that failed.
-//! It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried out. If
-//! that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
+//! write is sent without the client's retries: after a lost response, the repetition of a write that succeeded fails on
+//! its condition. It carries a write id in the value's metadata, so that a later HEAD request shows whether it was carried
+//! out. If that does not show it, the error is [`StoreError::OutcomeUnknown`], never a failed condition. Web servers store no
 //! metadata, and Azure's bulk erasure carries no condition: there, the condition is checked before the erasure.
 
 use std::hash::{BuildHasher, RandomState};
@@ -115,7 +115,7 @@ impl ObjectBackend {
         let (id, begun) = (write_id(), Instant::now());
         let created = *condition == WriteCondition::IfAbsent;
         let mut generation = None;
-        if self.kind == StoreKind::Gcs && !created {
+        if self.kind == StoreKind::GCS && !created {
             let found = self.head_object(path).await?;
             self.check(condition, found.as_ref())?;
             generation = found.and_then(|found| found.meta.version);
@@ -133,7 +133,7 @@ impl ObjectBackend {
             if fate == AttemptOutcome::Refused {
                 return Err(given_up(error));
             }
-            if fate == AttemptOutcome::Condition && !was_lost && self.kind == StoreKind::Http {
+            if fate == AttemptOutcome::Condition && !was_lost && self.kind == StoreKind::HTTP {
                 return Err(StoreError::ConditionFailed);
             }
             let found = match self.head_object(path).await {
@@ -169,11 +169,11 @@ impl ObjectBackend {
         id: &str,
     ) -> Result<Result<PutResult, Error>, StoreError> {
         let (mode, header) = match (self.kind, condition) {
-            (StoreKind::Http, _) => (PutMode::Overwrite, Some(self.header(condition)?)),
+            (StoreKind::HTTP, _) => (PutMode::Overwrite, Some(self.header(condition)?)),
             (_, WriteCondition::Always | WriteCondition::IfAbsent) => (PutMode::Create, None),
             (kind, WriteCondition::IfVersion(version)) => {
                 let e_tag = Some(self.tag(version).ok_or(StoreError::ConditionFailed)?);
-                if kind == StoreKind::Gcs && generation.is_none() {
+                if kind == StoreKind::GCS && generation.is_none() {
                     return Err(StoreError::NotSupported("conditional writes"));
                 }
                 (PutMode::Update(UpdateVersion { e_tag, version: generation }), None)
@@ -208,8 +208,8 @@ impl ObjectBackend {
             }
             let Some(found) = found else { return Ok(false) };
             let header = match (self.kind, found.meta.version) {
-                (StoreKind::S3 | StoreKind::Http, _) => Some(self.header(condition)?),
-                (StoreKind::Gcs, Some(generation)) => {
+                (StoreKind::S3 | StoreKind::HTTP, _) => Some(self.header(condition)?),
+                (StoreKind::GCS, Some(generation)) => {
                     HeaderValue::from_str(&generation).ok().map(|value| (GENERATION_MATCH, value))
                 }
                 _ => None,
@@ -271,7 +271,7 @@ impl ObjectBackend {
             Some(304 | 412) => AttemptOutcome::Condition,
             Some(404) if matches!(condition, WriteCondition::IfVersion(_)) => AttemptOutcome::Condition,
             // S3: another write of this key is in flight, retry. Azure: there is such a value.
-            Some(409) if self.kind != StoreKind::Http => AttemptOutcome::Nothing,
+            Some(409) if self.kind != StoreKind::HTTP => AttemptOutcome::Nothing,
             Some(429) => AttemptOutcome::Nothing,
             Some(501 | 505 | 507 | 511) => AttemptOutcome::Refused,
             Some(408 | 500..=599) => AttemptOutcome::Unknown,

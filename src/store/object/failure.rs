@@ -187,7 +187,7 @@ pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
         Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
         None => !is_transport(&error),
     };
-    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
+    if kind == StoreKind::HTTP && refused { StoreError::NotListable } else { failure(error) }
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl ObjectBackend {
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
         let kind = self.kind;
         let found = match &offset {
-            Some(offset) if kind != StoreKind::Http => self.client().list_with_offset(under, offset),
+            Some(offset) if kind != StoreKind::HTTP => self.client().list_with_offset(under, offset),
             _ => self.client().list(under),
         };
         // Not every server begins at the requested offset.
@@ -83,7 +83,7 @@ impl ObjectBackend {
             .try_filter_map(move |meta| std::future::ready(Ok(ours.entry(&meta))))
             .try_filter(move |entry| std::future::ready(is_wanted(&entry.key)))
             .boxed();
-        if kind != StoreKind::Http {
+        if kind != StoreKind::HTTP {
             return in_order(entries);
         }
         once(sorted(entries)).map_ok(iter).try_flatten().boxed()

@@ -32,7 +32,7 @@ pub struct ObjectOptions {
     /// Whether values may be written.
     pub writable: bool,
     /// Whether "403 Forbidden" means that a key does not exist, as it does in S3 buckets whose keys may be read
-    /// but not listed. If credentials expire, such a store looks empty.
+    /// but not listed. If credentials expire, such a store appears to be empty.
     pub missing_on_403: bool,
     /// The longest value, in bytes, that is held in memory because the backend takes it only in one piece.
     pub held_bytes: u64,
@@ -59,7 +59,7 @@ pub struct ObjectBackend {
     pub(super) options: ObjectOptions,
     /// The budget for retries; `None` for no limit.
     pub(super) retries: Option<Arc<RetryBudget>>,
-    pub(super) memory: Option<Arc<Memory>>,
+    pub(super) memory: Option<Arc<MemoryState>>,
     /// Whether the backend heeds the conditions of writes, once known.
     pub(super) heeds_conditions: Arc<OnceCell<bool>>,
     /// Signs URLs, if the store does.
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Pages {
 
 /// State of a store in memory that its client does not have.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryState {
     /// Makes "check, then write" one step.
     writers: Mutex<()>,
     /// A random prefix of all versions: the client's numbers begin again with each store.
@@ -100,7 +100,7 @@ impl ObjectBackend {
         prefix: StorePrefix,
         options: ObjectOptions,
     ) -> Self {
-        let known = (options.known && kind != StoreKind::Http).then_some(true);
+        let known = (options.known && kind != StoreKind::HTTP).then_some(true);
         let heeds_conditions = Arc::new(OnceCell::new_with(known));
         Self {
             kind,
@@ -158,9 +158,9 @@ impl ObjectBackend {
     pub fn memory(writable: bool) -> Self {
         let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let epoch = format!("{:x}-", RandomState::new().build_hasher().finish());
-        let memory = Memory { writers: Mutex::new(()), epoch };
+        let memory = MemoryState { writers: Mutex::new(()), epoch };
         Self {
-            kind: StoreKind::Memory,
+            kind: StoreKind::MEMORY,
             once: Arc::clone(&inner),
             inner,
             prefix: StorePrefix::root(),
@@ -199,19 +199,19 @@ impl ObjectBackend {
     /// The key of a path in the backend; `None` if it does not belong to this store.
     pub(super) fn key(&self, path: &Path) -> Option<StoreKey> {
         let text = path.as_ref().strip_prefix(self.prefix.as_str())?;
-        let is_probe = self.kind == StoreKind::Http && text.starts_with(PROBE);
+        let is_probe = self.kind == StoreKind::HTTP && text.starts_with(PROBE);
         StoreKey::parse(text).ok().filter(|_| !is_probe && !self.is_reserved(text))
     }
 
     /// Whether a key belongs to the store itself, at any depth: one mount may lie below another.
     pub(super) fn is_reserved(&self, key: &str) -> bool {
-        self.kind != StoreKind::Http && is_reserved(key)
+        self.kind != StoreKind::HTTP && is_reserved(key)
     }
 
     /// A key of the store itself.
     pub(super) fn probe_path(&self, name: &str) -> Result<Path, StoreError> {
         match self.kind {
-            StoreKind::Http => self.parse_path(&format!("{PROBE}{name}")),
+            StoreKind::HTTP => self.parse_path(&format!("{PROBE}{name}")),
             _ => self.parse_path(&format!("{RESERVED}/{name}")),
         }
     }
@@ -304,7 +304,7 @@ impl Store for ObjectBackend {
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
         self.check_writable()?;
-        if self.kind != StoreKind::Http {
+        if self.kind != StoreKind::HTTP {
             check_not_reserved(key.as_str())?;
         }
         self.write(key, body, condition).await
@@ -347,7 +347,7 @@ impl Store for ObjectBackend {
 impl Shortcuts for ObjectBackend {
     fn capabilities(&self) -> Capabilities {
         match self.kind {
-            StoreKind::Memory => Capabilities::MEMORY,
+            StoreKind::MEMORY => Capabilities::MEMORY,
             _ => Capabilities::REMOTE,
         }
     }

@@ -38,7 +38,7 @@ impl ObjectBackend {
                 self.request(key, range, Some(GetRange::Bounded(start..end)), if_match).await
             }
             ByteRange::From(start) => self.request(key, range, Some(GetRange::Offset(start)), if_match).await,
-            ByteRange::Suffix(length) if length > 0 && self.kind != StoreKind::Azure => {
+            ByteRange::Suffix(length) if length > 0 && self.kind != StoreKind::AZURE => {
                 self.request(key, range, Some(GetRange::Suffix(length)), if_match).await
             }
             ByteRange::Suffix(length) if length > 0 => self.request_suffix(key, length, if_match).await,
@@ -84,7 +84,7 @@ impl ObjectBackend {
             Err(error) if ranged && status(&error) == Some(416) => {
                 self.not_satisfiable(key, range, if_match, StoreError::VersionChanged).await
             }
-            Err(error) if ranged && is_odd(&error) && self.kind == StoreKind::Http => {
+            Err(error) if ranged && is_odd(&error) && self.kind == StoreKind::HTTP => {
                 self.request_and_trim(key, range, if_match).await
             }
             Err(error) if ranged && is_odd(&error) => {
@@ -169,7 +169,7 @@ impl ObjectBackend {
         }
         let measured = ExactBody { skip: 0, left: range.end - range.start, to_the_end: true };
         let stream = measured.measure(result.into_stream().map_err(failure).boxed());
-        if self.kind != StoreKind::Memory {
+        if self.kind != StoreKind::MEMORY {
             return Ok(Value { info, range, body: ValueBody::Stream(stream) });
         }
         // There is one piece, and it is in memory.

@@ -28,7 +28,7 @@ impl ObjectBackend {
     /// Whether long values are uploaded in parts.
     fn writes_in_parts(&self, condition: &WriteCondition) -> bool {
         *condition == WriteCondition::Always
-            && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure)
+            && matches!(self.kind, StoreKind::S3 | StoreKind::GCS | StoreKind::AZURE)
     }
 
     /// The most bytes of a body that are in memory at once: the parts in flight and the one being filled, or the
@@ -71,7 +71,7 @@ impl ObjectBackend {
     ) -> Result<SetResult, StoreError> {
         let _alone = self.writers().await;
         let created = match self.kind {
-            StoreKind::Memory => self.meta(key).await?.is_none(),
+            StoreKind::MEMORY => self.meta(key).await?.is_none(),
             _ => *condition == WriteCondition::IfAbsent,
         };
         let mode = match condition {

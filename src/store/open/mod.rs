@@ -1,27 +1,23 @@
 //! From a URL and options to a store.
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
-//! `memory://`: the table in `backends` is the one list of them. A path that ends in `.zip` names a zip file, and the
+//! `memory://`: `backends` has a file for each and the table of them. A path that ends in `.zip` names a zip file, and the
 //! store holds its entries. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a
 //! bucket is not percent-encoded. A store without credentials is anonymous; it gets none from a metadata service unless
 //! an option says so. Opening connects to nothing: [`super::Store::check`] finds out whether a backend responds.
 
-mod azure;
+mod backend;
 mod backends;
 mod bucket;
 mod error;
-mod gcs;
-mod http;
-mod local;
-mod memory;
 mod open_store;
-mod s3;
+mod registry;
 mod url;
 
 #[cfg(test)]
 mod tests;
 
-pub use backends::{backends_of, can_sign_urls, kind_of, schemes, signing_schemes};
 pub use error::OpenError;
 pub use open_store::{open, open_within};
+pub use registry::{backends_of, can_sign_urls, kind_of, schemes, signing_schemes};
 pub use url::is_zip;

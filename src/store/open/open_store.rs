@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::backends::{backend_of, schemes};
+use super::backends::local;
 use super::error::OpenError;
-use super::local;
+use super::registry::{backend_of, schemes};
 use super::url::{is_zip, local_path, scheme_of};
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
@@ -63,7 +63,7 @@ fn open_zip(
 
 /// The last segment of a URL as a key: only the URLs of web servers are percent-encoded.
 pub(super) fn decoded_file_name(url: &str, name: &str) -> Result<String, OpenError> {
-    if backend_of(url).is_none_or(|backend| backend.kind != StoreKind::Http) {
+    if backend_of(url).is_none_or(|backend| backend.kind != StoreKind::HTTP) {
         return Ok(name.to_owned());
     }
     if name.contains(['?', '#']) {

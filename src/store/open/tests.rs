@@ -32,13 +32,13 @@ fn a_url_selects_its_kind_of_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display();
     for (url, kind) in [
-        (path.to_string(), StoreKind::Local),
-        (format!("file://{path}"), StoreKind::Local),
-        ("memory://".to_owned(), StoreKind::Memory),
+        (path.to_string(), StoreKind::LOCAL),
+        (format!("file://{path}"), StoreKind::LOCAL),
+        ("memory://".to_owned(), StoreKind::MEMORY),
         ("s3://bucket/some/prefix".to_owned(), StoreKind::S3),
-        ("gs://bucket".to_owned(), StoreKind::Gcs),
-        ("az://container/p/".to_owned(), StoreKind::Azure),
-        ("http://localhost:1/a%20b/".to_owned(), StoreKind::Http),
+        ("gs://bucket".to_owned(), StoreKind::GCS),
+        ("az://container/p/".to_owned(), StoreKind::AZURE),
+        ("http://localhost:1/a%20b/".to_owned(), StoreKind::HTTP),
     ] {
         assert_eq!(open(&url, &options, &cpu()).unwrap().kind(), kind, "{url}");
     }
@@ -76,18 +76,18 @@ fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
     let path = directory.path().display();
     std::fs::create_dir(directory.path().join("directory.zip")).unwrap();
     for (url, kind) in [
-        (format!("{path}/not yet.zip"), StoreKind::Zip),
-        (format!("file://{path}/not%20yet.zip"), StoreKind::Zip),
-        (format!("{path}/directory.zip"), StoreKind::Local),
-        (format!("file://{path}/directory.zip/"), StoreKind::Local),
-        ("s3://bucket/some/a.zip".to_owned(), StoreKind::Zip),
+        (format!("{path}/not yet.zip"), StoreKind::ZIP),
+        (format!("file://{path}/not%20yet.zip"), StoreKind::ZIP),
+        (format!("{path}/directory.zip"), StoreKind::LOCAL),
+        (format!("file://{path}/directory.zip/"), StoreKind::LOCAL),
+        ("s3://bucket/some/a.zip".to_owned(), StoreKind::ZIP),
         ("s3://bucket/some/a.zip/".to_owned(), StoreKind::S3),
         ("s3://bucket.zip".to_owned(), StoreKind::S3),
-        ("gs://bucket/a.zip".to_owned(), StoreKind::Zip),
-        ("az://container/a.zip".to_owned(), StoreKind::Zip),
-        ("http://localhost:1/a%20b.zip".to_owned(), StoreKind::Zip),
-        ("http://host.zip".to_owned(), StoreKind::Http),
-        ("a.zip".to_owned(), StoreKind::Zip),
+        ("gs://bucket/a.zip".to_owned(), StoreKind::ZIP),
+        ("az://container/a.zip".to_owned(), StoreKind::ZIP),
+        ("http://localhost:1/a%20b.zip".to_owned(), StoreKind::ZIP),
+        ("http://host.zip".to_owned(), StoreKind::HTTP),
+        ("a.zip".to_owned(), StoreKind::ZIP),
     ] {
         assert_eq!(open(&url, &options, &cpu()).unwrap().kind(), kind, "{url}");
     }

@@ -4,9 +4,11 @@
 //! Serde can flatten structs out of one table, but then it reports neither the place of an unknown key nor the source
 //! of each value. So the table is read key by key, and each section reads its own.
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 
 /// A struct whose fields are keys of a table.
 pub(in crate::store) trait Section {
@@ -44,6 +46,101 @@ macro_rules! section {
 }
 
 pub(in crate::store) use section;
+
+/// Implements `Deserialize` for a struct of sections: reads one table, each key into the section that it belongs to.
+macro_rules! sections {
+    ($Table:ident { $($field:ident: $Section:ty),+ $(,)? }) => {
+        impl $Table {
+            /// The keys of all sections.
+            fn keys() -> &'static [&'static str] {
+                static KEYS: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
+                    [$(<$Section as $crate::store::options::Section>::KEYS),+].concat()
+                });
+                &KEYS
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Table {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct TableVisitor;
+
+                impl<'de> serde::de::Visitor<'de> for TableVisitor {
+                    type Value = $Table;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("struct ", stringify!($Table)))
+                    }
+
+                    fn visit_map<M: serde::de::MapAccess<'de>>(self, mut table: M) -> Result<$Table, M::Error> {
+                        use $crate::store::options::Section as _;
+                        let mut options = $Table::default();
+                        let mut keys = $crate::store::options::TableKeys::new($Table::keys());
+                        while let Some(key) = keys.next(&mut table)? {
+                            // Every key is of one section.
+                            let _ = $(options.$field.read(key, &mut table)?)||+;
+                        }
+                        Ok(options)
+                    }
+                }
+
+                deserializer.deserialize_struct(stringify!($Table), $Table::keys(), TableVisitor)
+            }
+        }
+    };
+}
+pub(in crate::store) use sections;
+
+/// The keys of a table as they are read: known ones, each once.
+pub(in crate::store) struct TableKeys {
+    known: &'static [&'static str],
+    seen: Vec<&'static str>,
+}
+
+impl TableKeys {
+    pub(in crate::store) fn new(known: &'static [&'static str]) -> Self {
+        Self { known, seen: Vec::new() }
+    }
+
+    /// Reads the next key.
+    ///
+    /// # Errors
+    /// As the deserializer's; for an unknown key and for one that is given twice.
+    pub(in crate::store) fn next<'de, M: MapAccess<'de>>(
+        &mut self,
+        table: &mut M,
+    ) -> Result<Option<&'static str>, M::Error> {
+        let Some(key) = table.next_key_seed(KnownKey(self.known))? else { return Ok(None) };
+        if self.seen.contains(&key) {
+            return Err(M::Error::duplicate_field(key));
+        }
+        self.seen.push(key);
+        Ok(Some(key))
+    }
+}
+
+/// Reads a key. An unknown one is refused here, while the deserializer still knows its place.
+struct KnownKey(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for KnownKey {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for KnownKey {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an option")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<&'static str, E> {
+        let known = self.0.iter().find(|key| **key == text);
+        known.copied().ok_or_else(|| E::unknown_field(text, self.0))
+    }
+}
 
 /// A section with the value of one key from the table, and defaults for all others.
 ///

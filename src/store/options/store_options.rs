@@ -1,16 +1,17 @@
-//! [`StoreOptions`]: the options of one store, as the configuration has them.
+//! [`StoreOptions`]: the options of one store, as the configuration has them, and the sections that it consists of: the
+//! options of each kind of backend, and those that several of them share.
+//!
+//! The options of a local store are [`LocalOptions`], beside that store. A new section is a struct with [`section!`], a
+//! field of [`StoreOptions`] with its default, and an entry of [`sections!`].
 
-use std::fmt;
-use std::sync::LazyLock;
+use std::time::Duration;
 
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::backends::{
-    AzureOptions, BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, S3Options,
-};
-use super::section::Section;
-use crate::store::LocalOptions;
+use super::section::{section, sections};
+use crate::store::backend::ThrottleOptions;
+use crate::store::object::TimeoutOptions;
+use crate::store::{LocalOptions, Secret};
 
 /// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
 /// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
@@ -74,79 +75,218 @@ impl StoreOptions {
     }
 }
 
-/// The keys of all sections.
-static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    [
-        LocalOptions::KEYS,
-        RemoteOptions::KEYS,
-        BucketOptions::KEYS,
-        S3Options::KEYS,
-        GcsOptions::KEYS,
-        BearerTokenOptions::KEYS,
-        AzureOptions::KEYS,
-    ]
-    .concat()
+sections!(StoreOptions {
+    local: LocalOptions,
+    remote: RemoteOptions,
+    bucket: BucketOptions,
+    s3: S3Options,
+    gcs: GcsOptions,
+    bearer: BearerTokenOptions,
+    azure: AzureOptions,
 });
 
-impl<'de> Deserialize<'de> for StoreOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_struct("StoreOptions", &KEYS, TableVisitor)
-    }
+/// Options of all remote backends: S3, GCS, Azure and web servers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RemoteOptions {
+    /// Remote: treat 403 as "no such key", for buckets that permit reading but not listing. With expired credentials such a store
+    /// seems empty.
+    pub missing_on_403: bool,
+    /// Remote: time for a connection to be established.
+    #[serde(with = "crate::units::duration")]
+    pub connect_timeout: Duration,
+    /// Remote: time in which a response must make progress, before its head or within it. There is no limit on the duration of a
+    /// whole response: its reader decides that.
+    #[serde(with = "crate::units::duration")]
+    pub read_timeout: Duration,
+    /// Remote: attempts of a request in all, if it fails and may be repeated (at least 1). A conditional write is repeated only if
+    /// the attempt before it is known to have had no effect.
+    pub max_attempts: usize,
+    /// Remote: time after which a request is not repeated.
+    #[serde(with = "crate::units::duration")]
+    pub retry_timeout: Duration,
+    /// Remote: retry budget: how many of a hundred requests may be repeated, so that retries do not multiply the load of a backend
+    /// in trouble (100: all that fail).
+    pub max_retry_percent: u8,
+    /// Remote: requests in flight (at least 1). Where none of them ends for two seconds, those that wait are 503 at once.
+    pub max_concurrent_requests: usize,
+    /// Remote: how long a request waits for its turn among them. Then it is 503.
+    #[serde(with = "crate::units::duration")]
+    pub queue_timeout: Duration,
+    /// Remote: circuit breaker: when this many requests have failed within 10 seconds (no connection, timeout, 5xx, 429) and no
+    /// more have succeeded, all are 503 for a second, and then one is tried. 0: never.
+    pub circuit_breaker_failures: usize,
+    /// Remote: size of a value that is buffered in memory because the backend accepts it only as a whole: with a condition, or
+    /// because it accepts no parts.
+    #[serde(with = "crate::units::size")]
+    pub max_buffered_upload_size: u64,
 }
 
-struct TableVisitor;
-
-impl<'de> Visitor<'de> for TableVisitor {
-    type Value = StoreOptions;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("struct StoreOptions")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut table: M) -> Result<StoreOptions, M::Error> {
-        let mut options = StoreOptions::default();
-        let mut seen = Vec::new();
-        while let Some(Key(key)) = table.next_key()? {
-            if seen.contains(&key) {
-                return Err(M::Error::duplicate_field(key));
-            }
-            seen.push(key);
-            // Every key is of one section.
-            let _ = options.local.read(key, &mut table)?
-                || options.remote.read(key, &mut table)?
-                || options.bucket.read(key, &mut table)?
-                || options.s3.read(key, &mut table)?
-                || options.gcs.read(key, &mut table)?
-                || options.bearer.read(key, &mut table)?
-                || options.azure.read(key, &mut table)?;
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        Self {
+            missing_on_403: false,
+            connect_timeout: Duration::from_secs(5),
+            read_timeout: Duration::from_secs(30),
+            max_attempts: 3,
+            retry_timeout: Duration::from_secs(10),
+            max_retry_percent: 10,
+            max_concurrent_requests: 64,
+            queue_timeout: Duration::from_secs(5),
+            circuit_breaker_failures: 10,
+            max_buffered_upload_size: 64 << 20,
         }
-        Ok(options)
     }
 }
 
-/// A key of one of the sections. An unknown one is refused here, while the deserializer still knows its place.
-struct Key(&'static str);
+section!(RemoteOptions {
+    missing_on_403,
+    connect_timeout,
+    read_timeout,
+    max_attempts,
+    retry_timeout,
+    max_retry_percent,
+    max_concurrent_requests,
+    queue_timeout,
+    circuit_breaker_failures,
+    max_buffered_upload_size,
+});
 
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of an option")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
-                let known = KEYS.iter().find(|key| **key == text);
-                known.map(|key| Key(key)).ok_or_else(|| E::unknown_field(text, &KEYS))
-            }
+impl RemoteOptions {
+    pub(in crate::store) fn throttle(&self) -> ThrottleOptions {
+        ThrottleOptions {
+            requests: self.max_concurrent_requests,
+            queue: self.queue_timeout,
+            failures: self.circuit_breaker_failures,
         }
+    }
 
-        deserializer.deserialize_identifier(KeyVisitor)
+    pub(in crate::store) fn timeouts(&self) -> TimeoutOptions {
+        TimeoutOptions {
+            connect: self.connect_timeout,
+            read: self.read_timeout,
+            tries: self.max_attempts,
+            retry: self.retry_timeout,
+            retry_percent: self.max_retry_percent,
+        }
     }
 }
+
+/// Options of the backends that have buckets or containers: S3, GCS and Azure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BucketOptions {
+    /// S3, GCS, Azure: URL of a server other than the provider's own.
+    ///
+    /// Example: `"https://objects.example"`
+    pub endpoint: Option<String>,
+    /// S3, GCS, Azure: whether `endpoint` may be `http://`, without encryption.
+    pub allow_http: bool,
+    /// S3, GCS, Azure: whether requests are sent unsigned. They are if no credentials are given.
+    ///
+    /// Example: `true`
+    pub anonymous: Option<bool>,
+    /// S3, GCS, Azure: whether credentials come from the environment and the metadata service of the machine.
+    pub instance_credentials: bool,
+}
+
+section!(BucketOptions { endpoint, allow_http, anonymous, instance_credentials });
+
+/// Options of S3 alone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct S3Options {
+    /// S3: the region. Without it, `us-east-1`.
+    ///
+    /// Example: `"us-east-1"`
+    pub region: Option<String>,
+    /// S3: identifier of the access key.
+    ///
+    /// Example: `"…"`
+    pub access_key_id: Option<String>,
+    /// S3: the secret access key.
+    ///
+    /// Example: `"…"`
+    pub secret_access_key: Option<Secret>,
+    /// S3: the token of temporary credentials.
+    ///
+    /// Example: `"…"`
+    pub session_token: Option<Secret>,
+    /// S3: whether the bucket is part of the host name instead of the path.
+    pub virtual_hosted: bool,
+    /// S3: whether a SHA-256 checksum is sent with every upload, so that the backend rejects bytes that were damaged in transit.
+    pub upload_checksum: bool,
+}
+
+impl Default for S3Options {
+    fn default() -> Self {
+        Self {
+            region: None,
+            access_key_id: None,
+            secret_access_key: None,
+            session_token: None,
+            virtual_hosted: false,
+            upload_checksum: true,
+        }
+    }
+}
+
+section!(S3Options {
+    region,
+    access_key_id,
+    secret_access_key,
+    session_token,
+    virtual_hosted,
+    upload_checksum,
+});
+
+/// Options of GCS alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GcsOptions {
+    /// GCS: file with the key of a service account.
+    ///
+    /// Example: `"/run/secrets/key.json"`
+    pub service_account_path: Option<String>,
+    /// GCS: the key of a service account itself (JSON).
+    ///
+    /// Example: `"…"`
+    pub service_account_key: Option<Secret>,
+}
+
+section!(GcsOptions { service_account_path, service_account_key });
+
+/// Options of Azure alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AzureOptions {
+    /// Azure: the storage account.
+    ///
+    /// Example: `"…"`
+    pub account: Option<String>,
+    /// Azure: key of the account.
+    ///
+    /// Example: `"…"`
+    pub account_key: Option<Secret>,
+    /// Azure: a shared access signature.
+    ///
+    /// Example: `"…"`
+    pub sas_token: Option<Secret>,
+}
+
+section!(AzureOptions { account, account_key, sas_token });
+
+/// The option that GCS and Azure share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BearerTokenOptions {
+    /// GCS, Azure: a bearer token, sent as it is.
+    ///
+    /// Example: `"…"`
+    pub bearer_token: Option<Secret>,
+}
+
+section!(BearerTokenOptions { bearer_token });
 
 #[cfg(test)]
 mod tests {
@@ -174,14 +314,14 @@ mod tests {
         let written = serde_json::to_value(&all).unwrap();
         let mut keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
         assert!(keys.iter().all(|key| backends_of(key).is_some_and(|kinds| !kinds.is_empty())));
-        let mut listed = KEYS.clone();
+        let mut listed = StoreOptions::keys().to_vec();
         keys.sort_unstable();
         listed.sort_unstable();
         assert_eq!(keys, listed);
         let read: StoreOptions = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), written);
         assert_eq!(backends_of("region"), Some(&[StoreKind::S3][..]));
-        assert_eq!(backends_of("bearer_token"), Some(&[StoreKind::Gcs, StoreKind::Azure][..]));
+        assert_eq!(backends_of("bearer_token"), Some(&[StoreKind::GCS, StoreKind::AZURE][..]));
         assert_eq!(backends_of("regoin"), None);
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Directory {
 
 /// An entry that has a key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct ZipEntry<'a> {
     pub(super) key: &'a str,
     /// Its index among the keys.
     place: usize,
@@ -73,7 +73,7 @@ pub(super) enum Storage {
     Deflated,
 }
 
-impl Entry<'_> {
+impl ZipEntry<'_> {
     /// How the bytes are stored; an error if they cannot be read.
     pub(super) fn storage(&self) -> Result<Storage, ZipError> {
         if self.encrypted {
@@ -137,20 +137,20 @@ impl Directory {
     }
 
     /// The entry of a key.
-    pub(super) fn find(&self, key: &StoreKey) -> Option<Entry<'_>> {
+    pub(super) fn find(&self, key: &StoreKey) -> Option<ZipEntry<'_>> {
         let wanted = key.as_str().as_bytes();
         let place = self.by_key.binary_search_by(|&at| name(&self.bytes, at).cmp(wanted)).ok()?;
         self.entry(place)
     }
 
     /// Size, version and time of an entry. The version is the file's with the entry's offset; the time is the file's.
-    pub(super) fn info(&self, entry: &Entry<'_>) -> ValueInfo {
+    pub(super) fn info(&self, entry: &ZipEntry<'_>) -> ValueInfo {
         let version = self.file.version.for_part(&format!("{:x}", entry.offset));
         ValueInfo { size: entry.size, version, modified: self.file.modified }
     }
 
     /// The offset of an entry's bytes in the file, if its local header has been read.
-    pub(super) fn data(&self, entry: &Entry<'_>) -> Option<u64> {
+    pub(super) fn data(&self, entry: &ZipEntry<'_>) -> Option<u64> {
         match self.local.get(entry.place)?.load(Ordering::Relaxed) {
             0 => None,
             length => entry.offset.checked_add(length.into()),
@@ -158,7 +158,7 @@ impl Directory {
     }
 
     /// Stores the length of an entry's local header.
-    pub(super) fn cache_header_length(&self, entry: &Entry<'_>, length: u64) {
+    pub(super) fn cache_header_length(&self, entry: &ZipEntry<'_>, length: u64) {
         if let (Some(local), Ok(length)) = (self.local.get(entry.place), u32::try_from(length)) {
             local.store(length, Ordering::Relaxed);
         }
@@ -194,7 +194,7 @@ impl Directory {
     }
 
     /// The entry at an index among the keys.
-    fn entry(&self, place: usize) -> Option<Entry<'_>> {
+    fn entry(&self, place: usize) -> Option<ZipEntry<'_>> {
         let Central { encrypted, method, crc, compressed, size, name, offset } =
             record(&self.bytes, *self.by_key.get(place)?)?;
         let key = std::str::from_utf8(name).ok()?;
@@ -206,7 +206,7 @@ impl Directory {
         let start = self.end.directory.start;
         let end = next.map_or(start, |next| absolute(next.offset).min(start));
         let offset = absolute(offset);
-        Some(Entry { key, place, offset, end, compressed, size, crc, method, encrypted })
+        Some(ZipEntry { key, place, offset, end, compressed, size, crc, method, encrypted })
     }
 }
 

@@ -7,12 +7,12 @@ use super::ZipError;
 use super::directory::Directory;
 use crate::store::{StoreError, Version};
 
-pub(super) type Outcome = Result<Arc<Directory>, ZipError>;
+pub(super) type DirectoryResult = Result<Arc<Directory>, ZipError>;
 
 /// The directory of the last version of the file that was checked, or why it has none.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryCache {
-    last: Mutex<Option<(Version, Outcome)>>,
+    last: Mutex<Option<(Version, DirectoryResult)>>,
     /// Held while the directory is read. Holds the last failure that is not a property of the file.
     pub(super) loading: tokio::sync::Mutex<Option<StoreError>>,
     /// How many such failures there were.
@@ -20,17 +20,17 @@ pub(super) struct DirectoryCache {
 }
 
 impl DirectoryCache {
-    pub(super) fn last(&self) -> Option<(Version, Outcome)> {
+    pub(super) fn last(&self) -> Option<(Version, DirectoryResult)> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The cached outcome for this version.
-    pub(super) fn outcome_for(&self, version: &Version) -> Option<Outcome> {
+    pub(super) fn outcome_for(&self, version: &Version) -> Option<DirectoryResult> {
         self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
     }
 
     /// Replaces the outcome. An unsettled version is not cached: the file may still change unnoticed.
-    pub(super) fn replace(&self, known: Option<(Version, Outcome)>) {
+    pub(super) fn replace(&self, known: Option<(Version, DirectoryResult)>) {
         let known = known.filter(|(version, _)| version.is_settled());
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }

@@ -31,8 +31,8 @@ pub enum ZipError {
     },
     /// Its directory does not fit into the budget for the directories of all zip files.
     #[error(
-        "the zip file's directory of entries takes {needed} bytes of memory, and the {limit} bytes for those of all zip files \
-         have no room for it: raise `cache.zip_directory_size`"
+        "the zip file's directory of entries takes {needed} bytes of memory, which exceeds what is free of the {limit} bytes for \
+         those of all zip files: raise `cache.zip_directory_size`"
     )]
     OverBudget {
         /// The bytes it takes, or a lower bound of them.

@@ -1,8 +1,8 @@
 //! The decoding of a deflated entry: piece by piece on the pool, in the memory of one piece for any length.
 //!
 //! The entry is decoded from its beginning to its end for every range, because its length and its CRC-32 are those of
-//! the complete entry. The last piece of the range is sent only after both were checked, so that a broken entry never
-//! looks complete. The first piece is decoded before the response has a body.
+//! the complete entry. The last piece of the range is sent only after both were checked, so that a client never
+//! takes a broken entry for a complete one. The first piece is decoded before the response has a body.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use futures::stream::{StreamExt, TryStreamExt, once, try_unfold};
 
 use super::ZipError;
-use super::directory::Entry;
+use super::directory::ZipEntry;
 use crate::codec::{CodecError, InflateProgress, Inflater};
 use crate::cpu::ComputePool;
 use crate::store::{StoreError, ValueBody, ValueStream};
@@ -44,7 +44,7 @@ struct Decoder {
 /// A range of an entry's decoded bytes; `encoded` are its bytes in the file.
 pub(super) async fn inflate(
     cpu: ComputePool,
-    entry: &Entry<'_>,
+    entry: &ZipEntry<'_>,
     encoded: ValueStream,
     wanted: Range<u64>,
 ) -> Result<ValueBody, StoreError> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::ZipError;
-use super::directory::{Directory, Entry, Storage};
+use super::directory::{Directory, Storage, ZipEntry};
 use super::inflating::inflate;
 use super::record::{LOCAL_BYTES, local_length};
 use super::zip_store::ZipStore;
@@ -43,7 +43,7 @@ impl ZipStore {
     pub(super) async fn read(
         &self,
         directory: &Directory,
-        entry: &Entry<'_>,
+        entry: &ZipEntry<'_>,
         range: ByteRange,
     ) -> Result<Value, StoreError> {
         let storage = entry.storage()?;
@@ -66,7 +66,7 @@ impl ZipStore {
     async fn stored(
         &self,
         directory: &Directory,
-        entry: &Entry<'_>,
+        entry: &ZipEntry<'_>,
         range: Range<u64>,
     ) -> Result<ValueBody, StoreError> {
         let version = &directory.file.version;
@@ -94,7 +94,7 @@ impl ZipStore {
 }
 
 /// The range of the file that is read for an entry's local header: the complete entry if it is short.
-fn entry_range(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
+fn entry_range(entry: &ZipEntry<'_>) -> Result<Range<u64>, ZipError> {
     let header = entry.offset.checked_add(LOCAL_BYTES + entry.key.len() as u64);
     match header {
         Some(header) if header <= entry.end => {
@@ -106,7 +106,7 @@ fn entry_range(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
 }
 
 /// The offset of an entry's bytes; an error if they reach into the next entry.
-fn data_start(entry: &Entry<'_>, header_length: u64) -> Result<u64, ZipError> {
+fn data_start(entry: &ZipEntry<'_>, header_length: u64) -> Result<u64, ZipError> {
     let data = entry.offset.checked_add(header_length);
     let end = data.and_then(|data| data.checked_add(entry.compressed));
     match (data, end) {

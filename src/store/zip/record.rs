@@ -61,7 +61,7 @@ pub(super) struct Central<'a> {
 
 /// Finds the end record in the last bytes of a file of `size` bytes.
 ///
-/// A comment may have bytes that look like one. The last that fits is taken: its comment ends with the file, and its
+/// A comment may contain bytes that resemble one. The last that fits is taken: its comment ends with the file, and its
 /// directory lies before it.
 pub(super) fn find_end(tail: &[u8], size: u64) -> Result<End, ZipError> {
     let start = size.saturating_sub(tail.len() as u64);

@@ -41,7 +41,7 @@ impl ZipStore {
 #[async_trait]
 impl Store for ZipStore {
     fn kind(&self) -> StoreKind {
-        StoreKind::Zip
+        StoreKind::ZIP
     }
 
     fn is_replaced(&self) -> bool {

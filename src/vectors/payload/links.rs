@@ -31,7 +31,7 @@ pub fn decode_links(
     if columns == 0 {
         return if bytes.is_empty() { Ok(Vec::new()) } else { Err(PayloadError::Trailing(bytes.len())) };
     }
-    let row_bytes = columns.saturating_mul(kind.item_bytes());
+    let row_bytes = columns.saturating_mul(kind.element_bytes());
     if !bytes.len().is_multiple_of(row_bytes) {
         return Err(PayloadError::PartialRow { bytes: bytes.len(), row: row_bytes });
     }

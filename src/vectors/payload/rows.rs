@@ -40,7 +40,7 @@ impl Positions {
     /// # Errors
     /// [`PayloadError::PartialRow`].
     pub fn new(bytes: Bytes, kind: &DataType, dims: usize) -> Result<Self, PayloadError> {
-        let row = kind.item_bytes().saturating_mul(dims).max(1);
+        let row = kind.element_bytes().saturating_mul(dims).max(1);
         if !bytes.len().is_multiple_of(row) {
             return Err(PayloadError::PartialRow { bytes: bytes.len(), row });
         }
@@ -56,7 +56,7 @@ impl Positions {
     /// The size of a row in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
-        self.kind.item_bytes().saturating_mul(self.dims)
+        self.kind.element_bytes().saturating_mul(self.dims)
     }
 
     /// The bytes of all rows, little-endian.
@@ -82,7 +82,7 @@ impl Positions {
 
     /// The coordinates of a vertex; empty if the row does not exist.
     pub fn coordinates(&self, row: usize) -> impl Iterator<Item = f64> {
-        self.row(row).chunks_exact(self.kind.item_bytes()).map(|item| decode_float(&self.kind, item))
+        self.row(row).chunks_exact(self.kind.element_bytes()).map(|item| decode_float(&self.kind, item))
     }
 }
 

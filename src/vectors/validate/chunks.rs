@@ -3,7 +3,7 @@
 use crate::metadata::DataType;
 use crate::vectors::chunk::ChunkVertices;
 use crate::vectors::json::{integers, string};
-use crate::vectors::level::Level;
+use crate::vectors::level::ResolutionLevel;
 use crate::vectors::payload::{Fragment, FragmentIndex, Positions, decode_integers, number_type};
 use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute};
 
@@ -14,7 +14,7 @@ const BIN_TOLERANCE: f64 = 1e-4;
 
 /// What the checks of each chunk of a level need.
 pub(super) struct CheckInputs {
-    pub(super) level: Level,
+    pub(super) level: ResolutionLevel,
     pub(super) attributes: Vec<VertexAttribute>,
     /// The attributes of fragments.
     pub(super) fragment_attributes: Vec<CellArray>,
@@ -207,7 +207,7 @@ async fn check_group_offsets(
 }
 
 /// Checks that the vertices of a chunk lie in the chunk and in their bins.
-fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> ChunkFacts {
+fn check_positions(level: &ResolutionLevel, chunk: &ChunkVertices, has_objects: bool) -> ChunkFacts {
     let mut facts = ChunkFacts::default();
     let at = level.vertices.path.as_str();
     let strategy = string(level.store.root.store_metadata(), "cross_chunk_strategy");
@@ -262,7 +262,7 @@ fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> C
 }
 
 /// Whether the fragments of a chunk are its bins.
-fn is_binned(level: &Level, fragments: &FragmentIndex, has_objects: bool) -> bool {
+fn is_binned(level: &ResolutionLevel, fragments: &FragmentIndex, has_objects: bool) -> bool {
     let bins = level.shapes.bins_per_chunk.as_ref();
     let bins =
         bins.and_then(|bins| bins.iter().try_fold(1_u64, |all, &bins| all.checked_mul(bins.unsigned_abs())));
@@ -276,7 +276,7 @@ fn is_binned(level: &Level, fragments: &FragmentIndex, has_objects: bool) -> boo
 }
 
 /// Whether a row is in the bin with this number.
-fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bin: usize) -> bool {
+fn is_in_bin(level: &ResolutionLevel, coord: &[i64], positions: &Positions, row: usize, bin: usize) -> bool {
     let Some(bins) = &level.shapes.bins_per_chunk else { return true };
     let (low, _) = level.chunk_bounds(coord);
     let mut rest = bin as u64;
@@ -295,7 +295,7 @@ fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bi
 
 /// Checks that an attribute of fragments has a row for each fragment.
 async fn check_fragment_attributes(
-    level: &Level,
+    level: &ResolutionLevel,
     cells: &CellArray,
     coord: &[i64],
     facts: &mut ChunkFacts,
@@ -311,7 +311,7 @@ async fn check_fragment_attributes(
     };
     let Some(kind) = string(&cells.attributes, "dtype").and_then(number_type) else { return Ok(()) };
     let width = integers(cells.attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>());
-    let row = kind.item_bytes() as u64 * width.unsigned_abs().max(1);
+    let row = kind.element_bytes() as u64 * width.unsigned_abs().max(1);
     let expected = facts.fragments.saturating_mul(row);
     if payload.len() as u64 != expected {
         let message = format!("{} bytes are not {} rows of {row} bytes", payload.len(), facts.fragments);

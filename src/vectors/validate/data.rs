@@ -10,7 +10,7 @@ use super::chunks::{CheckInputs, ChunkFacts, Finding, check_chunk};
 use super::level_facts::LevelFacts;
 use super::structure::{CheckedLevel, CheckedLevels};
 use super::{Report, links, manifests};
-use crate::vectors::level::Level;
+use crate::vectors::level::ResolutionLevel;
 use crate::vectors::store::VectorStore;
 use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute, format_coord};
 
@@ -43,7 +43,7 @@ pub(super) async fn check(
     let mut facts: HashMap<u64, LevelFacts> = HashMap::new();
     let mut levels = Vec::new();
     for level in &found.levels {
-        let opened = match Level::open(store, &level.name).await {
+        let opened = match ResolutionLevel::open(store, &level.name).await {
             Ok(opened) => opened,
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => {
@@ -79,7 +79,7 @@ pub(super) async fn check(
 
 /// Checks every chunk of a level.
 async fn check_chunks(
-    level: &Level,
+    level: &ResolutionLevel,
     found: &CheckedLevel,
     report: &mut Report,
     deadline: Instant,
@@ -140,7 +140,7 @@ async fn check_chunks(
 }
 
 /// Opens what the checks of each chunk of a level need.
-async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs, VectorError> {
+async fn check_inputs(level: &ResolutionLevel, report: &mut Report) -> Result<CheckInputs, VectorError> {
     let mut attributes = Vec::new();
     for name in VertexAttribute::names(level).await? {
         match VertexAttribute::open(level, &name).await {
@@ -161,7 +161,7 @@ async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs,
 }
 
 /// Compares the cells that arrays declare as non-empty with those that are stored.
-async fn check_presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
+async fn check_presence(level: &ResolutionLevel, report: &mut Report) -> Result<(), VectorError> {
     let mut arrays: Vec<CellArray> = vec![level.vertices.clone()];
     arrays.extend(level.fragments.clone());
     for name in VertexAttribute::names(level).await? {

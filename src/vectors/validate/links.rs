@@ -6,13 +6,13 @@ use std::time::Instant;
 use super::Report;
 use super::level_facts::LevelFacts;
 use crate::vectors::json::string;
-use crate::vectors::level::Level;
+use crate::vectors::level::ResolutionLevel;
 use crate::vectors::links::{Link, LinkArray, LinkAttribute, LinkFamily, read_doc_links};
 use crate::vectors::payload::FragmentIndex;
 use crate::vectors::{CellArray, Coord, Profile, VectorError, format_coord};
 
 pub(super) async fn check(
-    level: &Level,
+    level: &ResolutionLevel,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
     deadline: Instant,
@@ -78,7 +78,7 @@ fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
 }
 
 async fn check_records(
-    level: &Level,
+    level: &ResolutionLevel,
     family: &LinkFamily,
     facts: &HashMap<u64, LevelFacts>,
     path: &str,
@@ -152,7 +152,7 @@ async fn check_records(
 
 /// Checks that the groups of records within a chunk name records that exist.
 async fn check_groups(
-    level: &Level,
+    level: &ResolutionLevel,
     index: &CellArray,
     cell: &[i64],
     records: u64,
@@ -208,7 +208,7 @@ fn record_problem(
 
 /// Checks the edges of a store of the documents' profile.
 async fn check_doc_links(
-    level: &Level,
+    level: &ResolutionLevel,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
 ) -> Result<(), VectorError> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Report;
 use super::level_facts::LevelFacts;
 use super::structure::{NodeState, read_node};
-use crate::vectors::level::Level;
+use crate::vectors::level::ResolutionLevel;
 use crate::vectors::objects::ObjectIndex;
 use crate::vectors::{Coord, Profile, VectorError, format_coord};
 
@@ -14,7 +14,7 @@ use crate::vectors::{Coord, Profile, VectorError, format_coord};
 const ROWS: usize = 1 << 14;
 
 pub(super) async fn check(
-    level: &Level,
+    level: &ResolutionLevel,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
     deadline: Instant,
@@ -108,7 +108,7 @@ pub(super) async fn check(
 
 /// Checks the counts in the index, and the number of rows of object attributes.
 async fn check_counts(
-    level: &Level,
+    level: &ResolutionLevel,
     index: &ObjectIndex,
     present: u64,
     report: &mut Report,

@@ -16,4 +16,4 @@ mod structure;
 mod validation;
 
 pub use report::{Check, Report, Status};
-pub use validation::Validation;
+pub use validation::ValidationRequest;

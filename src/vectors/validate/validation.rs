@@ -1,4 +1,4 @@
-//! [`Validation`]: runs the checks of a store, level by level.
+//! [`ValidationRequest`]: runs the checks of a store, level by level.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::vectors::store::VectorStore;
 
 /// A validation request.
 #[derive(Clone, Debug)]
-pub struct Validation {
+pub struct ValidationRequest {
     /// The highest level of checks to run, 1 to 5.
     pub level: u8,
     /// The levels of the pyramid to check; `None` for all.
@@ -27,7 +27,7 @@ pub struct Validation {
     pub time_limit: Duration,
 }
 
-impl Validation {
+impl ValidationRequest {
     /// Validates the store at a path.
     ///
     /// # Errors

@@ -10,19 +10,19 @@ use super::spec::ChunkShapeSpec;
 /// Most bytes of a chunk of an automatic shape.
 const MAX_AUTO_BYTES: u64 = 1 << 20;
 
-/// The chunk shape of an array with elements of `item_bytes` bytes.
-pub(super) fn chunk_shape(chunks: &ChunkShapeSpec, shape: &[u64], item_bytes: u64) -> Vec<u64> {
+/// The chunk shape of an array with elements of `element_bytes` bytes.
+pub(super) fn chunk_shape(chunks: &ChunkShapeSpec, shape: &[u64], element_bytes: u64) -> Vec<u64> {
     match chunks {
         ChunkShapeSpec::Shape(edges) if edges.len() == shape.len() => {
             edges.iter().zip(shape).map(|(&edge, &length)| edge.min(length).max(1)).collect()
         }
-        ChunkShapeSpec::Auto | ChunkShapeSpec::Shape(_) => auto(shape, item_bytes),
+        ChunkShapeSpec::Auto | ChunkShapeSpec::Shape(_) => auto(shape, element_bytes),
     }
 }
 
-fn auto(shape: &[u64], item_bytes: u64) -> Vec<u64> {
+fn auto(shape: &[u64], element_bytes: u64) -> Vec<u64> {
     let mut edges = vec![1_u64; shape.len()];
-    let mut bytes = item_bytes.max(1);
+    let mut bytes = element_bytes.max(1);
     while bytes <= MAX_AUTO_BYTES / 2 {
         // Of the shortest edges that can grow, the last.
         let growing = edges.iter_mut().zip(shape).rev().filter(|(edge, length)| **edge < **length);
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn an_automatic_shape_is_a_box_of_about_a_mebibyte() {
-        for (shape, item_bytes, expected) in [
+        for (shape, element_bytes, expected) in [
             (&[4096, 4096, 4096][..], 2, &[64, 64, 128][..]),
             (&[4096, 4096], 1, &[1024, 1024]),
             (&[3, 5000, 5000], 4, &[3, 256, 256]),
@@ -62,9 +62,9 @@ mod tests {
             (&[u64::MAX, u64::MAX], 1, &[1024, 1024]),
         ] {
             assert_eq!(
-                chunk_shape(&ChunkShapeSpec::Auto, shape, item_bytes),
+                chunk_shape(&ChunkShapeSpec::Auto, shape, element_bytes),
                 expected,
-                "{shape:?} of {item_bytes}"
+                "{shape:?} of {element_bytes}"
             );
         }
     }
@@ -73,13 +73,13 @@ mod tests {
         #[test]
         fn an_automatic_shape_is_within_the_array_and_the_limit(
             shape in prop::collection::vec(prop_oneof![0_u64..10, 0_u64..100_000, any::<u64>()], 0..33),
-            item_bytes in 1_u64..2_000_000,
+            element_bytes in 1_u64..2_000_000,
         ) {
-            let edges = chunk_shape(&ChunkShapeSpec::Auto, &shape, item_bytes);
+            let edges = chunk_shape(&ChunkShapeSpec::Auto, &shape, element_bytes);
             prop_assert_eq!(edges.len(), shape.len());
             prop_assert!(edges.iter().zip(&shape).all(|(edge, length)| (1..=(*length).max(1)).contains(edge)));
             let elements: u128 = edges.iter().map(|&edge| u128::from(edge)).product();
-            prop_assert!(elements == 1 || elements * u128::from(item_bytes) <= u128::from(MAX_AUTO_BYTES));
+            prop_assert!(elements == 1 || elements * u128::from(element_bytes) <= u128::from(MAX_AUTO_BYTES));
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::cpu::DropOnPool;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, Reservation, Store, StoreError, ValueInfo, Version};
+use crate::views::derived_store::Entries;
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::node_finder::StoredArray;
 
@@ -33,7 +34,6 @@ const MAX_ALONG_DIMENSION: usize = 1 << 17;
 /// Bytes of a number as text, alone and as part of a key, with the allocations that hold it.
 const ITEM_TEXT_BYTES: usize = 160;
 
-type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 type ListItems = BoxStream<'static, Result<ListItem, StoreError>>;
 
 /// An entry directly below a prefix.

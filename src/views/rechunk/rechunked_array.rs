@@ -55,10 +55,10 @@ impl RechunkedArray {
                 (Some(cast), to, fill_value)
             }
         };
-        let item_bytes = stored.item_bytes().max(data_type.item_bytes()) as u64;
-        let chunk_shape = chunk_shape(&recipe.chunks, shape, item_bytes);
+        let element_bytes = stored.element_bytes().max(data_type.element_bytes()) as u64;
+        let chunk_shape = chunk_shape(&recipe.chunks, shape, element_bytes);
         // During encoding, a chunk is in memory in both types.
-        let bytes = chunk_shape.iter().fold(item_bytes, |bytes, &edge| bytes.saturating_mul(edge));
+        let bytes = chunk_shape.iter().fold(element_bytes, |bytes, &edge| bytes.saturating_mul(edge));
         if bytes > limits.chunk_bytes {
             return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
         }
@@ -134,9 +134,9 @@ impl RechunkedArray {
             return Ok(elements);
         }
         let ArrayMetadata { data_type, fill_value, .. } = self.array.metadata();
-        let item_bytes = data_type.item_bytes();
+        let element_bytes = data_type.element_bytes();
         let bytes =
-            self.chunk_shape.iter().fold(item_bytes as u64, |bytes, &edge| bytes.saturating_mul(edge));
+            self.chunk_shape.iter().fold(element_bytes as u64, |bytes, &edge| bytes.saturating_mul(edge));
         let failed = |error| match error {
             AssembleError::HeapTooLarge => CodecError::ChunkTooLarge {
                 bytes: self.limits.chunk_bytes.saturating_add(1),
@@ -152,13 +152,13 @@ impl RechunkedArray {
         let whole = if data_type.is_variable() {
             ElementsMut::variable(items, self.limits.chunk_bytes)
         } else {
-            ElementsMut::fixed(items, item_bytes)
+            ElementsMut::fixed(items, element_bytes)
         };
         let mut whole = whole.filled_with(fill_value.as_bytes()).map_err(failed)?;
         let ranges: Vec<AxisRange> = self.chunk_shape.iter().map(|&edge| AxisRange::full(edge)).collect();
         let first: Vec<ChunkAxis> =
             self.chunk_shape.iter().zip(shape).map(|(&edge, &count)| ChunkAxis::new(edge, count)).collect();
-        if let Some((_, window)) = CopyRegion::packed(&ranges, item_bytes).split_by_chunks(&first).next() {
+        if let Some((_, window)) = CopyRegion::packed(&ranges, element_bytes).split_by_chunks(&first).next() {
             whole.copy_from(&elements, shape, &window).map_err(failed)?;
         }
         Ok(whole.freeze())

@@ -16,20 +16,6 @@ use crate::metadata::{CodecMetadata, DataType};
 const DATA_TYPE: &str = "dtype=";
 /// Most dimensions of an array.
 const MAX_DIMENSIONS: usize = 32;
-/// The types that elements can be cast to by name.
-const CAST_TARGETS: [DataType; 11] = [
-    DataType::Int8,
-    DataType::Int16,
-    DataType::Int32,
-    DataType::Int64,
-    DataType::UInt8,
-    DataType::UInt16,
-    DataType::UInt32,
-    DataType::UInt64,
-    DataType::Float16,
-    DataType::Float32,
-    DataType::Float64,
-];
 /// The largest element size that fits into blosc's header.
 const MAX_TYPE_BYTES: usize = 255;
 
@@ -108,7 +94,8 @@ impl Classify for RechunkSpecError {
 }
 
 fn type_names() -> String {
-    let names: Vec<String> = CAST_TARGETS.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
+    let names: Vec<String> =
+        DataType::NUMPY_REALS.iter().map(|data_type| format!("`{}`", data_type.name())).collect();
     names.join(", ")
 }
 
@@ -241,7 +228,7 @@ impl CodecSpec {
 
 /// The element size that blosc shuffles by, and its shuffle mode: as in numcodecs, single bytes are shuffled by bits.
 fn blosc_shuffle(data_type: &DataType) -> (usize, usize) {
-    match data_type.item_bytes() {
+    match data_type.element_bytes() {
         _ if data_type.is_variable() => (1, 0),
         1 => (1, 2),
         bytes @ 2..=MAX_TYPE_BYTES => (bytes, 1),
@@ -255,7 +242,7 @@ impl DataTypeSpec {
         match name {
             "stored" => Some(Self::Stored),
             "safe" => Some(Self::Safe),
-            _ => CAST_TARGETS.iter().find(|known| known.name() == name).cloned().map(Self::Named),
+            _ => DataType::NUMPY_REALS.iter().find(|known| known.name() == name).cloned().map(Self::Named),
         }
     }
 

@@ -1,32 +1,25 @@
-//! [`RechunkStore`] as a read-only store (Zarr core 3.1, "Abstract store interface").
+//! [`RechunkStore`] as a read-only store.
 //!
 //! Documents and chunk keys of both format versions can be read. Listings contain those of v3 only, except for arrays
-//! whose data type has no name in v3. Writes are rejected.
+//! whose data type has no name in v3.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use async_trait::async_trait;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 
 use super::list;
-use super::view::{RechunkEntry, RechunkStore, document_info, slice_document};
+use super::view::{RechunkEntry, RechunkStore, document_info};
 use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, Version,
+    ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueBody, ValueInfo, Version,
 };
+use crate::views::derived_store::{DerivedStore, Entries, slice_document};
 use crate::views::error::to_store_error;
 
-#[async_trait]
-impl Store for RechunkStore {
-    fn kind(&self) -> StoreKind {
-        self.base_store().kind()
-    }
-
-    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+impl RechunkStore {
+    /// The size and version of a value. A chunk that is not cached has none before it is encoded.
+    async fn info(&self, key: &StoreKey, encodes: bool) -> Result<Option<ValueInfo>, StoreError> {
         match self.lookup(key).await? {
             RechunkEntry::Absent => Ok(None),
             RechunkEntry::Document(_, info) => Ok(Some(info)),
@@ -34,14 +27,29 @@ impl Store for RechunkStore {
                 Ok(Some(document_info(&generated.text, generated.version)))
             }
             RechunkEntry::Stored => self.base_store().head(key).await,
-            RechunkEntry::Chunk(chunk) => {
+            RechunkEntry::Chunk(chunk) if encodes => {
                 let generated = chunk.get_or_encode(self.shared()).await.map_err(to_store_error)?;
                 Ok(generated.map(|(_, info)| info))
             }
+            RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
         }
     }
+}
 
-    async fn get(
+impl DerivedStore for RechunkStore {
+    fn store_below(&self) -> &SharedStore {
+        self.base_store()
+    }
+
+    fn charged_to(&self, budget: &Arc<dyn MemoryBudget>) -> Self {
+        self.with_request_budget(budget)
+    }
+
+    async fn read_info(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        self.info(key, true).await
+    }
+
+    async fn read(
         &self,
         key: &StoreKey,
         range: ByteRange,
@@ -74,50 +82,18 @@ impl Store for RechunkStore {
         }
     }
 
-    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
-        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
+    fn list_children(self, prefix: StorePrefix, after: String) -> DirEntries {
+        list::list_dir(self, prefix, after)
     }
 
-    fn list_prefix(
-        &self,
-        prefix: &StorePrefix,
-        after: Option<&StoreKey>,
-    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
+    fn list_keys(self, prefix: StorePrefix, after: Option<StoreKey>) -> Entries {
+        list::list_prefix(self, prefix, after)
     }
 
-    fn with_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
-        Some(Arc::new(self.with_request_budget(budget)))
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.base_store().check().await
-    }
-}
-
-impl Shortcuts for RechunkStore {
-    fn capabilities(&self) -> Capabilities {
-        self.base_store().capabilities()
-    }
-
-    fn freshness_horizon(&self, began: Instant) -> Instant {
-        self.base_store().freshness_horizon(began)
-    }
-
-    fn version<'a>(
+    fn read_version<'a>(
         &'a self,
         key: &'a StoreKey,
     ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        Some(Box::pin(async move {
-            match self.lookup(key).await? {
-                RechunkEntry::Absent => Ok(None),
-                RechunkEntry::Document(_, info) => Ok(Some(info)),
-                RechunkEntry::Consolidated(generated) => {
-                    Ok(Some(document_info(&generated.text, generated.version)))
-                }
-                RechunkEntry::Stored => self.base_store().head(key).await,
-                RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
-            }
-        }))
+        Some(Box::pin(self.info(key, false)))
     }
 }

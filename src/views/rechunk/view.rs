@@ -18,13 +18,9 @@ use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, ZarrFormat};
-use crate::store::{
-    BudgetExceeded, ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, Value, ValueBody,
-    ValueInfo, Version,
-};
+use crate::store::{BudgetExceeded, MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::node_finder::{NodeFinder, StoredArray};
-use crate::views::view::resolve_range;
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
 pub(super) const ZARRAY: &str = ".zarray";
@@ -285,17 +281,4 @@ fn absent_if_unsupported(
 
 pub(super) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
     ValueInfo { size: text.len() as u64, version, modified: None }
-}
-
-/// A range of a generated value.
-pub(super) fn slice_document(
-    bytes: &Bytes,
-    info: ValueInfo,
-    range: ByteRange,
-    if_match: Option<&Version>,
-) -> Result<Value, StoreError> {
-    let range = resolve_range(&info, range, if_match)?;
-    let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
-    Ok(Value { info, range, body })
 }

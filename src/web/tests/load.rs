@@ -17,7 +17,7 @@ fn peer(number: u32) -> Peer {
 }
 
 /// A server whose budget covers sixteen streamed values at a time.
-fn with_room_for_sixteen(queue_ms: u64) -> Server {
+fn with_capacity_of_sixteen(queue_ms: u64) -> Server {
     let options = HttpOptions {
         inflight_size: 16 << 10,
         streamed_response_size: 1 << 10,
@@ -35,7 +35,7 @@ async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response
 
 #[tokio::test(start_paused = true)]
 async fn the_last_part_of_the_budget_is_reserved_for_higher_classes() {
-    let server = with_room_for_sixteen(100);
+    let server = with_capacity_of_sixteen(100);
     let asked = [
         ("GET", "/store/m/a/?recursive", 13),
         ("GET", "/store/m/a/c/0", 2),
@@ -59,11 +59,11 @@ async fn the_last_part_of_the_budget_is_reserved_for_higher_classes() {
     for url in ["/healthz", "/readyz", "/v1/mounts", "/openapi.json"] {
         assert_eq!(begin(&server, "GET", url, peer(1)).await.status(), 200, "{url}");
     }
-    let load = server.state.load();
-    assert_eq!((load.under_way_bytes, load.waiting), (16 << 10, 0));
-    assert_eq!(load.turned_away, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
+    let load = server.state.traffic.load();
+    assert_eq!((load.in_flight_bytes, load.waiting), (16 << 10, 0));
+    assert_eq!(load.rejected, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
     in_flight.clear();
-    assert_eq!(server.state.load().under_way_bytes, 0);
+    assert_eq!(server.state.traffic.load().in_flight_bytes, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn a_rejected_request_waited_the_configured_time_and_called_no_store() {
     };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
-    let held = server.state.admission().acquire(anyone, 1).await.unwrap();
+    let held = server.state.traffic.admission.acquire(anyone, 1).await.unwrap();
     let began = tokio::time::Instant::now();
     let answer = server.get("/store/m/a/c/0").await;
     assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
@@ -85,7 +85,7 @@ async fn a_rejected_request_waited_the_configured_time_and_called_no_store() {
     // A cancelled request leaves the queue.
     let impatient = tokio::time::timeout(Duration::from_millis(10), server.get("/store/m/a/c/0")).await;
     assert!(impatient.is_err());
-    assert_eq!(server.state.load().waiting, 0);
+    assert_eq!(server.state.traffic.load().waiting, 0);
     drop(held);
     assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
 }
@@ -99,7 +99,7 @@ async fn elements_are_not_planned_for_a_request_that_would_wait_too_long() {
     };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Elements, &Extensions::new());
-    let enter = || server.state.admission().acquire(anyone, 1);
+    let enter = || server.state.traffic.admission.acquire(anyone, 1);
     let (first, _second) = (enter().await.unwrap(), enter().await.unwrap());
     let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(enter())).collect();
     for waiter in &mut waiting {
@@ -120,7 +120,7 @@ async fn elements_are_not_planned_for_a_request_that_would_wait_too_long() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_with_less_in_flight_go_first() {
-    let server = with_room_for_sixteen(60_000);
+    let server = with_capacity_of_sixteen(60_000);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
@@ -134,7 +134,7 @@ async fn callers_with_less_in_flight_go_first() {
     };
     let ends = async {
         tokio::time::sleep(Duration::from_millis(2)).await;
-        assert_eq!(server.state.load().waiting, 22);
+        assert_eq!(server.state.traffic.load().waiting, 22);
         drop(greedy.drain(..2));
     };
     let all = futures::future::select_all(&mut waiting);
@@ -148,7 +148,7 @@ async fn callers_with_less_in_flight_go_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_reads_nothing_does_not_block_others() {
-    let server = with_room_for_sixteen(100);
+    let server = with_capacity_of_sixteen(100);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     loop {
@@ -174,10 +174,10 @@ async fn a_caller_that_reads_nothing_does_not_block_others() {
 async fn only_health_is_answered_under_critical_memory_pressure() {
     let server = Server::new(VALUES);
     assert!(server.site.keeps_connections());
-    server.state.set_pressure(MemoryPressure::High);
+    server.state.lifecycle.set_pressure(MemoryPressure::High);
     assert!(!server.site.keeps_connections());
     assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
-    server.state.set_pressure(MemoryPressure::Critical);
+    server.state.lifecycle.set_pressure(MemoryPressure::Critical);
     server.store.take_asked();
     for url in ["/store/m/a/c/0", "/v1/data/m/a", "/v1/nodes/m/", "/store/m/", "/", "/none", "/v1/mounts"] {
         let answer = server.get(url).await;
@@ -187,7 +187,7 @@ async fn only_health_is_answered_under_critical_memory_pressure() {
     assert_eq!(server.store.take_asked(), Vec::<&str>::new());
     assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
     assert_eq!(server.get("/readyz").await.status.as_u16(), 200);
-    server.state.set_pressure(MemoryPressure::None);
+    server.state.lifecycle.set_pressure(MemoryPressure::None);
     assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
 }
 
@@ -219,7 +219,7 @@ async fn a_rate_limited_caller_gets_the_time_to_retry() {
 async fn a_hundred_thousand_addresses_are_each_limited_to_their_rate() {
     let rates = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
-    let rates = server.state.rates().unwrap();
+    let rates = server.state.traffic.rates.as_ref().unwrap();
     for round in 0..2 {
         let mut refused = 0;
         for number in 0..100_000 {

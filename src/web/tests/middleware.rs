@@ -147,7 +147,7 @@ async fn readiness_reports_draining_and_failed_backends() {
     // Each backend is checked once for all mounts, and not again at once.
     server.get("/v1/mounts").await;
     assert_eq!(server.store.take_asked(), ["check"; 3]);
-    server.state.set_draining();
+    server.state.lifecycle.set_draining();
     let draining = server.get("/readyz").await;
     assert_eq!((draining.status.as_u16(), draining.problem().as_str()), (503, "draining"));
     assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
@@ -203,4 +203,15 @@ fn the_checked_in_api_document_matches_the_routes() {
         checked_in == generated,
         "openapi/openapi.json differs from the routes; run the test with UPDATE=1"
     );
+}
+
+#[test]
+fn every_reference_in_the_api_document_is_to_a_schema_of_it() {
+    let text = openapi();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let references = text.split("\"#/components/schemas/").skip(1);
+    for name in references.map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.get(name).is_some(), "{name}");
+    }
 }

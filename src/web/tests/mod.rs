@@ -1,5 +1,6 @@
 //! Tests of the whole router over a store in memory, through the responses that a client gets.
 
+mod fast_path;
 mod faults;
 mod hops;
 mod list;

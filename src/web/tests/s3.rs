@@ -251,7 +251,7 @@ async fn the_middleware_responds_in_the_s3_dialect_too() {
     };
     let server = Server::with_options(VALUES, options);
     let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
-    let held = server.state.admission().acquire(anyone, 1).await.unwrap();
+    let held = server.state.traffic.admission.acquire(anyone, 1).await.unwrap();
     let answer = server.send_body("GET", "/s3/m/a/c/0", &[], Body::empty()).await;
     assert_eq!((answer.status.as_u16(), answer.s3_error("/s3/m/a/c/0")), (503, "SlowDown"));
     let seconds = Duration::from_secs(answer.header("retry-after").parse().unwrap());

@@ -121,7 +121,7 @@ async fn a_body_that_the_store_buffers_is_charged_or_refused_before_it_is_read()
     let server = Server::with_options(&[("old", b"before")], options);
     server.store.holds.store(u64::MAX, Ordering::Relaxed);
     let anyone = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(1));
-    let _others = server.state.admission().acquire(anyone, 8 << 10).await.unwrap();
+    let _others = server.state.traffic.admission.acquire(anyone, 8 << 10).await.unwrap();
     let unread = || {
         Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
             panic!("the body was read")
@@ -145,7 +145,7 @@ async fn a_body_that_the_store_buffers_is_charged_or_refused_before_it_is_read()
     assert_eq!(refused.json()["written"], false);
     assert_eq!(server.store.value("old").unwrap(), "before");
     assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(4)).await.status.as_u16(), 204);
-    assert_eq!(server.state.load().under_way_bytes, 8 << 10, "the charge is returned");
+    assert_eq!(server.state.traffic.load().in_flight_bytes, 8 << 10, "the charge is returned");
     // A store that streams bodies takes them at any length.
     server.store.holds.store(0, Ordering::Relaxed);
     assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(30)).await.status.as_u16(), 204);

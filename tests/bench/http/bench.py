@@ -65,8 +65,8 @@ class Bench:
         return processes.zarrd(self.data.folder, self.scratch / f"{name}.log", **more)
 
     def rounds(self, contenders, share=1, times=1):
-        """The contenders round by round, each time another one first, within the time of a section or a share of it; so
-        many times as many rounds where what differs is small."""
+        """The contenders round by round, each time another one first, within the time of a section or a share of
+        it. `times` multiplies the number of rounds, for small differences."""
         contenders = list(contenders)
         begin = time.monotonic()
         for done in range(self.effort.rounds * times):
@@ -87,7 +87,7 @@ class Bench:
         rows = [
             memory("zarrd", self.shipped),
             memory("zarrd, without an access log", self.silent),
-            memory("zarrd, looking once a minute", self.minute),
+            memory("zarrd, validating once a minute", self.minute),
             memory("zarrd, without a decoded cache", self.forgetful),
             memory("nginx", self.nginx),
             ["start to first answer, ms", f"{statistics.median(starts):.0f}", "< 100"],

@@ -2,7 +2,7 @@
 as plain files.
 
 A is a volume in shards, A2 the same in plain chunks; B is a field over time with a chunk a step, B2 the same in chunks
-along time, of Zarr v2. All are smooth with some noise, so that they compress as measured data does. Made once, and anew
+along time, of Zarr v2. All are smooth with some noise, so that they compress as measured data does. Made once, and again
 when this file changes; small, they have an eighth of the elements.
 """
 

@@ -248,13 +248,13 @@ def reader(name, folder):
 
 
 def load(url, connections, seconds, headers=()):
-    """Asks for a URL over and over for so many seconds; what `load.lua` tells, and requests a second. Where nothing was
-    answered in that time, as on a busy machine, once more for longer."""
+    """Requests a URL repeatedly for `seconds`; returns what `load.lua` prints, and requests a second. If nothing is answered
+    in that time, as on a busy machine, it tries again for longer."""
     while True:
-        told = wrk(url, connections, seconds, headers)
-        assert told["errors"] == 0, f"{url}: {told}"
-        if told["requests"]:
-            return told | {"rate": told["requests"] / told["duration"] * 1e6}
+        result = wrk(url, connections, seconds, headers)
+        assert result["errors"] == 0, f"{url}: {result}"
+        if result["requests"]:
+            return result | {"rate": result["requests"] / result["duration"] * 1e6}
         seconds *= 3
         assert seconds < SECONDS, f"{url}: no answer"
 
@@ -267,7 +267,7 @@ def wrk(url, connections, seconds, headers):
     ) as process:
         try:
             time.sleep(seconds)
-            # It takes whole seconds only, and tells what it has when it is interrupted. While it starts, it is deaf.
+            # wrk takes whole seconds only, and prints its results when it is interrupted. While it starts, it ignores signals.
             while process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 with contextlib.suppress(subprocess.TimeoutExpired):

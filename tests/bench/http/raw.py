@@ -65,9 +65,9 @@ def run(bench):
             for name in turn:
                 server, base = contenders[name]
                 before = server.cpu_seconds()
-                told = processes.load(f"{base}/{row.file}", row.connections, bench.effort.load, row.headers)
+                result = processes.load(f"{base}/{row.file}", row.connections, bench.effort.load, row.headers)
                 used = (server.cpu_seconds() - before) * 1e6
-                measured.add(row.name, name, rate=told["rate"], cpu=used, requests=told["requests"])
+                measured.add(row.name, name, rate=result["rate"], cpu=used, requests=result["requests"])
     table.show(
         f"Raw values: requests a second, and CPU µs of the server a request (medians of {measured.count} rounds)",
         ["value, connections", "zarrd", "zarrd, no access log", "nginx, no access log", "nginx, access log",

@@ -73,8 +73,8 @@ def lengths(bench):
     measured = table.Rounds()
     for turn in bench.rounds(asked, share=0.2):
         for mib in turn:
-            told = processes.load(slices.url(bench.shipped, asked[mib]), 1, max(bench.effort.load, 5 * first[mib]))
-            measured.add("slice", mib, each=told["p50"] / mib)
+            result = processes.load(slices.url(bench.shipped, asked[mib]), 1, max(bench.effort.load, 5 * first[mib]))
+            measured.add("slice", mib, each=result["p50"] / mib)
     ratio = measured.ratio("slice", "each", max(asked), min(asked))
     cells = [table.milliseconds(measured.median("slice", mib, "each")) for mib in asked]
     table.show(
@@ -104,7 +104,7 @@ def chunks(bench):
 
 
 def slow_readers(bench):
-    """The default configuration: answers for which there is no room are refused."""
+    """The default configuration: requests whose answers do not fit into the memory budget are refused."""
     block = bench.data.blocks[-1]
     lines = []
     for name, path in [

@@ -29,14 +29,14 @@ def check(bench, server, part):
 
 def warm(bench):
     """Shows the tables; returns what one client waits for nginx to send each slice, in microseconds."""
-    each_time = "each looks at its files for each request"
-    once_a_minute = "each looks at its files once a minute: `freshness = \"ttl:60s\"`, `open_file_cache_valid 1m`"
+    each_time = "each checks its files for each request"
+    once_a_minute = "each checks its files once a minute: `freshness = \"ttl:60s\"`, `open_file_cache_valid 1m`"
     sending = of_memory(bench, each_time, bench.shipped, bench.nginx)
     of_memory(bench, once_a_minute, bench.minute, bench.kept)
     return sending
 
 
-def of_memory(bench, looks, server, peer):
+def of_memory(bench, validation, server, peer):
     """Shows how one server compares with nginx; returns what one client waits for nginx."""
     rows = [(part, clients) for part in bench.data.slices for clients in (1, 16)]
     again = {}
@@ -50,10 +50,10 @@ def of_memory(bench, looks, server, peer):
                 if name == "zarrd":
                     # Long enough for each client to be answered.
                     seconds = max(bench.effort.load, 3 * clients * again[part.name][0])
-                    told = processes.load(url(server, part), clients, seconds)
+                    result = processes.load(url(server, part), clients, seconds)
                 else:
-                    told = processes.load(f"{peer.base}/slices/{part.file}", clients, bench.effort.load)
-                measured.add((part.name, clients), name, p50=told["p50"], p99=told["p99"])
+                    result = processes.load(f"{peer.base}/slices/{part.file}", clients, bench.effort.load)
+                measured.add((part.name, clients), name, p50=result["p50"], p99=result["p99"])
     lines = []
     for part, clients in rows:
         row = part.name, clients
@@ -68,7 +68,7 @@ def of_memory(bench, looks, server, peer):
         figures = [f"{ratio:.2f}" for ratio in ratios.values()]
         lines.append([*cells, again[part.name][1], *figures, *table.judged(goals, ratios)])
     table.show(
-        f"Warm slices, {looks}: p50 / p99 in ms (medians of {measured.count} rounds)",
+        f"Warm slices, {validation}: p50 / p99 in ms (medians of {measured.count} rounds)",
         ["slice, clients", "zarrd", "nginx, same bytes", "cache", "p50: nginx ÷ zarrd", "p99: zarrd ÷ nginx", "floor", "aim",
          "is"],
         lines,

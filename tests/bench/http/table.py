@@ -6,7 +6,7 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What a ratio must be, if anything, and what it is meant to be: at least, or at most. `name` is that of the ratio."""
+    """The floor of a ratio, if any, and its aim: lower bounds, or upper bounds. `name` is that of the ratio."""
 
     name: str
     floor: float | None

@@ -24,7 +24,7 @@ await Promise.all(
 await esbuild.build({
   entryPoints: [
     ...pages.filter((page) => page.endsWith(".mjs")).map((page) => ({ in: page, out: page.split("/").at(-1).slice(0, -4) })),
-    // Each worker is where the code that starts it looks for it.
+    // Each worker is at the path from which the code that starts it loads it.
     { in: neuroglancer("main"), out: "neuroglancer/main.bundle" },
     { in: neuroglancer("chunk_worker"), out: "neuroglancer/chunk_worker.bundle" },
     { in: neuroglancer("async_computation"), out: "async_computation.bundle" },

@@ -289,7 +289,7 @@ for shape, chunks in [((0,), (1,)), ((0, 5), (0, 5)), ((0, 0, 0), (0, 0, 0)), ((
     empty = numpy.zeros(shape, "<i4")
     document = {"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": "<i4", "fill_value": 0, "order": "F",
                 "filters": None, "compressor": said}
-    # The chunk that another reader would ask for is not looked at.
+    # The chunk that another reader would request is not read.
     broken = {".".join("0" for _ in shape): b"not a chunk"}
     case(P, f"v2 {shape} in {chunks}", document, broken, empty)
     case(P, f"v3 {shape} in {chunks}", v3_document(empty, chunks, [LITTLE]), {"/".join("c" + "0" * len(shape)): b"?"}, empty)

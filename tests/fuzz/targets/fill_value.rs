@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let Ok(fill_value) = fill_value else { return };
     if !data_type.is_variable() {
-        assert_eq!(fill_value.as_bytes().len(), data_type.item_bytes());
+        assert_eq!(fill_value.as_bytes().len(), data_type.element_bytes());
     }
     let written = fill_value.to_json(&data_type);
     // Numbers that are no characters can come in as the bytes of a struct; they have no text.

@@ -63,7 +63,7 @@ async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) 
     for sent in 0..times {
         let frames = frames(sent);
         let send = framed.send(&frames);
-        // Where nothing is read any more, the sender is held up: that is a bound too.
+        // If the server stops reading, the sender blocks, which is a bound too.
         if !timeout(SHORT * 10, send).await.unwrap_or(false) {
             return sent;
         }

@@ -56,7 +56,7 @@ async fn a_request_with_wrong_framing_is_refused_and_ends_the_connection() {
         (post("Content-Length: four\r\n"), 400),
         (post("Content-Length:\r\n"), 400),
         (post("Content-Length: 9223372036854775808\r\n"), 400),
-        // hyper has a word of its own for the longest number there is.
+        // hyper has a status of its own for the largest number.
         (post("Content-Length: 18446744073709551615\r\n"), 431),
         (post("Content-Length: 18446744073709551616\r\n"), 400),
         (post("Content-Length: 99999999999999999999999\r\n"), 400),

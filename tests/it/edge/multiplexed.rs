@@ -32,7 +32,7 @@ async fn responses_waiting_for_an_http2_window_hold_their_budget_until_sent() {
         HttpOptions { inflight_size: 32 << 20, streamed_response_size: ANSWER, ..HttpOptions::default() };
     let site = builder.finish().site();
     let state = site.state();
-    let in_flight = || state.load().under_way_bytes;
+    let in_flight = || state.traffic.load().in_flight_bytes;
     let served = Served::start(site, long_timeouts()).await;
     for url in ["/v1/data/m/fill?slice=", "/store/m/value?"] {
         let mut framed = Framed::open(served.address, &[(INITIAL_WINDOW_SIZE, 1)]).await;

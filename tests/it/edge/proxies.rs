@@ -104,7 +104,7 @@ async fn a_base_path_prefixes_every_link() {
     ] {
         server.get(url).await.refuses(404, "not-found", url);
     }
-    // The short way, and the long one.
+    // By the fast path, and by the router.
     for url in ["/zarr/store/m/b/text", "/zarr/store/m//b/text", "/zarr/v1/data/m/a", "/zarr/healthz"] {
         assert_eq!(server.get(url).await.status, 200, "{url}");
     }

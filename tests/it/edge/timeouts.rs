@@ -33,7 +33,7 @@ async fn every_kind_of_silent_connection_times_out() {
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
         until_closed(served.send(begun).await).await;
     }
-    // A byte now and then is no head.
+    // Single bytes at short intervals do not extend the timeout of the head.
     for head in [&b"GET /ok HTTP/1.1\r\nA: "[..], frames::PREFACE] {
         let mut stream = served.send(head).await;
         let dribble = async {
@@ -90,7 +90,7 @@ async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
         }
     };
     timeout(BOUND, given_up).await.expect("the answer is given up");
-    // Otherwise all that the kernel holds would still come, and then a regular end.
+    // Without a reset, the bytes in the kernel's buffer would arrive, and then a regular end.
     let ended = timeout(BOUND, stream.read_to_end(&mut Vec::new())).await.expect("an end");
     assert_eq!(ended.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
@@ -98,7 +98,7 @@ async fn a_client_that_reads_nothing_is_reset_and_its_buffers_are_freed() {
 #[tokio::test]
 async fn a_client_that_reads_below_the_minimum_rate_is_disconnected() {
     let (routes, dropped) = endless();
-    // Nothing stalls for long, but more must be taken than this client takes.
+    // The client never stalls for long, but it reads less than the minimum rate.
     let limits =
         ServerOptions { min_write_rate: 256 << 20, min_write_rate_window: 2 * SHORT, ..long_timeouts() };
     let served = Served::start(Plain(routes), limits).await;

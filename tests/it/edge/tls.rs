@@ -119,7 +119,7 @@ async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
 #[tokio::test]
 async fn an_unfinished_handshake_is_closed() {
     let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
-    // The beginning of a greeting, as far as it goes.
+    // The beginning of a ClientHello.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
         until_closed(served.send(&greeting[..length]).await).await;

@@ -34,7 +34,7 @@ async fn the_circuit_opens_for_a_dead_backend_and_closes_when_it_recovers() {
             assert_eq!(answer.status == 503, !answer.header("retry-after").is_empty());
         }
         assert_ne!(store.backend().unwrap().circuit, CircuitState::Closed, "{fault:?}");
-        // The last of them fail without a request; how many seconds it took is how often one was tried.
+        // The last of them fail without a request. An open circuit lets one request through each second.
         let asked = s3.requests(Kind::Get) - before;
         let tried = usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
         assert!((10..=10 + tried).contains(&asked), "{asked} of 200 in {:?}", began.elapsed());

@@ -95,7 +95,7 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
             let answer = server.send_from(request, from(100)).await;
             assert_eq!(answer.status, 200, "round {round}, {url}: {:?}", answer.body);
         }
-        // Of a body of unknown length the longest is held free.
+        // Without `Content-Length`, capacity for the longest body would be reserved.
         let request =
             Request::builder().method("POST").uri("/v1/partial/m").header("content-length", parts.len());
         let request = request.body(Body::from(parts.clone())).unwrap();

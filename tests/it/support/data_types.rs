@@ -16,7 +16,7 @@ pub struct TypeCase {
     pub v3: &'static str,
     /// The v2 type without its byte order; the filter, if elements are of variable length.
     pub v2: &'static str,
-    pub item_bytes: usize,
+    pub element_bytes: usize,
     /// Bytes of the unit that a byte order applies to.
     pub unit_bytes: usize,
     /// Bytes of each such unit of an element.
@@ -79,7 +79,7 @@ impl TypeCase {
 
     /// Makes elements of any bytes.
     pub fn tame(&self, elements: &mut [u8]) {
-        for element in elements.chunks_mut(self.item_bytes) {
+        for element in elements.chunks_mut(self.element_bytes) {
             if self.v3 == "bool" {
                 element[0] &= 1;
             } else if self.is_struct() {
@@ -141,16 +141,16 @@ const FIELDS: [(&str, &str, &str, usize); 4] =
 /// All of them.
 pub fn data_types() -> Vec<TypeCase> {
     let case = |v3, v2: &'static str, unit_bytes, fill_value, fill: &[u8]| {
-        let item_bytes: usize = v2[1..].parse().unwrap();
-        let units = vec![unit_bytes; item_bytes / unit_bytes];
+        let element_bytes: usize = v2[1..].parse().unwrap();
+        let units = vec![unit_bytes; element_bytes / unit_bytes];
         let (v2_fill_value, fill) = (Value::clone(&fill_value), fill.to_vec());
-        TypeCase { v3, v2, item_bytes, unit_bytes, units, fill_value, v2_fill_value, fill }
+        TypeCase { v3, v2, element_bytes, unit_bytes, units, fill_value, v2_fill_value, fill }
     };
     // Without a unit of one size; `v2` is what v2 spells in base64.
     let other = |v3, v2, units: &[usize], (fill_value, v2_fill_value): (Value, &str), fill: &[u8]| TypeCase {
         v3,
         v2,
-        item_bytes: fill.len(),
+        element_bytes: fill.len(),
         unit_bytes: 1,
         units: units.to_vec(),
         fill_value,

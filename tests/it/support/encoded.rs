@@ -78,7 +78,7 @@ impl Encoded {
                 continue;
             }
             let decoded = self.chain.decode(self.chain.encode(self.to_elements(&elements)).unwrap()).unwrap();
-            let left: Vec<_> = decoded.items().chunks(self.metadata.data_type.item_bytes()).collect();
+            let left: Vec<_> = decoded.items().chunks(self.metadata.data_type.element_bytes()).collect();
             for (place, element) in places(&self.chunk_shape()).zip(left) {
                 if let Some(at) = self.within(&coords, &place) {
                     self.elements[flat(&shape, &at)] = element.to_vec();
@@ -198,12 +198,12 @@ fn element(data_type: &DataType, noise: &mut impl Iterator<Item = u8>) -> Vec<u8
         DataType::Struct(structure) => {
             structure.fields().iter().flat_map(|field| element(&field.data_type, noise)).collect()
         }
-        other => noise.take(other.item_bytes()).collect(),
+        other => noise.take(other.element_bytes()).collect(),
     }
 }
 
 fn padded(mut text: Vec<u8>, data_type: &DataType) -> Vec<u8> {
-    text.resize(data_type.item_bytes(), 0);
+    text.resize(data_type.element_bytes(), 0);
     text
 }
 

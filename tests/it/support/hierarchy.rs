@@ -151,16 +151,16 @@ impl Array {
 
     /// The array as its readers see it.
     pub fn model(&self) -> Model {
-        let item_bytes = self.data_type.item_bytes;
+        let element_bytes = self.data_type.element_bytes;
         let count: usize = self.shape.iter().product();
         let mut elements = match self.source {
-            Source::Uniform(byte) => vec![byte; count * item_bytes],
+            Source::Uniform(byte) => vec![byte; count * element_bytes],
             Source::Counting => (0..count)
                 .flat_map(|number| {
-                    (u64::try_from(number).unwrap() + 1).to_le_bytes().into_iter().cycle().take(item_bytes)
+                    (u64::try_from(number).unwrap() + 1).to_le_bytes().into_iter().cycle().take(element_bytes)
                 })
                 .collect(),
-            Source::Random { seed, .. } => noise(seed).take(count * item_bytes).collect(),
+            Source::Random { seed, .. } => noise(seed).take(count * element_bytes).collect(),
         };
         self.data_type.tame(&mut elements);
         if let Source::Random { blanks, .. } = &self.source {
@@ -172,12 +172,12 @@ impl Array {
                         .all(|(at, (start, length))| (start..&(start + length)).contains(&at))
                 };
                 for place in places(&self.shape).filter(|place| within(place)) {
-                    let at = flat(&self.shape, &place) * item_bytes;
-                    elements[at..at + item_bytes].copy_from_slice(&self.data_type.fill);
+                    let at = flat(&self.shape, &place) * element_bytes;
+                    elements[at..at + element_bytes].copy_from_slice(&self.data_type.fill);
                 }
             }
         }
-        Model { shape: self.shape.clone(), item_bytes, elements }
+        Model { shape: self.shape.clone(), element_bytes, elements }
     }
 
     /// The metadata document, and its name.
@@ -258,7 +258,7 @@ impl Array {
             if at.iter().zip(&self.shape).all(|(at, length)| at < length) {
                 elements.extend_from_slice(model.element(&at));
             } else {
-                let mut beyond: Vec<u8> = noise.by_ref().take(model.item_bytes).collect();
+                let mut beyond: Vec<u8> = noise.by_ref().take(model.element_bytes).collect();
                 self.data_type.tame(&mut beyond);
                 elements.extend(beyond);
             }

@@ -31,7 +31,7 @@ pub fn spell(dims: &[Dim]) -> String {
 #[derive(Clone, Debug)]
 pub struct Model {
     pub shape: Vec<usize>,
-    pub item_bytes: usize,
+    pub element_bytes: usize,
     pub elements: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ pub struct Selected {
 impl Model {
     pub fn element(&self, place: &[usize]) -> &[u8] {
         let number = flat(&self.shape, place);
-        &self.elements[number * self.item_bytes..][..self.item_bytes]
+        &self.elements[number * self.element_bytes..][..self.element_bytes]
     }
 
     /// The result in numpy; every integer must be in range.

@@ -179,12 +179,12 @@ impl Server {
 
     /// Bytes of responses in flight.
     pub fn in_flight_bytes(&self) -> u64 {
-        self.1.as_ref().expect("it was built here").load().under_way_bytes
+        self.1.as_ref().expect("it was built here").traffic.load().in_flight_bytes
     }
 
     /// Replaces the authorization of requests.
     pub fn set_access(&self, access: Access) {
-        self.1.as_ref().expect("it was built here").set_access(access);
+        self.1.as_ref().expect("it was built here").access.set_rules(access);
     }
 
     /// As [`Self::send`], from somewhere.

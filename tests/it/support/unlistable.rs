@@ -33,7 +33,7 @@ impl Unlistable {
 #[async_trait]
 impl Store for Unlistable {
     fn kind(&self) -> StoreKind {
-        StoreKind::Http
+        StoreKind::HTTP
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -8,7 +8,7 @@ use crate::codec::error::CodecError;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::limits::CodecLimits;
 use crate::codec::shard_index::IndexLocation;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::{Representation, Size};
 use crate::metadata::{DataType, FillValue};
 
@@ -16,7 +16,7 @@ pub(crate) const CODEC: Codec =
     Codec { names: &["sharding_indexed"], v2: &[], factory: CodecFactory::ArrayToBytes(bind) };
 
 /// Binds the codec to the array it shards.
-fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let depth = context.depth + 1;
     if depth > context.limits.sharding_depth {
         let limit = context.limits.sharding_depth;
@@ -62,7 +62,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
 }
 
 /// Inner chunks along each dimension.
-fn divide(config: &Config, shard: &[u64], inner: &[u64]) -> Result<Vec<u64>, CodecError> {
+fn divide(config: &CodecConfig, shard: &[u64], inner: &[u64]) -> Result<Vec<u64>, CodecError> {
     if shard.len() != inner.len() {
         let (given, rank) = (inner.len(), shard.len());
         return Err(config.invalid(format!("`chunk_shape` has {given} dimensions, the shard {rank}")));
@@ -79,7 +79,7 @@ fn divide(config: &Config, shard: &[u64], inner: &[u64]) -> Result<Vec<u64>, Cod
 
 /// The chain of the index: an array of `uint64`, two for each inner chunk.
 fn bind_index(
-    config: &Config,
+    config: &CodecConfig,
     chunks_per_shard: &[u64],
     context: &BindContext,
     depth: usize,

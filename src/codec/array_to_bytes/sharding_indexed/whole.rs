@@ -18,7 +18,7 @@ use crate::codec::support::representation::Size;
 
 /// The shapes and strides of a shard in memory.
 struct Geometry {
-    item_bytes: usize,
+    element_bytes: usize,
     inner_shape: Vec<usize>,
     inner_strides: Vec<isize>,
     shard_strides: Vec<isize>,
@@ -30,13 +30,13 @@ impl Geometry {
     fn new(sharding: &Sharding) -> Option<Self> {
         let lengths =
             |shape: &[u64]| shape.iter().map(|&edge| usize::try_from(edge).ok()).collect::<Option<Vec<_>>>();
-        let item_bytes = sharding.shard.data_type.item_bytes();
+        let element_bytes = sharding.shard.data_type.element_bytes();
         let shard_shape = lengths(&sharding.shard.shape)?;
         let inner_shape = lengths(&sharding.inner_shape)?;
         Some(Self {
-            item_bytes,
-            inner_strides: strides(&inner_shape, item_bytes),
-            shard_strides: strides(&shard_shape, item_bytes),
+            element_bytes,
+            inner_strides: strides(&inner_shape, element_bytes),
+            shard_strides: strides(&shard_shape, element_bytes),
             inner_shape,
             chunks_per_shard: lengths(&sharding.chunks_per_shard)?,
         })
@@ -74,7 +74,7 @@ impl Geometry {
     /// Copies the items of an inner chunk out of those of the shard.
     fn copy_out(&self, inner_chunk: usize, shard: &[u8], inner: &mut [u8]) {
         let dimensions = self.dimensions(&self.inner_strides, &self.shard_strides);
-        copy(dimensions, self.item_bytes, (inner, 0), (shard, self.origin(inner_chunk)));
+        copy(dimensions, self.element_bytes, (inner, 0), (shard, self.origin(inner_chunk)));
     }
 }
 
@@ -108,7 +108,7 @@ impl Sharding {
             let shard = ElementsMut::variable(buffer::zeroed(bytes)?, self.limit);
             return shard.filled_with(fill).map_err(|error| self.assembly_error(error));
         }
-        Ok(ElementsMut::fixed(buffer::repeated(fill, bytes)?, self.shard.data_type.item_bytes()))
+        Ok(ElementsMut::fixed(buffer::repeated(fill, bytes)?, self.shard.data_type.element_bytes()))
     }
 
     fn assembly_error(&self, error: AssembleError) -> CodecError {

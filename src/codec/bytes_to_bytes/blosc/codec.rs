@@ -11,7 +11,7 @@ use crate::codec::CodecError;
 use crate::codec::contract::{BytesToBytes, PartialBytesDecode};
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -30,7 +30,7 @@ struct Blosc {
     block_bytes: usize,
 }
 
-fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     if context.size.max() > MAX_BYTES && context.size == Size::Exact(context.size.max()) {
         return Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")));
     }
@@ -46,10 +46,10 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     let Ok(level @ 0..=9) = u8::try_from(config.integer("clevel")?.unwrap_or(5)) else {
         return Err(config.invalid("`clevel` must be between 0 and 9"));
     };
-    let item_bytes = context.input.data_type.item_bytes();
+    let element_bytes = context.input.data_type.element_bytes();
     let type_bytes = match config.integer("typesize")? {
         // Writers put 0 where nothing is shuffled; v2 documents have no such member.
-        None | Some(0) => item_bytes,
+        None | Some(0) => element_bytes,
         Some(bytes) => {
             usize::try_from(bytes).map_err(|_negative| config.invalid("`typesize` must be positive"))?
         }
@@ -59,7 +59,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     Ok(Box::new(Blosc {
         compressor,
         level,
-        shuffle: shuffle(config, item_bytes)?,
+        shuffle: shuffle(config, element_bytes)?,
         // The header has one byte for it. For larger elements the library uses units of one byte.
         type_bytes: u8::try_from(type_bytes).unwrap_or(1),
         block_bytes,
@@ -67,7 +67,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
 }
 
 /// The shuffle, a word in v3 and a number in v2; -1 lets the element size decide, as in numcodecs.
-fn shuffle(config: &Config, item_bytes: usize) -> Result<Shuffle, CodecError> {
+fn shuffle(config: &CodecConfig, element_bytes: usize) -> Result<Shuffle, CodecError> {
     match config.member("shuffle") {
         Some(Value::String(word)) if word == "noshuffle" => return Ok(Shuffle::None),
         Some(Value::String(word)) if word == "shuffle" => return Ok(Shuffle::Bytes),
@@ -78,7 +78,7 @@ fn shuffle(config: &Config, item_bytes: usize) -> Result<Shuffle, CodecError> {
         Ok(Some(0)) => Ok(Shuffle::None),
         Ok(None | Some(1)) => Ok(Shuffle::Bytes),
         Ok(Some(2)) => Ok(Shuffle::Bits),
-        Ok(Some(-1)) if item_bytes == 1 => Ok(Shuffle::Bits),
+        Ok(Some(-1)) if element_bytes == 1 => Ok(Shuffle::Bits),
         Ok(Some(-1)) => Ok(Shuffle::Bytes),
         _ => Err(config.invalid("`shuffle` must be `noshuffle`, `shuffle` or `bitshuffle`")),
     }

@@ -13,7 +13,7 @@ use crate::codec::contract::BytesToBytes;
 use crate::codec::factory::{BindContext, Codec, CodecFactory};
 use crate::codec::support::bounded_writer::{BoundedWriter, StreamStep};
 use crate::codec::support::buffer;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 use crate::codec::support::representation::Size;
 use crate::metadata::V2Codec;
 
@@ -42,7 +42,7 @@ struct Lzma {
     filters: Filters,
 }
 
-fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let container = match config.integer("format")?.unwrap_or(1) {
         1 => Container::Xz(check(config)?),
         2 => Container::Alone,
@@ -67,7 +67,7 @@ fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>
     Ok(Box::new(Lzma { container, filters }))
 }
 
-fn check(config: &Config) -> Result<Check, CodecError> {
+fn check(config: &CodecConfig) -> Result<Check, CodecError> {
     match config.integer("check")?.unwrap_or(-1) {
         0 => Ok(Check::None),
         1 => Ok(Check::Crc32),

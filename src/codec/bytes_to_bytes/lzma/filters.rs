@@ -8,7 +8,7 @@ use liblzma::stream::{Error, LzmaOptions};
 use serde_json::Value;
 
 use crate::codec::CodecError;
-use crate::codec::support::config::Config;
+use crate::codec::support::config::CodecConfig;
 
 const LZMA1: u64 = 0x4000_0000_0000_0001;
 const LZMA2: u64 = 0x21;
@@ -49,7 +49,7 @@ enum Version {
 
 impl Filters {
     /// The `filters` of a configuration, if it has any.
-    pub(super) fn from_config(config: &Config) -> Result<Option<Self>, CodecError> {
+    pub(super) fn from_config(config: &CodecConfig) -> Result<Option<Self>, CodecError> {
         let list = match config.member("filters") {
             None => return Ok(None),
             Some(Value::Array(list)) => list.as_slice(),
@@ -69,12 +69,12 @@ impl Filters {
     }
 
     /// LZMA1 alone, with the `preset` of the configuration.
-    pub(super) fn lzma1(config: &Config) -> Result<Self, CodecError> {
+    pub(super) fn lzma1(config: &CodecConfig) -> Result<Self, CodecError> {
         Ok(Self { deltas: Vec::new(), lzma: Lzma::with_preset(config, Version::One)? })
     }
 
     /// LZMA2 alone, with the `preset` of the configuration.
-    pub(super) fn lzma2(config: &Config) -> Result<Self, CodecError> {
+    pub(super) fn lzma2(config: &CodecConfig) -> Result<Self, CodecError> {
         Ok(Self { deltas: Vec::new(), lzma: Lzma::with_preset(config, Version::Two)? })
     }
 
@@ -121,11 +121,15 @@ impl Filters {
 }
 
 impl Lzma {
-    fn with_preset(config: &Config, version: Version) -> Result<Self, CodecError> {
+    fn with_preset(config: &CodecConfig, version: Version) -> Result<Self, CodecError> {
         Self::from_preset(config, version, config.member("preset"))
     }
 
-    fn from_preset(config: &Config, version: Version, preset: Option<&Value>) -> Result<Self, CodecError> {
+    fn from_preset(
+        config: &CodecConfig,
+        version: Version,
+        preset: Option<&Value>,
+    ) -> Result<Self, CodecError> {
         let preset = number(config, "preset", preset)?.unwrap_or(DEFAULT_PRESET);
         let level = usize::try_from(preset & !EXTREME).ok().and_then(|level| DICTIONARY_BITS.get(level));
         let Some(bits) = level else {
@@ -141,7 +145,7 @@ impl Lzma {
         })
     }
 
-    fn parse(config: &Config, version: Version, filter: &Value) -> Result<Self, CodecError> {
+    fn parse(config: &CodecConfig, version: Version, filter: &Value) -> Result<Self, CodecError> {
         let member = |key| number(config, key, filter.get(key).filter(|value| !value.is_null()));
         let mut lzma =
             Self::from_preset(config, version, filter.get("preset").filter(|value| !value.is_null()))?;
@@ -163,7 +167,7 @@ impl Lzma {
 }
 
 /// The distance of a delta filter, less one. Only delta filters may precede LZMA.
-fn delta(config: &Config, filter: &Value) -> Result<u8, CodecError> {
+fn delta(config: &CodecConfig, filter: &Value) -> Result<u8, CodecError> {
     match id(config, filter)? {
         DELTA => {}
         LZMA1 | LZMA2 => return Err(config.invalid("LZMA must be the last of `filters`")),
@@ -174,12 +178,12 @@ fn delta(config: &Config, filter: &Value) -> Result<u8, CodecError> {
     less.ok_or_else(|| config.invalid("`dist` must be between 1 and 256"))
 }
 
-fn id(config: &Config, filter: &Value) -> Result<u64, CodecError> {
+fn id(config: &CodecConfig, filter: &Value) -> Result<u64, CodecError> {
     let id = filter.get("id").and_then(Value::as_u64);
     id.ok_or_else(|| config.invalid("one of `filters` has no `id`"))
 }
 
-fn number(config: &Config, key: &str, value: Option<&Value>) -> Result<Option<u32>, CodecError> {
+fn number(config: &CodecConfig, key: &str, value: Option<&Value>) -> Result<Option<u32>, CodecError> {
     let Some(value) = value else { return Ok(None) };
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     number.map(Some).ok_or_else(|| config.invalid(format!("`{key}` must be a whole number")))

@@ -10,7 +10,7 @@ use crate::store::local::disk::{Script, Step};
 use crate::store::tests::{body, key, keys, put, read};
 use crate::store::{Store, StoreError, WriteCondition};
 
-const NO_ROOM: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG];
+const NO_SPACE: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG];
 const FAILURES: [Errno; 4] = [Errno::IO, Errno::ROFS, Errno::ACCESS, Errno::STALE];
 
 fn open(directory: &TempDir, durability: Durability) -> LocalStore {
@@ -99,7 +99,7 @@ async fn a_failed_step_leaves_the_old_value_and_nothing_else() {
         Step::SyncDirectory,
     ];
     for step in steps {
-        for errno in NO_ROOM.into_iter().chain(FAILURES) {
+        for errno in NO_SPACE.into_iter().chain(FAILURES) {
             let what = format!("{step:?} {errno:?}");
             let directory = tempfile::tempdir().unwrap();
             let store = open(&directory, Durability::Fsync);
@@ -112,9 +112,9 @@ async fn a_failed_step_leaves_the_old_value_and_nothing_else() {
                 let result = store.set(&key(text), body(vec![1; 3 << 20]), WriteCondition::Always).await;
                 match result.unwrap_err() {
                     StoreError::StorageFull(_) => {
-                        assert!(NO_ROOM.contains(&errno) && !is_seen(step), "{what}");
+                        assert!(NO_SPACE.contains(&errno) && !is_seen(step), "{what}");
                     }
-                    StoreError::Backend(_) => assert!(!NO_ROOM.contains(&errno) || is_seen(step), "{what}"),
+                    StoreError::Backend(_) => assert!(!NO_SPACE.contains(&errno) || is_seen(step), "{what}"),
                     other => panic!("{what}: {other:?}"),
                 }
             }
@@ -145,15 +145,15 @@ async fn a_failed_step_leaves_the_old_value_and_nothing_else() {
 #[tokio::test]
 async fn an_erasure_that_fails_is_not_acknowledged() {
     for (step, broken) in [(Step::Unlink, false), (Step::SyncDirectory, true)] {
-        for errno in NO_ROOM.into_iter().chain(FAILURES) {
+        for errno in NO_SPACE.into_iter().chain(FAILURES) {
             let directory = tempfile::tempdir().unwrap();
             let store = open(&directory, Durability::Fsync);
             put(&store, "a/b", "old").await;
             let failed = store.fail(step, errno);
             let erased = store.erase(&key("a/b"), WriteCondition::Always).await;
             match erased.unwrap_err() {
-                StoreError::StorageFull(_) => assert!(NO_ROOM.contains(&errno) && !is_seen(step)),
-                StoreError::Backend(_) => assert!(!NO_ROOM.contains(&errno) || is_seen(step)),
+                StoreError::StorageFull(_) => assert!(NO_SPACE.contains(&errno) && !is_seen(step)),
+                StoreError::Backend(_) => assert!(!NO_SPACE.contains(&errno) || is_seen(step)),
                 other => panic!("{step:?} {errno:?}: {other:?}"),
             }
             assert_eq!(*failed.lock().unwrap(), 1);

@@ -174,7 +174,7 @@ async fn no_read_waits_behind_walks_through_directories() {
     }
     let walks = store.blocking.walks.clone();
     let all = u32::try_from(walks.available_permits()).unwrap();
-    let under_way = walks.acquire_many_owned(all).await.unwrap();
+    let in_flight = walks.acquire_many_owned(all).await.unwrap();
     let (folder, root) = (prefix("folder/"), prefix(""));
     let mut listing = store.list_dir_after(&folder, "");
     let mut erasing = store.erase_prefix(&folder);
@@ -186,7 +186,7 @@ async fn no_read_waits_behind_walks_through_directories() {
     assert_eq!(seen, ["folder/a/", "folder/b/", "folder/link/"].map(prefix));
     assert_eq!(store.sample_prefixes(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
     assert!(store.sample_prefixes(&folder, 3).unwrap().await.unwrap().len() <= 3);
-    drop(under_way);
+    drop(in_flight);
     assert!(listing.next().await.is_some());
 }
 

@@ -56,7 +56,7 @@ async fn a_deflated_entry_of_any_length_streams_in_pieces() {
 }
 
 #[tokio::test]
-async fn a_value_that_contradicts_its_entry_never_looks_complete() {
+async fn a_value_that_contradicts_its_entry_is_never_complete() {
     let all = numbers(MIB);
     let complete = compressed("a", &all);
     let (size, crc) = (complete.size, complete.crc ^ 1);

@@ -99,7 +99,7 @@ async fn listings_are_complete_and_in_order() {
     assert_eq!((under.keys[0].key.clone(), under.prefixes), (key("b/b"), vec![prefix("b/a/")]));
     assert_eq!(Some(&under.keys[0].info), store.head(&key("b/b")).await.unwrap().as_ref());
     assert_eq!(store.list_dir(&prefix("a/")).await.unwrap(), DirListing::default());
-    assert_eq!(store.kind(), StoreKind::Zip);
+    assert_eq!(store.kind(), StoreKind::ZIP);
 }
 
 #[tokio::test]

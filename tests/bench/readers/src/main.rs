@@ -13,7 +13,7 @@ use serde_json::json;
 use zarrs::array::{Array, ArrayBytes, ArraySubset};
 use zarrs::filesystem::FilesystemStore;
 
-/// Which box of which array, and how often: so many times, but none begins after so many seconds.
+/// A box of an array, the number of reads, and the time in seconds after which no read begins.
 #[derive(Deserialize)]
 struct Question {
     array: String,

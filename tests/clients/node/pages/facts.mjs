@@ -10,7 +10,7 @@ async function ask(key, init) {
   return { status: answer.status, url: answer.url, body, fields: Object.fromEntries(fields) };
 }
 
-// A browser forgets what it has of an address that it writes to. Of this one it does not know that it is the same.
+// A browser drops its cached response for a URL that it writes to. It does not know that this URL is the same resource.
 const putUnknown = (key, body) => put(`/${key}`, body);
 const put = (key, body) => ask(key, { method: "PUT", body });
 const range = (bytes, fields) => ({ headers: { Range: `bytes=${bytes}`, ...fields } });
@@ -42,7 +42,7 @@ async function facts() {
     // Of these, the cache has a part; then it has an old one.
     part: await put("parts", old).then(() => ask("parts", range("0-10"))),
     stitched: await ask("parts", range("0-100")),
-    "stitched anew": await putUnknown("parts", fresh).then(() => ask("parts", range("0-150"))),
+    "stitched again": await putUnknown("parts", fresh).then(() => ask("parts", range("0-150"))),
     // Of these, it has all; then it has something old.
     first: await put("again", old).then(() => ask("again")),
     second: await ask("again"),

@@ -6,8 +6,8 @@ const MILLISECONDS = 20000;
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
-// What it tells its user, of failures mostly.
-function told() {
+// The messages that it shows to its user, mostly of failures.
+function messagesShown() {
   const states = viewer.layerManager.managedLayers.flatMap(({ layer }) => layer?.dataSources ?? []);
   const errors = states.map(({ loadState }) => loadState?.error?.message);
   const messages = [...document.querySelectorAll("[class*=status]")].map((element) => element.textContent);
@@ -23,7 +23,7 @@ function isShown() {
 async function shown() {
   const deadline = performance.now() + MILLISECONDS;
   while (!isShown()) {
-    if (performance.now() > deadline) throw new Error(`nothing is shown: ${told()}`);
+    if (performance.now() > deadline) throw new Error(`nothing is shown: ${messagesShown()}`);
     await frame();
   }
   viewer.display.draw();

@@ -3,17 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::OpenError;
-use super::url::local_path;
-use crate::store::{LocalOptions, LocalStore, SharedStore, StoreOptions};
+use crate::store::open::backend::Backend;
+use crate::store::open::error::OpenError;
+use crate::store::open::url::local_path;
+use crate::store::options::Section as _;
+use crate::store::{LocalOptions, LocalStore, SharedStore, StoreKind, StoreOptions};
 
-pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::LOCAL,
+    schemes: &["file"],
+    options: &[LocalOptions::KEYS],
+    can_sign: false,
+    open,
+};
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let path = local_path(url)?.ok_or(OpenError::InvalidUrl("it names no path"))?;
     open_path(&path, &options.to_local())
 }
 
 /// Opens a directory by its path.
-pub(super) fn open_path(path: &Path, options: &LocalOptions) -> Result<SharedStore, OpenError> {
+pub(in crate::store::open) fn open_path(
+    path: &Path,
+    options: &LocalOptions,
+) -> Result<SharedStore, OpenError> {
     match LocalStore::is_directory(path) {
         None => return Err(OpenError::NoDirectory(path.to_owned())),
         Some(false) => return Err(OpenError::NotADirectory(path.to_owned())),

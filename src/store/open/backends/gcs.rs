@@ -5,15 +5,28 @@ use std::sync::Arc;
 use object_store::StaticCredentialProvider;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 
-use super::bucket::{Bucket, ClientConfig, open_bucket};
-use super::error::OpenError;
-use crate::store::{GcsOptions, Secret, SharedStore, StoreKind, StoreOptions};
+use crate::store::open::backend::Backend;
+use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::error::OpenError;
+use crate::store::options::Section as _;
+use crate::store::{
+    BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, Secret, SharedStore, StoreKind,
+    StoreOptions,
+};
 
-pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::GCS,
+    schemes: &["gs"],
+    options: &[RemoteOptions::KEYS, BucketOptions::KEYS, GcsOptions::KEYS, BearerTokenOptions::KEYS],
+    can_sign: true,
+    open,
+};
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());
     let has_credentials =
         own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
-    open_bucket(StoreKind::Gcs, url, options, has_credentials, |config| build(config, own, token))
+    open_bucket(StoreKind::GCS, url, options, has_credentials, |config| build(config, own, token))
 }
 
 fn build(

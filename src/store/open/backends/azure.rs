@@ -4,14 +4,27 @@ use std::sync::Arc;
 
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
-use super::bucket::{Bucket, ClientConfig, open_bucket};
-use super::error::OpenError;
-use crate::store::{AzureOptions, Secret, SharedStore, StoreKind, StoreOptions};
+use crate::store::open::backend::Backend;
+use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::error::OpenError;
+use crate::store::options::Section as _;
+use crate::store::{
+    AzureOptions, BearerTokenOptions, BucketOptions, RemoteOptions, Secret, SharedStore, StoreKind,
+    StoreOptions,
+};
 
-pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::AZURE,
+    schemes: &["az"],
+    options: &[RemoteOptions::KEYS, BucketOptions::KEYS, AzureOptions::KEYS, BearerTokenOptions::KEYS],
+    can_sign: true,
+    open,
+};
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.azure, options.bearer.bearer_token.as_ref());
     let has_credentials = own.account_key.is_some() || own.sas_token.is_some() || token.is_some();
-    open_bucket(StoreKind::Azure, url, options, has_credentials, |config| build(config, own, token))
+    open_bucket(StoreKind::AZURE, url, options, has_credentials, |config| build(config, own, token))
 }
 
 fn build(

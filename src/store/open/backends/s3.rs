@@ -4,11 +4,21 @@ use std::sync::Arc;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 
-use super::bucket::{Bucket, ClientConfig, open_bucket};
-use super::error::OpenError;
-use crate::store::{S3Options, Secret, SharedStore, StoreKind, StoreOptions};
+use crate::store::open::backend::Backend;
+use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::error::OpenError;
+use crate::store::options::Section as _;
+use crate::store::{BucketOptions, RemoteOptions, S3Options, Secret, SharedStore, StoreKind, StoreOptions};
 
-pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::S3,
+    schemes: &["s3"],
+    options: &[RemoteOptions::KEYS, BucketOptions::KEYS, S3Options::KEYS],
+    can_sign: true,
+    open,
+};
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let own = &options.s3;
     let has_credentials = own.access_key_id.is_some() || own.secret_access_key.is_some();
     open_bucket(StoreKind::S3, url, options, has_credentials, |config| build(config, own))

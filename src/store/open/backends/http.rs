@@ -6,15 +6,25 @@ use object_store::ObjectStore;
 use object_store::http::HttpBuilder;
 use url::Url;
 
-use super::bucket::{object_options, throttled};
-use super::error::OpenError;
-use super::url::parse_prefix;
 use crate::store::object::Connector;
-use crate::store::{ObjectBackend, SharedStore, StoreKind, StoreOptions};
+use crate::store::open::backend::Backend;
+use crate::store::open::bucket::{object_options, throttled};
+use crate::store::open::error::OpenError;
+use crate::store::open::url::parse_prefix;
+use crate::store::options::Section as _;
+use crate::store::{ObjectBackend, RemoteOptions, SharedStore, StoreKind, StoreOptions};
+
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::HTTP,
+    schemes: &["http", "https"],
+    options: &[RemoteOptions::KEYS],
+    can_sign: false,
+    open,
+};
 
 /// The client gets the host alone, and the path is a prefix of keys as in a bucket: listings (`PROPFIND`) name
 /// everything by its full path.
-pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let Ok(mut url) = Url::parse(url) else {
         return Err(OpenError::InvalidUrl("it does not parse"));
     };
@@ -38,6 +48,6 @@ pub(super) fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, Ope
     };
     let inner = build(connector.clone(), timeouts.retries())?;
     let once = build(connector.once(), timeouts.no_retries())?;
-    let backend = ObjectBackend::new(StoreKind::Http, inner, once, prefix, object_options(options));
+    let backend = ObjectBackend::new(StoreKind::HTTP, inner, once, prefix, object_options(options));
     Ok(throttled(backend, &connector, options))
 }

@@ -1,0 +1,154 @@
+//! [`SelectionParams`] and [`ArrayParams`]: the query parameters of routes that read part of an array.
+
+use utoipa::IntoParams;
+
+use super::query_params::{ParamError, ParseParams, QueryParams, once};
+use crate::chunk::{Selection, SelectionError, Subset};
+use crate::error::ErrorClass;
+use crate::http::problem::Problem;
+use crate::http::switch::is_on;
+use crate::metadata::ArrayMetadata;
+
+/// Prefix of a parameter that selects along a named dimension.
+const BY_NAME: &str = "isel.";
+
+/// The parameters that select elements.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SelectionParams {
+    /// Selection by position with an index or a slice for each dimension, as in numpy: `0:10,::2,...,-1`. The default is the
+    /// whole array. Alias: `select`.
+    #[param(value_type = Option<String>)]
+    slice: Option<Selection>,
+    /// Selection by dimension name: one parameter with an index or a slice for each named dimension. An example is
+    /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
+    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
+    isel: Vec<(String, String)>,
+}
+
+impl QueryParams for SelectionParams {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("select", "slice")];
+}
+
+impl ParseParams for SelectionParams {
+    fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        if name == "slice" {
+            once("slice", &mut self.slice, Selection::parse(value)?)?;
+        } else if let Some(dimension) = name.strip_prefix(BY_NAME) {
+            self.isel.push((dimension.to_owned(), value.to_owned()));
+        } else {
+            return Ok(false);
+        }
+        if self.slice.is_some() && !self.isel.is_empty() {
+            return Err(ParamError::SliceAndNames);
+        }
+        Ok(true)
+    }
+}
+
+impl SelectionParams {
+    /// Whether there is a selection.
+    pub(crate) fn selects(&self) -> bool {
+        self.slice.is_some() || !self.isel.is_empty()
+    }
+
+    /// The selected subset of an array; without a selection, the whole array.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if the array has no such dimension or index.
+    pub(crate) fn subset(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
+        let named;
+        let selection = match &self.slice {
+            Some(selection) => selection,
+            None if self.isel.is_empty() => &Selection::default(),
+            None => {
+                let unnamed = || vec![None; array.shape.len()];
+                let names = array.dimension_names.clone().unwrap_or_else(unnamed);
+                named = Selection::by_name(&self.isel, &names)?;
+                &named
+            }
+        };
+        selection.resolve(&array.shape)
+    }
+}
+
+/// The parameters about the array that is read, and about its fields.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ArrayParams {
+    /// Shape that the array must have, such as `10,20`. With another shape the response is a 409.
+    #[param(value_type = Option<String>)]
+    expected_shape: Option<Vec<u64>>,
+    /// Of a dependent array: whether its declaration is read strictly. The parameter needs no value; `false` and `0` switch
+    /// it off.
+    #[param(value_type = Option<String>)]
+    strict: Option<bool>,
+    /// Of a dependent array: whether to read chunks that another array also claims, instead of responding with 409. The
+    /// parameter needs no value; `false` and `0` switch it off.
+    #[param(value_type = Option<String>)]
+    allow_collision: Option<bool>,
+    /// Fields of a struct data type, such as `a,p.x`. A single field gives its elements, several give a struct with these
+    /// fields in this order. The default is all fields.
+    pub(crate) fields: Option<String>,
+}
+
+impl QueryParams for ArrayParams {}
+
+impl ParseParams for ArrayParams {
+    fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        match name {
+            "expected_shape" => once("expected_shape", &mut self.expected_shape, parse_shape(value)?),
+            "strict" => once("strict", &mut self.strict, is_on(value)),
+            "allow_collision" => once("allow_collision", &mut self.allow_collision, is_on(value)),
+            "fields" => once("fields", &mut self.fields, value.to_owned()),
+            _ => Ok(false),
+        }
+    }
+}
+
+impl ArrayParams {
+    /// Whether declarations of dependent arrays are read strictly.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict.unwrap_or_default()
+    }
+
+    /// Whether chunks are read that another array also claims.
+    pub(crate) fn allows_collision(&self) -> bool {
+        self.allow_collision.unwrap_or_default()
+    }
+
+    /// Rejects the request if the array does not have the shape in `expected_shape`.
+    ///
+    /// # Errors
+    /// 409.
+    pub(crate) fn check_shape(&self, shape: &[u64]) -> Result<(), Problem> {
+        match &self.expected_shape {
+            Some(expected) if expected != shape => Err(Problem::from_class(ErrorClass::Conflict)
+                .detail(format!("the array has the shape {shape:?} now; `expected_shape` is {expected:?}"))
+                .extension("shape", shape.to_vec())),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn parse_shape(value: &str) -> Result<Vec<u64>, ParamError> {
+    let lengths = value.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim);
+    let lengths: Option<Vec<u64>> =
+        lengths.filter(|length| !length.is_empty()).map(|length| length.parse().ok()).collect();
+    lengths.ok_or_else(|| {
+        ParamError::value("expected_shape", value, "lengths with commas between, such as `10,20`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_a_list_of_lengths_in_any_brackets() {
+        assert_eq!(parse_shape("[3, 4]"), Ok(vec![3, 4]));
+        assert_eq!(parse_shape("(3,4,)"), Ok(vec![3, 4]));
+        assert_eq!(parse_shape(""), Ok(vec![]));
+        assert!(parse_shape("1,x").is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! [`Backend`]: what a backend's file says about it.
+
+use super::error::OpenError;
+use crate::store::{SharedStore, StoreKind, StoreOptions};
+
+/// A kind of backend.
+pub(super) struct Backend {
+    pub(super) kind: StoreKind,
+    /// The schemes of its URLs, in lower case.
+    pub(super) schemes: &'static [&'static str],
+    /// The keys of each section of [`StoreOptions`] that it takes.
+    pub(super) options: &'static [&'static [&'static str]],
+    /// Whether it signs URLs.
+    pub(super) can_sign: bool,
+    /// Opens the store that a URL of one of the schemes names.
+    pub(super) open: fn(&str, &StoreOptions) -> Result<SharedStore, OpenError>,
+}
