@@ -42,6 +42,8 @@ export class Viewer {
     this.channels = [];
     this.activeDim = 0;
     this.playing = 0;
+    /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
+    this.changed = null;
     this.wire();
     this.hasCoordinates = this.loadCoordinates();
   }
