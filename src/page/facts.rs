@@ -128,7 +128,8 @@ impl ArrayFacts {
             |dim: usize| metadata.dimension_names.as_ref()?.get(dim)?.as_deref().filter(|n| !n.is_empty());
         let rank = metadata.shape.len();
         let array = bound.ok();
-        let item_bytes = if metadata.data_type.is_variable() { 16 } else { metadata.data_type.element_bytes() };
+        let item_bytes =
+            if metadata.data_type.is_variable() { 16 } else { metadata.data_type.element_bytes() };
         Self {
             shape: metadata.shape.clone(),
             names: (0..rank).map(|dim| own(dim).map_or_else(|| format!("dim_{dim}"), name)).collect(),

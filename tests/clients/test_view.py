@@ -1,9 +1,9 @@
 """The pages for people in Chromium: they load nothing from other origins, say no error, work without scripts and by the
 keyboard alone, and show of hostile attributes nothing but text."""
 
-import contextlib
 import gzip
 import json
+import os
 import re
 import subprocess
 
@@ -70,7 +70,8 @@ def stored(tmp_path_factory):
         "units": EVIL, "long_name": EVIL,
     }
     deep = "bottom"
-    for _ in range(100):
+    # Documents that are nested more deeply are invalid.
+    for _ in range(40):
         deep = {"deeper": deep}
     root = zarr.create_group(folder, attributes=attributes)
     array = root.create_array("evil", shape=values.shape, chunks=(1, 10, 10), dtype="float32", dimension_names=("t", "y", "x"))
@@ -187,7 +188,7 @@ def test_a_copied_link_shows_the_same(visit, demo, path):
 
 def test_the_keyboard_alone_finds_an_array_and_changes_its_slice(visit, demo):
     steps = [
-        ["key", "/"], ["type", "fiel"], ["key", "Tab"], ["key", "Enter"], ["wait", "canvas[data-ready]"],
+        ["key", "/"], ["type", "fiel"], ["key", "Enter"], ["wait", "canvas[data-ready]"],
         ["key", "ArrowRight"], ["key", "Shift+ArrowRight"], ["key", "c"], ["key", "g"], ["pause", 700],
     ]
     found = visit(f"{demo.base}/view/demo/", steps=steps)
@@ -196,7 +197,7 @@ def test_the_keyboard_alone_finds_an_array_and_changes_its_slice(visit, demo):
 
 
 def test_colours_and_range_need_no_request(visit, demo):
-    steps = [SHOWN, ["pause", 400], ["evaluate", "performance.getEntriesByType('resource').length"],
+    steps = [SHOWN, ["pause", 1200], ["evaluate", "performance.getEntriesByType('resource').length"],
              ["evaluate", "document.querySelector('#colormap').value = 'magma', document.querySelector('#colormap').dispatchEvent(new Event('change'))"],
              ["fill", "#range", "0,10"], ["pause", 500], ["evaluate", "performance.getEntriesByType('resource').length"]]
     found = visit(f"{demo.base}/view/demo/field?slice=23,:,:", steps=steps)
@@ -250,8 +251,9 @@ def private(tmp_path_factory):
     """A server whose only mount needs a token, and the token."""
     folder = tmp_path_factory.mktemp("private")
     zarr.create_array(folder / "secret", data=numpy.zeros((3, 4)))
-    printed = programs.run(processes.os.environ["ZARRD"], "token", "reader")
-    token = re.search(r"^(zarrd_\S+|\S*reader\S+)$", printed, flags=re.MULTILINE)
+    command = [os.environ["ZARRD"], "token", "reader"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    token = re.search(r"zs_reader_\w+", printed)
     digest = re.search(r'sha256 = "(\w+)"', printed)
     config = tmp_path_factory.mktemp("config") / "zarrd.toml"
     config.write_text(f"""
@@ -260,10 +262,10 @@ def private(tmp_path_factory):
         writable = true
         [access.tokens.reader]
         sha256 = "{digest[1]}"
-        grants = [{{ mount = "private", allow = ["read", "list", "write"] }}]
+        grants = [{{ mount = "private", scopes = ["read", "list", "write"] }}]
     """)
     with processes.zarrd("--config", str(config)) as running:
-        running.token = token[1]
+        running.token = token[0]
         yield running
 
 
@@ -293,7 +295,7 @@ def test_nothing_leaks_before_signing_in_and_the_cookie_is_for_reading_alone(pri
 
 
 def test_a_browser_signs_in_and_reads(visit, private):
-    steps = [["fill", "#token", private.token], ["wait", ".cards"], ["evaluate", f"location.assign('/view/private/secret')"], SHOWN]
+    steps = [["fill", "#token", private.token], ["wait", ".cards"], ["evaluate", "location.assign('/view/private/secret')"], SHOWN]
     found = visit(f"{private.base}/view/private/secret", steps=steps)
     assert found["url"].startswith("/view/private/secret") and "Sign out" in found["text"]
 

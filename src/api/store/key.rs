@@ -103,8 +103,9 @@ pub(crate) async fn read_or_list(
     target: &StoreTarget,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let charged =
-        target.is_made_of_many().then(|| target.charged_to_request(&state.traffic.admission, &head.extensions));
+    let charged = target
+        .is_made_of_many()
+        .then(|| target.charged_to_request(&state.traffic.admission, &head.extensions));
     let target = charged.as_deref().unwrap_or(target);
     let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {

@@ -56,7 +56,10 @@ impl QueryParams for AmplificationParams {}
         (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
-pub(crate) async fn get_amplification(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn get_amplification(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&KnownParams::default().and::<BoxParams>().and::<AmplificationParams>())?;
     if params.is_on("dry_run") {
         let (boxes, chunk_filter) =

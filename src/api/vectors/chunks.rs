@@ -74,7 +74,10 @@ impl QueryParams for ChunksParams {}
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(crate) async fn list_chunks(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn list_chunks(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&KnownParams::default().and::<BoxParams>().and::<ChunksParams>())?;
     let (boxes, chunk_filter) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
     let includes = Includes::from_params(params)?;

@@ -119,7 +119,10 @@ pub(crate) struct NoSuchObject;
         (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn list_objects(level: &ResolutionLevel, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn list_objects(
+    level: &ResolutionLevel,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&KnownParams::default().and::<BoxParams>().and::<ObjectsParams>())?;
     let index = ObjectIndex::open(level).await?;
     let page =
@@ -248,7 +251,11 @@ async fn find_object(level: &ResolutionLevel, id: &str) -> Result<(ObjectIndex, 
         (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn get_object(level: &ResolutionLevel, id: &str, params: &VectorParams) -> Result<Value, VectorError> {
+pub(crate) async fn get_object(
+    level: &ResolutionLevel,
+    id: &str,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&KnownParams::default().and::<LevelParam>())?;
     let (index, object) = find_object(level, id).await?;
     object_document(&index, &object).await

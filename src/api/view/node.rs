@@ -276,7 +276,8 @@ impl View<'_> {
     async fn levels(&self, group: &GroupMetadata) -> Result<Vec<crate::page::ChildRow>, Problem> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let image = self.state.engine.cpu.run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
+        let image =
+            self.state.engine.cpu.run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
         let Some(image) = image else { return Ok(Vec::new()) };
         let prefix = self.target.path.prefix().as_str();
         let paths = image.levels.iter().filter_map(|level| {

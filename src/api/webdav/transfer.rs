@@ -303,7 +303,9 @@ impl Transfer<'_> {
         let options = &self.state.options;
         let seconds = size / options.min_body_rate.max(1);
         let max_duration = self.state.options.response_timeout.saturating_add(Duration::from_secs(seconds));
-        timeout(max_duration, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
+        timeout(max_duration, work)
+            .await
+            .unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }
 
     /// Runs a step with the request deadline as its timeout.

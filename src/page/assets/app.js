@@ -47,6 +47,12 @@ byId("filter")?.addEventListener("input", (/** @type {any} */ event) => {
   }
 });
 
+byId("filter")?.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  if (event.key !== "Enter") return;
+  const shown = [...document.querySelectorAll("#nodes li")].find((item) => !(/** @type {HTMLElement} */ (item).hidden));
+  /** @type {HTMLElement | null | undefined} */ (shown?.querySelector("a"))?.click();
+});
+
 /** Adds a button that lists what is below a group. @param {HTMLAnchorElement} link */
 function makeExpandable(link) {
   const button = element("button", { type: "button", "aria-expanded": "false", "aria-label": `list ${link.textContent}` }, "▸");

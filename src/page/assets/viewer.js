@@ -40,6 +40,8 @@ export class Viewer {
     this.pinned = null;
     /** @type {Channel[]} */
     this.channels = [];
+    /** @type {string | null} The part of the plane that the URL names, until the view is moved. */
+    this.boxText = this.words.get("box");
     this.activeDim = 0;
     this.playing = 0;
     /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
@@ -646,6 +648,7 @@ export class Viewer {
   }
 
   moved() {
+    this.boxText = null;
     if (!this.planes.length) return;
     clearTimeout(this.moving);
     this.moving = setTimeout(() => this.update(), 120);
@@ -680,7 +683,7 @@ export class Viewer {
       slice: slice === this.startSlice && !words.slice ? "" : slice,
       colormap: this.colormap, range: this.rangeText, scale: this.scale,
       ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
-      box: picture && seen && !picture.isFitted ? [seen.x, seen.y, seen.w, seen.h].join(",") : "",
+      box: picture && seen && !picture.isFitted ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
     };

@@ -11,7 +11,6 @@ use super::sources::{Source, attributes_of, is_cfg_test, sources};
 /// Names that several types may have, each with the reason.
 const SHARED: &[(&str, &str)] = &[];
 
-
 /// The visible types of one file.
 #[derive(Default)]
 struct Types(Vec<(String, usize)>);
