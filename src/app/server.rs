@@ -159,10 +159,11 @@ impl App {
         let text = banner::text(front, &lines, roots, admin, &self.config);
         // Standard output may be closed; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
-        if let Some(page) = banner::page(front, &self.config).filter(|_| self.opens_page) {
-            if !browser::open(&page) {
-                tracing::warn!("no program was found that opens {page} in a browser");
-            }
+        if self.opens_page
+            && let Some(page) = banner::page(front, &self.config)
+            && !browser::open(&page)
+        {
+            tracing::warn!("no program was found that opens {page} in a browser");
         }
         tracing::info!(%address, mounts = lines.len(), "listening");
         tracing::debug!("memory: at most {}", MemoryBound::from_config(&self.config));

@@ -20,6 +20,9 @@ use crate::metadata::{ArrayMetadata, Attributes};
 /// Decoded bytes of the largest plane that a list shows as a small picture.
 const THUMBNAIL_BYTES: u128 = 16 << 20;
 
+/// The metadata of an array, and the array or why it cannot be read.
+pub type OpenedArray = (Arc<ArrayMetadata>, Result<Arc<Array>, String>);
+
 /// A node below a group.
 #[derive(Clone, Debug)]
 pub struct ChildRow {
@@ -27,8 +30,8 @@ pub struct ChildRow {
     pub item: TreeItem,
     /// Its resources.
     pub links: NodeLinks,
-    /// Its metadata, and the array or why it cannot be read; `None` for other nodes.
-    pub array: Option<(Arc<ArrayMetadata>, Result<Arc<Array>, String>)>,
+    /// The array; `None` for other nodes.
+    pub array: Option<OpenedArray>,
     /// The attributes of a group.
     pub attributes: Option<Attributes>,
 }
@@ -91,7 +94,7 @@ impl GroupPage {
                     @if let Some(plate) = Plate::of(&attributes) { (self.plate(&plate)) }
                     (self.related(&attributes))
                     (dataset(&others))
-                    (self.groups(&groups))
+                    (list_of_groups(&groups))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
                     } @else if rows.is_empty() && groups.is_empty() {
@@ -261,17 +264,18 @@ impl GroupPage {
             }
         }
     }
+}
 
-    fn groups(&self, groups: &[&ChildRow]) -> Markup {
-        html! {
-            @if !groups.is_empty() {
-                h2 { "Groups" }
-                ul.nodes.large {
-                    @for child in groups {
-                        li {
-                            a.(child.item.class()) href=(child.item.href) { bdi { (name(&child.item.name)) } }
-                            @if let Some(what) = child.attributes.as_ref().and_then(kind_of) { " " span.tag { (what) } }
-                        }
+/// The groups below a group.
+fn list_of_groups(groups: &[&ChildRow]) -> Markup {
+    html! {
+        @if !groups.is_empty() {
+            h2 { "Groups" }
+            ul.nodes.large {
+                @for child in groups {
+                    li {
+                        a.(child.item.class()) href=(child.item.href) { bdi { (name(&child.item.name)) } }
+                        @if let Some(what) = child.attributes.as_ref().and_then(kind_of) { " " span.tag { (what) } }
                     }
                 }
             }

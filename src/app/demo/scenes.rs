@@ -75,7 +75,7 @@ fn around(y: i32, x: i32) -> impl Iterator<Item = (Cell, i32)> {
 
 /// The brightness of a pixel in a channel: nuclei, membranes, and grains in the cells.
 pub(super) fn microscope(channel: i32, y: i32, x: i32) -> u8 {
-    let noise = (y.wrapping_mul(31_337) ^ x.wrapping_mul(65_537)).wrapping_mul(48_271) >> 16 & 15;
+    let noise = ((y.wrapping_mul(31_337) ^ x.wrapping_mul(65_537)).wrapping_mul(48_271) >> 16) & 15;
     let light =
         around(y, x).map(|(cell, square)| brightness(channel, &cell, square, y, x)).max().unwrap_or(0);
     u8::try_from((light + noise).clamp(0, 255)).unwrap_or(u8::MAX)
@@ -88,7 +88,7 @@ fn brightness(channel: i32, cell: &Cell, square: i32, y: i32, x: i32) -> i32 {
         0 => (inner - square) * 190 / inner + if square < inner { 45 } else { 0 },
         1 => 225 - (square - outer).abs() * 225 / (outer / 4),
         _ => {
-            let grain = (y / 3 * 7919 ^ x / 3 * 6151).wrapping_mul(48_271) >> 12 & 31;
+            let grain = (((y / 3 * 7919) ^ (x / 3 * 6151)).wrapping_mul(48_271) >> 12) & 31;
             if square > inner && square < outer && grain < 3 { 120 + grain * 40 } else { 0 }
         }
     }
