@@ -11,24 +11,10 @@ use super::layout::{Site, page};
 use super::node_page::{Place, tree};
 use super::state::PageState;
 use super::view::{ArrayView, Shown};
-use super::viewer::{Viewed, viewer};
+use super::viewed_array::{Coordinate, ViewedArray};
+use super::viewer::viewer;
 use crate::array::Array;
 use crate::metadata::ArrayMetadata;
-
-/// The coordinates along a dimension: an array next to the one that is shown.
-#[derive(Clone, Debug)]
-pub struct Coordinate {
-    /// The dimension.
-    pub dim: usize,
-    /// The path of its elements.
-    pub data: String,
-    /// Its attribute `units`.
-    pub units: Option<String>,
-    /// Its attribute `calendar`.
-    pub calendar: Option<String>,
-    /// Its length.
-    pub length: u64,
-}
 
 /// The page of an array.
 #[derive(Clone, Debug)]
@@ -65,7 +51,7 @@ impl ArrayPage {
         let array = bound.ok();
         let view = ArrayView::of(&self.state, &facts, array);
         let attributes = self.metadata.attributes.object();
-        let viewed = Viewed {
+        let viewed = ViewedArray {
             facts: &facts,
             array,
             view: &view,
@@ -122,7 +108,7 @@ fn default_tab(view: &ArrayView, facts: &ArrayFacts) -> &'static str {
 }
 
 /// The name, type and dimensions of an array.
-pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &Viewed<'_>) -> Markup {
+pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &ViewedArray<'_>) -> Markup {
     let attribute = |name: &str| viewed.attributes.get(name).and_then(serde_json::Value::as_str);
     let long =
         attribute("long_name").or_else(|| attribute("standard_name")).or_else(|| attribute("description"));

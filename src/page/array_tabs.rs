@@ -8,14 +8,14 @@ use super::layout::Site;
 use super::node_page::Place;
 use super::snippets;
 use super::view::{Cost, Shown};
-use super::viewer::Viewed;
+use super::viewed_array::ViewedArray;
 use crate::metadata::ArrayMetadata;
 
 /// Most stored codecs that are listed.
 const MOST_CODECS: usize = 32;
 
 /// The facts about an array, as a table.
-pub(super) fn facts(viewed: &Viewed<'_>) -> Markup {
+pub(super) fn facts(viewed: &ViewedArray<'_>) -> Markup {
     let facts = viewed.facts;
     let shape = |shape: &Option<Vec<u64>>| shape.as_deref().map_or_else(|| "varied".to_owned(), shape_text);
     html! {
@@ -44,7 +44,7 @@ pub(super) fn facts(viewed: &Viewed<'_>) -> Markup {
 }
 
 /// The grid of chunks, what reading costs, and the codecs.
-pub(super) fn chunks(viewed: &Viewed<'_>, metadata: &ArrayMetadata) -> Markup {
+pub(super) fn chunks(viewed: &ViewedArray<'_>, metadata: &ArrayMetadata) -> Markup {
     let facts = viewed.facts;
     let lengths = |lengths: Option<&Vec<u64>>, dim: usize| {
         lengths
@@ -81,7 +81,7 @@ pub(super) fn chunks(viewed: &Viewed<'_>, metadata: &ArrayMetadata) -> Markup {
 }
 
 /// What typical reads cost.
-fn costs(viewed: &Viewed<'_>) -> Markup {
+fn costs(viewed: &ViewedArray<'_>) -> Markup {
     let (facts, view) = (viewed.facts, viewed.view);
     let Some(array) = viewed.array else { return html! {} };
     let one = |keep: &dyn Fn(usize) -> bool| {
@@ -148,7 +148,7 @@ fn codecs(metadata: &ArrayMetadata) -> Markup {
 }
 
 /// The attributes and the documents.
-pub(super) fn metadata(viewed: &Viewed<'_>, metadata: &ArrayMetadata) -> Markup {
+pub(super) fn metadata(viewed: &ViewedArray<'_>, metadata: &ArrayMetadata) -> Markup {
     html! {
         section.about {
             div {
@@ -182,7 +182,7 @@ pub(super) fn documents(links: &super::node_page::NodeLinks, zarr_format: u8) ->
 }
 
 /// How to read this slice with common programs.
-pub(super) fn snippets(viewed: &Viewed<'_>, site: &Site, place: &Place) -> Markup {
+pub(super) fn snippets(viewed: &ViewedArray<'_>, site: &Site, place: &Place) -> Markup {
     html! {
         section.use-it {
             p.muted {

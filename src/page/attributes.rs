@@ -82,13 +82,13 @@ fn entry(name: &str, value: &Value, depth: usize, left: &mut usize) -> Markup {
 
 fn nested(name: &str, summary: &str, depth: usize, inner: impl FnOnce() -> Markup) -> Markup {
     html! {
-        div.nested {
-            @if depth >= MOST_DEPTH {
-                dt { bdi { (name) } }
-                dd.muted { (summary) ", nested too deeply to be shown" }
-            } @else {
+        dt { bdi { (name) } }
+        @if depth >= MOST_DEPTH {
+            dd.muted { (summary) ", nested too deeply to be shown" }
+        } @else {
+            dd.nested {
                 details open[depth < 1] {
-                    summary { span.key { bdi { (name) } } " " span.muted { (summary) } }
+                    summary.muted { (summary) }
                     (inner())
                 }
             }

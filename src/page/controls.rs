@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::state::PageState;
 use super::view::Shown;
-use super::viewer::{Viewed, downloads};
+use super::viewed_array::{ViewedArray, downloads};
 
 /// The names of the colour tables.
 pub(super) const COLORMAPS: [&str; 10] =
@@ -13,8 +13,8 @@ pub(super) const COLORMAPS: [&str; 10] =
 const FIELDS: [&str; 6] = ["slice", "colormap", "range", "scale", "axes", "tab"];
 
 /// The form.
-pub(super) fn controls(viewed: &Viewed<'_>) -> Markup {
-    let Viewed { facts, view, state, links, .. } = viewed;
+pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
+    let ViewedArray { facts, view, state, links, .. } = viewed;
     let chosen = |name: &str, value: &str| state.get(name) == Some(value);
     let Shown::Plane { rows, columns, colors } = view.shown else { return html! {} };
     let (row, column) = (&facts.names[rows], &facts.names[columns]);

@@ -13,7 +13,8 @@ use super::node_page::{NodeLinks, Place, TreeItem, tree};
 use super::ome::{self, OmeImage, Plate};
 use super::state::{PageState, join};
 use super::view::{ArrayView, Shown};
-use super::viewer::{Level, Viewed, viewer};
+use super::viewed_array::{Level, ViewedArray};
+use super::viewer::viewer;
 use crate::array::Array;
 use crate::metadata::{ArrayMetadata, Attributes};
 
@@ -169,7 +170,7 @@ impl GroupPage {
         let Some((level, array)) = levels.get(shown).zip(array_of(shown)) else { return html! {} };
         let view = ArrayView::of(&self.state, &level.facts, Some(array));
         let links = NodeLinks { view: self.place.links.view.clone(), ..level.links.clone() };
-        let viewed = Viewed {
+        let viewed = ViewedArray {
             facts: &level.facts,
             array: Some(array),
             view: &view,

@@ -20,10 +20,11 @@ mod sign_in;
 mod snippets;
 mod state;
 mod view;
+mod viewed_array;
 mod viewer;
 
-pub use array::{ArrayPage, Coordinate};
-pub use group::{ChildRow, GroupPage};
+pub use array::ArrayPage;
+pub use group::{ChildRow, GroupPage, OpenedArray};
 pub use home::{HomePage, MountCard};
 pub use layout::{Crumb, Site};
 pub use node_page::{NodeLinks, Place, TreeItem};
@@ -31,3 +32,4 @@ pub use ome::OmeImage;
 pub use problem::ProblemPage;
 pub use sign_in::SignInPage;
 pub use state::PageState;
+pub use viewed_array::Coordinate;

@@ -16,13 +16,13 @@ pub struct OmeImage {
     pub levels: Vec<String>,
     pub(super) name: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) axes: Vec<Axis>,
+    pub(super) axes: Vec<OmeAxis>,
     pub(super) channels: Vec<Channel>,
 }
 
 /// An axis of an image.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(super) struct OmeAxis {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) unit: Option<String>,
@@ -80,7 +80,7 @@ impl OmeImage {
         let axes = axes.map(|(at, axis)| {
             let members = axis.as_object();
             let member = |name: &str| text(members.and_then(|members| members.get(name)));
-            Axis {
+            OmeAxis {
                 name: member("name").or_else(|| text(Some(axis))).unwrap_or_default(),
                 kind: member("type").unwrap_or_default(),
                 unit: member("unit"),

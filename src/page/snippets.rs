@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::node_page::Place;
 use super::state::join;
-use super::viewer::Viewed;
+use super::viewed_array::ViewedArray;
 use crate::chunk::AxisRange;
 
 /// Lines for a program.
@@ -52,13 +52,13 @@ fn zarrita(range: &AxisRange, length: u64) -> String {
     format!("zarr.slice({}, {}, {})", range.start, last.saturating_add(1), range.step.max(1))
 }
 
-fn joined(viewed: &Viewed<'_>, one: fn(&AxisRange, u64) -> String) -> String {
+fn joined(viewed: &ViewedArray<'_>, one: fn(&AxisRange, u64) -> String) -> String {
     let parts = viewed.view.subset.iter().zip(&viewed.facts.shape).map(|(range, &length)| one(range, length));
     parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The lines for all programs.
-pub(super) fn all(viewed: &Viewed<'_>, origin: &str, place: &Place) -> Vec<Snippet> {
+pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<Snippet> {
     let links = viewed.links;
     let store = format!("{origin}{}", links.store);
     let store = store.trim_end_matches('/');
@@ -121,7 +121,7 @@ pub(super) fn all(viewed: &Viewed<'_>, origin: &str, place: &Place) -> Vec<Snipp
     all
 }
 
-fn xarray(viewed: &Viewed<'_>, store: &str, place: &Place) -> String {
+fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
     let facts = viewed.facts;
     let Some((parent, name)) = store.rsplit_once('/').filter(|_| !place.path.is_empty()) else {
         return format!("import xarray\n\ndataset = xarray.open_zarr({})", quoted(store));
@@ -158,7 +158,7 @@ fn xarray(viewed: &Viewed<'_>, store: &str, place: &Place) -> String {
 }
 
 /// Programs that show pictures: they get the array as an image of several levels.
-fn viewers(viewed: &Viewed<'_>, origin: &str, store: &str) -> Vec<Snippet> {
+fn viewers(viewed: &ViewedArray<'_>, origin: &str, store: &str) -> Vec<Snippet> {
     let pyramid = format!("{origin}{}", viewed.links.pyramid);
     let pyramid = pyramid.trim_end_matches('/');
     vec![

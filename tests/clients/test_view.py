@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import zipfile
 
 import numpy
 import pytest
@@ -98,7 +99,7 @@ def test_a_missing_page_is_a_page_that_leads_on(visit, demo, path):
     assert found["status"] == 404 and not found["others"] and found["violations"] == []
     assert "404 Not Found" in found["text"] and "All data on this server" in found["text"]
     if path.endswith("feild"):
-        assert "did you mean `field`?" in found["text"]
+        assert re.search("did you mean `/?field`", found["text"])
     # A program gets the problem document.
     answer = requests.get(f"{demo.base}{path}", timeout=processes.SECONDS)
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -196,10 +197,14 @@ def test_the_keyboard_alone_finds_an_array_and_changes_its_slice(visit, demo):
     assert "2026-01-01 11:00" in found["text"]
 
 
+REQUESTS = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/')).length"
+"""How much the page asked of the server."""
+
+
 def test_colours_and_range_need_no_request(visit, demo):
-    steps = [SHOWN, ["pause", 1200], ["evaluate", "performance.getEntriesByType('resource').length"],
+    steps = [SHOWN, ["pause", 1200], ["evaluate", REQUESTS],
              ["evaluate", "document.querySelector('#colormap').value = 'magma', document.querySelector('#colormap').dispatchEvent(new Event('change'))"],
-             ["fill", "#range", "0,10"], ["pause", 500], ["evaluate", "performance.getEntriesByType('resource').length"]]
+             ["fill", "#range", "0,10"], ["pause", 500], ["evaluate", REQUESTS]]
     found = visit(f"{demo.base}/view/demo/field?slice=23,:,:", steps=steps)
     assert found["values"][2] == found["values"][-1]
     assert "colormap=magma&range=0,10" in found["url"]
@@ -235,14 +240,13 @@ def test_a_listing_leads_browsers_to_the_page(demo):
 
 
 def test_a_hundred_thousand_children_have_a_page(visit, tmp_path):
-    zarr.create_group(tmp_path / "many")
     document = json.dumps({"zarr_format": 3, "node_type": "group"})
-    for number in range(100_000):
-        child = tmp_path / "many" / f"{number:06}"
-        child.mkdir()
-        (child / "zarr.json").write_text(document)
-    with processes.zarrd(f"data={tmp_path}") as running:
-        found = visit(f"{running.base}/view/data/many")
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        archive.writestr("zarr.json", document)
+        for number in range(100_000):
+            archive.writestr(f"{number:06}/zarr.json", document)
+    with processes.zarrd(f"data={tmp_path / 'many.zip'}") as running:
+        found = visit(f"{running.base}/view/data/")
         assert found["status"] == 200 and "Only the first 200" in found["text"]
 
 
@@ -295,7 +299,7 @@ def test_nothing_leaks_before_signing_in_and_the_cookie_is_for_reading_alone(pri
 
 
 def test_a_browser_signs_in_and_reads(visit, private):
-    steps = [["fill", "#token", private.token], ["wait", ".cards"], ["evaluate", "location.assign('/view/private/secret')"], SHOWN]
+    steps = [["fill", "#token", private.token], ["wait", ".cards"], ["goto", f"{private.base}/view/private/secret"], SHOWN]
     found = visit(f"{private.base}/view/private/secret", steps=steps)
     assert found["url"].startswith("/view/private/secret") and "Sign out" in found["text"]
 

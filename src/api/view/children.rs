@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt};
 
-use super::links::Links;
+use super::links::PageLinks;
 use crate::array::OpenNode;
 use crate::hierarchy::Node;
 use crate::key::NodePath;
@@ -14,14 +14,14 @@ use crate::services::extract::NodeTarget;
 const CONCURRENCY: usize = 16;
 
 /// A node in a list.
-pub(super) fn item(links: Links<'_>, path: &NodePath, kind: Option<NodeKind>) -> TreeItem {
+pub(super) fn item(links: PageLinks<'_>, path: &NodePath, kind: Option<NodeKind>) -> TreeItem {
     TreeItem { name: path.name().to_owned(), href: links.view(path), node: links.node(path), kind }
 }
 
 /// Opens nodes, in their order. A node that cannot be opened is only listed.
 pub(super) async fn open(
     target: &NodeTarget,
-    links: Links<'_>,
+    links: PageLinks<'_>,
     paths: Vec<(NodePath, Option<NodeKind>)>,
 ) -> Vec<ChildRow> {
     let rows = stream::iter(paths).map(|(path, kind)| async move {
@@ -31,7 +31,7 @@ pub(super) async fn open(
     rows.buffered(CONCURRENCY).collect().await
 }
 
-fn row(links: Links<'_>, path: &NodePath, kind: Option<NodeKind>, node: Option<&OpenNode>) -> ChildRow {
+fn row(links: PageLinks<'_>, path: &NodePath, kind: Option<NodeKind>, node: Option<&OpenNode>) -> ChildRow {
     let kind = node.map_or(kind, |node| match &node.node {
         Node::Array(_) => Some(NodeKind::Array),
         Node::Group(_) => Some(NodeKind::Group),

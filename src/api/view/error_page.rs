@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use serde_json::Value;
 
+use super::links::session_path;
 use super::{headers, session};
 use crate::auth::{COOKIE, of_cookies};
 use crate::http::base_path::BasePath;
@@ -89,12 +90,11 @@ fn document(problem: &Problem, context: &str, request_id: &str) -> String {
     let mut lines = context.split('\n');
     let mut line = || lines.next().unwrap_or_default();
     let (base, has_session, mount) = (line(), line(), line());
-    let site = Site {
-        session: (!has_session.is_empty()).then(|| session::path(base)),
-        ..super::site::of_base(base)
-    };
+    let site =
+        Site { session: (!has_session.is_empty()).then(|| session_path(base)), ..super::site::of_base(base) };
     let ways = ["did_you_mean", "nearest"].into_iter().filter_map(|member| {
         let path = problem.extensions().get(member).and_then(Value::as_str).filter(|_| !mount.is_empty())?;
+        let path = path.trim_start_matches('/');
         let names: Vec<String> = path.split('/').map(encode).collect();
         let href = format!("{base}/view/{mount}/{}", names.join("/"));
         let name = if path.is_empty() { mount } else { path };

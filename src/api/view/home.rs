@@ -8,10 +8,9 @@ use futures::stream::{self, StreamExt};
 use tokio::time::timeout;
 
 use super::children::item;
-use super::links::Links;
+use super::links::PageLinks;
 use super::{headers, site};
 use crate::api::nodes::missing::folders;
-use crate::api::service::known;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
 use crate::hierarchy::Node;
@@ -42,7 +41,7 @@ pub(crate) async fn home(
 ) -> Response {
     let readiness = state.readiness.check().await;
     let mut cards = Vec::new();
-    for mount in known(&state.mounts, caller) {
+    for mount in state.mounts.iter().filter(|mount| caller.rights().can_see(&mount.name)) {
         let trouble = readiness.get(&mount.name).copied().and_then(MountState::why);
         cards.push(card(state, base, caller, mount, trouble));
     }
@@ -58,7 +57,7 @@ async fn card(
     mount: &Mount,
     trouble: Option<&'static str>,
 ) -> MountCard {
-    let links = Links { base: base.as_str(), mount: &mount.name };
+    let links = PageLinks { base: base.as_str(), mount: &mount.name };
     let root = NodePath::root();
     let contents = match trouble {
         None => timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok(),
@@ -87,7 +86,7 @@ async fn contents(
     state: &AppState,
     caller: &Caller,
     mount: &Mount,
-    links: Links<'_>,
+    links: PageLinks<'_>,
 ) -> (Option<String>, Option<Vec<TreeItem>>) {
     let root = NodePath::root();
     let may = |scope| {

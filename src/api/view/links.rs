@@ -6,7 +6,7 @@ use crate::page::{Crumb, NodeLinks};
 
 /// Builds links.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Links<'a> {
+pub(super) struct PageLinks<'a> {
     pub(super) base: &'a str,
     pub(super) mount: &'a str,
 }
@@ -17,12 +17,17 @@ fn below(mount: &str, path: &NodePath) -> String {
     format!("{}/{}", encode(mount), names.join("/"))
 }
 
+/// The path for signing in and out.
+pub(super) fn session_path(base: &str) -> String {
+    format!("{base}/view/-/session")
+}
+
 /// The path of the page of a node.
 pub(crate) fn view_of(base: &str, mount: &str, path: &NodePath) -> String {
     format!("{base}/view/{}", below(mount, path))
 }
 
-impl Links<'_> {
+impl PageLinks<'_> {
     /// The path of the page of a node.
     pub(super) fn view(self, path: &NodePath) -> String {
         view_of(self.base, self.mount, path)

@@ -20,20 +20,16 @@ pub(crate) use links::view_of;
 use axum::routing::MethodRouter;
 use utoipa_axum::routes;
 
-use crate::http::route::{Resource, RouteSpec};
+use crate::http::route::RouteSpec;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 
-/// The page of a node.
-pub(crate) const VIEW: RouteSpec = RouteSpec::new("/view/{mount}/{*path}", Resource::Page).for_people();
-
-/// The page of the node at the root of a mount.
-pub(crate) const ROOT_VIEW: RouteSpec =
-    RouteSpec::new("/view/{mount}", Resource::Page).with_slash("/view/{mount}/").for_people();
-
 /// The routes of pages.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![Route::new(&VIEW, routes!(node::get_view)), Route::new(&ROOT_VIEW, routes!(node::get_root_view))]
+    vec![
+        Route::new(&node::VIEW, routes!(node::get_view)),
+        Route::new(&node::ROOT_VIEW, routes!(node::get_root_view)),
+    ]
 }
 
 /// The routes that only pages use, which the `OpenAPI` document omits.

@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 
 use super::children::{item, open};
-use super::links::Links;
-use super::{ROOT_VIEW, VIEW, headers, site};
+use super::links::PageLinks;
+use super::{headers, site};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
@@ -17,11 +17,19 @@ use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
 use crate::http::problem::Problem;
+use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
 use crate::page::{ArrayPage, Coordinate, GroupPage, OmeImage, PageState, Place};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
+
+/// The page of a node.
+pub(crate) const VIEW: RouteSpec = RouteSpec::new("/view/{mount}/{*path}", Resource::Page).for_people();
+
+/// The page of the node at the root of a mount.
+pub(crate) const ROOT_VIEW: RouteSpec =
+    RouteSpec::new("/view/{mount}", Resource::Page).with_slash("/view/{mount}/").for_people();
 
 /// Most nodes that a page lists.
 const MOST_CHILDREN: usize = 200;
@@ -66,7 +74,7 @@ pub(super) async fn get_view(
         state: &state,
         target: &target,
         caller: &caller,
-        links: Links { base: base.as_str(), mount: &target.mount.name },
+        links: PageLinks { base: base.as_str(), mount: &target.mount.name },
         query: query(&uri),
     };
     let site = site::site(&state, &base, &caller, &uri, &request);
@@ -143,7 +151,7 @@ struct View<'a> {
     state: &'a AppState,
     target: &'a NodeTarget,
     caller: &'a Caller,
-    links: Links<'a>,
+    links: PageLinks<'a>,
     query: PageState,
 }
 

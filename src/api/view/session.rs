@@ -31,11 +31,6 @@ pub(super) fn route() -> (&'static RouteSpec, MethodRouter<AppState>) {
     (&SESSION, get(form).post(sign_in))
 }
 
-/// The path of [`SESSION`].
-pub(super) fn path(base: &str) -> String {
-    format!("{base}/view/-/session")
-}
-
 /// The cookie that ends the session.
 pub(super) fn ended(name: &str) -> HeaderValue {
     let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");

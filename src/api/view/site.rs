@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Uri};
 
-use super::session;
+use super::links::session_path;
 use crate::auth::caller::Caller;
 use crate::http::base_path::BasePath;
 use crate::http::host;
@@ -23,7 +23,7 @@ pub(super) fn site(
     let origin =
         host::authority(uri, headers).map(|authority| format!("{scheme}://{authority}")).unwrap_or_default();
     Site {
-        session: (!state.access.rules().is_open()).then(|| session::path(base.as_str())),
+        session: (!state.access.rules().is_open()).then(|| session_path(base.as_str())),
         is_signed_in: caller.rights().name().is_some(),
         origin,
         ..of_base(base.as_str())

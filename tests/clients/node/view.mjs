@@ -13,6 +13,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 const actions = {
   click: (page, selector) => page.click(selector),
+  goto: async (page, url) => void (await page.goto(url, { timeout: MILLISECONDS })),
   key: (page, key) => page.keyboard.press(key),
   fill: async (page, selector, text) => {
     await page.fill(selector, text);
