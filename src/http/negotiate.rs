@@ -20,7 +20,7 @@ pub(crate) struct Offer {
 }
 
 /// A format among which a request chooses.
-pub(crate) trait Representation: Copy {
+pub(crate) trait Offered: Copy {
     /// Its name in `format=`.
     fn name(self) -> &'static str;
 
@@ -28,7 +28,7 @@ pub(crate) trait Representation: Copy {
     fn media_type(self) -> &'static str;
 }
 
-impl Representation for Offer {
+impl Offered for Offer {
     fn name(self) -> &'static str {
         self.name
     }
@@ -38,7 +38,7 @@ impl Representation for Offer {
     }
 }
 
-impl Representation for &'static Format {
+impl Offered for &'static Format {
     fn name(self) -> &'static str {
         self.name
     }
@@ -49,7 +49,7 @@ impl Representation for &'static Format {
 }
 
 #[cfg(feature = "vectors")]
-impl Representation for VertexFormat {
+impl Offered for VertexFormat {
     fn name(self) -> &'static str {
         Self::name(self)
     }
@@ -92,7 +92,7 @@ impl From<NegotiateError> for Problem {
 ///
 /// `format` takes precedence over `Accept`. Among the offers with the highest weight the most precisely named one is
 /// selected (so that `application/json, */*` means JSON), and among those the first.
-pub(crate) fn choose<T: Representation>(
+pub(crate) fn choose<T: Offered>(
     headers: &HeaderMap,
     format: Option<&str>,
     offers: &[T],

@@ -5,12 +5,14 @@
 //! what the crate lacks: conditions on requests that the crate sends without ([`on_condition`]), and checks of
 //! responses before it reads them (`response_check`).
 
+use std::error::Error;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use reqwest::Method;
@@ -161,7 +163,7 @@ impl HttpService for Connector {
         let response =
             timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));
-        let response = with_stall_timeout(response?, self.stall);
+        let response = with_stall_timeout(response.map_err(broken_off)?, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;
@@ -169,6 +171,19 @@ impl HttpService for Connector {
         }
         response_check::checked(&method, uri.query(), response).await
     }
+}
+
+/// The error of a request whose connection had bytes that are no response, as after a body that is longer than promised.
+/// The crate has no kind for it; a broken connection is what it is, so that an idempotent request is retried on another.
+fn broken_off(error: HttpError) -> HttpError {
+    let causes = std::iter::successors(Some(&error as &(dyn Error + 'static)), |cause| (*cause).source());
+    let is_no_response = causes
+        .filter_map(|cause| cause.downcast_ref::<hyper::Error>())
+        .any(|error| error.is_parse() || error.is_canceled());
+    if error.kind() == HttpErrorKind::Unknown && is_no_response {
+        return HttpError::new(HttpErrorKind::Interrupted, error);
+    }
+    error
 }
 
 /// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of

@@ -167,6 +167,19 @@ async fn rejects_a_truncated_body() {
 }
 
 #[tokio::test]
+async fn a_read_on_a_connection_with_bytes_that_are_no_response_is_retried() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(move |head| match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        // The end of a body that was longer than promised, as the next request finds it.
+        0 => "and the rest of it\r\n\r\n".to_owned(),
+        _ => ten_bytes(head),
+    });
+    let server = server.await;
+    assert_eq!(bytes(&server.s3(|_| ()), ByteRange::Whole).await.unwrap(), "0123456789");
+    assert_eq!(server.requests("get "), 2);
+}
+
+#[tokio::test]
 async fn no_failure_of_a_backend_is_taken_for_absence() {
     let answers = [
         ("400 Bad Request", "backend"),
