@@ -33,6 +33,7 @@ pub mod http;
 pub mod key;
 pub mod metadata;
 pub mod metrics;
+pub mod page;
 pub mod reduce;
 pub mod render;
 pub mod services;

@@ -54,6 +54,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Serves until a signal stops the process.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let config = Sources::gather(arguments.clone())?.resolve()?;
+    let opens_page = arguments.open;
     let reread = move || Sources::gather(arguments.clone())?.resolve_for_reload();
     let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -65,7 +66,10 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let ended = runtime.block_on(async {
         telemetry.start_export();
         let ended = match App::build(config).await {
-            Ok(app) => app.with_process_metrics(Telemetry::process_metrics()).run(reread).await,
+            Ok(app) => {
+                let app = app.with_process_metrics(Telemetry::process_metrics());
+                app.with_page_opened(opens_page).run(reread).await
+            }
             Err(error) => Err(error),
         };
         telemetry.flush_spans().await;

@@ -118,6 +118,8 @@ const ROWS: &[Row] = &[
     ("a long question", "POST", "/v1/partial/{mount}", "/v1/partial/l", None, Stalled(LONG)),
     ("many erased", "POST", "/v1/erase/{mount}", "/v1/erase/l", None, Json(r#"{"keys":["none"]}"#)),
     ("a node of the root", "GET", "/v1/nodes/{mount}", "/v1/nodes/m", None, Nothing),
+    ("a page", "GET", "/view/{mount}/{path}", "/view/m/doc", None, Nothing),
+    ("a page of the root", "GET", "/view/{mount}", "/view/m/", None, Nothing),
     ("mounts", "GET", "/v1/mounts", "/v1/mounts", None, Nothing),
     ("the service", "GET", "/", "/", None, Nothing),
     ("liveness", "GET", "/healthz", "/healthz", None, Nothing),

@@ -53,7 +53,9 @@ impl Priority {
     pub(super) fn of_stored(spec: &RouteSpec, method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
         let path = uri.path();
         match method.as_str() {
-            "GET" if spec.resource == Resource::Node || is_document(path) => Self::Metadata,
+            "GET" if matches!(spec.resource, Resource::Node | Resource::Page) || is_document(path) => {
+                Self::Metadata
+            }
             "HEAD" => Self::Metadata,
             "PROPFIND" if headers.get("depth").is_some_and(|depth| depth == "0") => Self::Metadata,
             "PROPFIND" | "COPY" | "MOVE" => Self::Background,

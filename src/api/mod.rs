@@ -23,6 +23,7 @@ pub(crate) mod stats;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
+pub(crate) mod view;
 pub(crate) mod views;
 pub(crate) mod webdav;
 
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         store::routes(),
         views::routes(),
         rechunk::routes(),
+        view::routes(),
         s3::routes(),
     ]
     .into_iter()

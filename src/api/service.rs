@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::metrics::{self as metrics_text, CONTENT_TYPE};
+use super::view;
 use crate::auth::caller::{Administrator, Caller};
 use crate::http::base_path::BasePath;
 use crate::http::negotiate;
@@ -28,7 +29,8 @@ use crate::services::state::AppState;
 use utoipa_axum::routes;
 
 /// The service document.
-pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Exempt);
+pub(crate) const SERVICE: RouteSpec =
+    RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Exempt).for_people();
 
 /// The list of mounts.
 pub(crate) const MOUNTS: RouteSpec =
@@ -157,7 +159,8 @@ pub(crate) struct Health {
 
 /// Read the service document
 ///
-/// Name and version of the server, and the paths of its main resources. HTML if `Accept` prefers it.
+/// Name and version of the server, and the paths of its main resources. For browsers, which prefer HTML, a page with the
+/// mounts and their first nodes.
 #[utoipa::path(
     method(get, head),
     path = SERVICE.template,
@@ -168,11 +171,16 @@ pub(crate) struct Health {
     )))
 )]
 pub(crate) async fn service_document(
-    State(mounts): State<Arc<Mounts>>,
+    State(state): State<AppState>,
     base: BasePath,
     caller: Caller,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let is_html = negotiate::choose(&headers, None, OFFERS)?.name == "html";
+    if is_html && state.options.ui {
+        return Ok(view::home(&state, &uri, &headers, &base, &caller).await);
+    }
     let base = base.as_str();
     let document = ServiceDocument {
         name: "zarrd",
@@ -180,13 +188,12 @@ pub(crate) async fn service_document(
         documentation: format!("{base}/docs/"),
         openapi: format!("{base}/openapi.json"),
         mounts: format!("{base}/v1/mounts"),
-        stores: known(&mounts, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
+        stores: known(&state.mounts, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
-    let body = match negotiate::choose(&headers, None, OFFERS)?.name {
-        "html" => {
-            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(base, &document)).into_response()
-        }
-        _ => Json(document).into_response(),
+    let body = if is_html {
+        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(base, &document)).into_response()
+    } else {
+        Json(document).into_response()
     };
     Ok(([(header::VARY, "Accept")], body).into_response())
 }

@@ -86,6 +86,7 @@ pub(super) fn text(
     config: &Config,
 ) -> String {
     let mut text = format!("zarrd listens on {scheme}://{address}\n");
+    let front = PublicAddress { scheme, address, base_path };
     let host = host_of(address);
     let width = mounts.iter().map(|mount| mount.name.len()).max().unwrap_or_default();
     for MountLine { name, kind, url, writable, .. } in mounts {
@@ -100,6 +101,9 @@ pub(super) fn text(
     }
     for RootLine { name, url } in roots {
         let _ = writeln!(text, "  {url} is {base_path}/store/{name}/");
+    }
+    if let Some(page) = page(front, config) {
+        let _ = writeln!(text, "In a browser: {page}");
     }
     if let Some(admin) = admin {
         let admin = host_of(admin);
@@ -130,6 +134,12 @@ pub(super) fn text(
         }
     }
     text
+}
+
+/// The URL of the page of all mounts on this machine, if pages are served.
+pub(super) fn page(front: PublicAddress<'_>, config: &Config) -> Option<String> {
+    let PublicAddress { scheme, address, base_path } = front;
+    config.server.ui.then(|| format!("{scheme}://{}{base_path}/", host_of(address)))
 }
 
 /// An address as the host of a URL for this machine.
@@ -189,6 +199,7 @@ mod tests {
             text.contains("  http://127.0.0.1:8000/base/store/long/  read-write, local: /srv\n"),
             "{text}"
         );
+        assert!(text.contains("In a browser: http://127.0.0.1:8000/base/\n"), "{text}");
         assert!(text.contains("Memory: at most 1.8 GiB (of 24.0 GiB)\n"), "{text}");
         assert!(!text.contains("Warning"), "{text}");
         assert_eq!(size(500 << 20), "500 MiB");

@@ -4,6 +4,7 @@
 
 mod access;
 mod banner;
+mod browser;
 mod check;
 mod connection;
 mod connection_timeouts;

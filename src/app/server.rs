@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::access::access;
 use super::banner::{self, MountLine, PublicAddress, RootLine};
+use super::browser;
 use super::connection_timeouts::ConnectionLimits;
 use super::error::AppError;
 use super::mounts::{MountOpener, ServedMount};
@@ -35,6 +36,8 @@ pub struct App {
     /// The addresses of mounts that have listeners, by the names of the mounts.
     pub(super) listens: BTreeMap<String, SocketAddr>,
     pub(super) tls: Option<Tls>,
+    /// Whether a browser is opened once the server listens.
+    opens_page: bool,
 }
 
 impl App {
@@ -54,6 +57,7 @@ impl App {
         let mut http = config.http.clone();
         http.image = config.image;
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
+        http.ui = config.server.ui;
         let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
         state.access.set_rules(access(&config)?);
         state.lifecycle.set_memory(memory_info(&config));
@@ -61,13 +65,19 @@ impl App {
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
         let listens = config.mounts.iter().filter_map(|(name, mount)| Some((name.clone(), mount.listen?)));
         let listens = listens.collect();
-        Ok(Self { config, state, opener, served, listens, tls })
+        Ok(Self { config, state, opener, served, listens, tls, opens_page: false })
     }
 
     /// The endpoint of the server's own address.
     #[must_use]
     pub fn site(&self) -> Endpoint {
         Endpoint::whole(self.state.clone())
+    }
+
+    /// Opens the page of the data in a browser once the server listens.
+    #[must_use]
+    pub fn with_page_opened(self, opens_page: bool) -> Self {
+        Self { opens_page, ..self }
     }
 
     /// Adds metrics of the process to `/metrics`.
@@ -150,6 +160,12 @@ impl App {
         let text = banner::text(front, &lines, roots, admin, &self.config);
         // Standard output may be closed; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
+        if self.opens_page
+            && let Some(page) = banner::page(front, &self.config)
+            && !browser::open(&page)
+        {
+            tracing::warn!("no program was found that opens {page} in a browser");
+        }
         tracing::info!(%address, mounts = lines.len(), "listening");
         tracing::debug!("memory: at most {}", MemoryBound::from_config(&self.config));
         if let Some(warning) = self.config.server.warning() {

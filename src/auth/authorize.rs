@@ -4,6 +4,7 @@
 //! a grant gets 403. An address with too many bad credentials gets 429 for the rest of the second. That holds for bad
 //! credentials only: a good one from the same address is accepted, unless its verification would take work.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -38,6 +39,8 @@ pub(crate) struct ResponsePolicy {
     in_query: Option<String>,
     /// Whether some callers would not get this response.
     is_private: bool,
+    /// Whether the credential is that of the cookie.
+    is_cookie: bool,
 }
 
 /// The response in place of the handler's.
@@ -120,7 +123,7 @@ impl Authorizer<'_> {
             self.failures.count(address);
             bad_credential()
         };
-        let PresentedCredential { credential, in_query } = match presented {
+        let PresentedCredential { credential, in_query, is_cookie } = match presented {
             Ok(presented) => presented,
             Err(CredentialError::Several) => return Err(several().into()),
             Err(CredentialError::NotOne) => return Err(fails().into()),
@@ -155,7 +158,28 @@ impl Authorizer<'_> {
         {
             request.extensions_mut().insert(signed);
         }
-        Ok(ResponsePolicy { in_query, is_private })
+        Ok(ResponsePolicy { in_query, is_private, is_cookie })
+    }
+
+    /// Checks a token that someone signs in with, from an address.
+    ///
+    /// # Errors
+    /// 401 for a token that is not valid here; 429 after too many of them.
+    pub(crate) async fn check_token(self, token: &str, address: IpAddr) -> Result<(), Problem> {
+        let access = self.access.load_full();
+        let asked =
+            AccessRequest { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() };
+        let may_work = || !self.failures.are_too_many(address);
+        match access.authenticate(&Credential::Bearer(token.to_owned()), &asked, may_work).await {
+            Ok(_) => Ok(()),
+            Err(AuthError::Unverified) => Err(too_many()),
+            Err(AuthError::Unknown) => Err(unknown()),
+            Err(AuthError::Bad) if self.failures.are_too_many(address) => Err(too_many()),
+            Err(AuthError::Bad) => {
+                self.failures.count(address);
+                Err(bad_credential())
+            }
+        }
     }
 
     /// Whether the caller has all permissions that a request needs.
@@ -264,6 +288,9 @@ impl ResponsePolicy {
             let value = HeaderValue::try_from(private(configured.unwrap_or_default()));
             headers.insert(header::CACHE_CONTROL, value.unwrap_or(HeaderValue::from_static("private")));
             headers.append(header::VARY, HeaderValue::from_static("Authorization"));
+            if self.is_cookie {
+                headers.append(header::VARY, HeaderValue::from_static("Cookie"));
+            }
         }
         let Some(in_query) = &self.in_query else { return };
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

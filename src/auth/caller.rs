@@ -54,6 +54,11 @@ impl Caller {
         &self.rights
     }
 
+    /// Whether the caller's connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.peer.is_encrypted
+    }
+
     /// The key of the caller's fair share.
     pub(crate) fn client_key(&self) -> ClientKey {
         match self.rights.name() {

@@ -3,6 +3,9 @@
 //! A request has one credential, in one place: `Authorization: Bearer` (RFC 6750, section 2.1; the scheme in any case),
 //! or, where the configuration allows it, in the query of GET and HEAD: `token=` or the parameters of a signed URL. A
 //! credential in the query is removed before a handler or a cache sees the URL.
+//!
+//! Where there is none of these, the cookie of the pages counts ([`COOKIE`]), for GET and HEAD alone: no page of others
+//! can write with it.
 
 use axum::extract::Request;
 use axum::http::uri::PathAndQuery;
@@ -13,6 +16,9 @@ use super::signed_url::SignedQuery;
 
 /// Limit of the length of `Authorization`, in bytes; a value of that length is too long.
 const MOST_BYTES: usize = 8 << 10;
+
+/// The cookie in which a browser keeps a token (RFC 6265bis, section 4.1.3.2: a cookie of this host alone).
+pub(crate) const COOKIE: &str = "__Host-zarrd";
 
 /// A proof of identity.
 #[derive(Clone, Debug)]
@@ -47,6 +53,8 @@ pub(super) struct PresentedCredential {
     pub(super) credential: Option<Credential>,
     /// The credential's parameters in the query, as they were written, if there are any.
     pub(super) in_query: Option<String>,
+    /// Whether the credential is that of the cookie.
+    pub(super) is_cookie: bool,
 }
 
 impl PresentedCredential {
@@ -59,7 +67,11 @@ impl PresentedCredential {
     ) -> Result<Self, CredentialError> {
         let by_header = of_headers(request.headers(), speaks_s3)?;
         let Some(found) = Found::in_query(request.uri(), allowed)? else {
-            return Ok(Self { credential: by_header, in_query: None });
+            let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+            let cookie = || of_cookies(request.headers()).map(Credential::Bearer);
+            let by_cookie = if by_header.is_none() && reads { cookie() } else { None };
+            let is_cookie = by_cookie.is_some();
+            return Ok(Self { credential: by_header.or(by_cookie), in_query: None, is_cookie });
         };
         if by_header.is_some() {
             return Err(CredentialError::Several);
@@ -69,8 +81,16 @@ impl PresentedCredential {
         }
         let Found { credential, text, rest } = found;
         *request.uri_mut() = with_query(request.uri(), &rest).ok_or(CredentialError::NotOne)?;
-        Ok(Self { credential: Some(credential), in_query: Some(text) })
+        Ok(Self { credential: Some(credential), in_query: Some(text), is_cookie: false })
     }
+}
+
+/// The token in the cookie of the pages.
+pub(crate) fn of_cookies(headers: &HeaderMap) -> Option<String> {
+    let lines = headers.get_all(header::COOKIE).iter().filter(|line| line.len() < MOST_BYTES);
+    let mut cookies = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(';'));
+    let token = cookies.find_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='))?;
+    (!token.is_empty()).then(|| token.to_owned())
 }
 
 /// The credential in `Authorization`.

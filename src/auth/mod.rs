@@ -44,6 +44,7 @@ pub use timestamp::Timestamp;
 pub use token::new_token;
 
 pub(crate) use authorize::{Authorizer, Refusal, forbidden};
+pub(crate) use credential::{COOKIE, of_cookies};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};
 pub(crate) use lookup::MountLookup;

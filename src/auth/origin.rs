@@ -84,6 +84,17 @@ pub(crate) fn check_write(
     Ok(())
 }
 
+/// Whether a request comes from a page of another origin.
+pub(crate) fn is_foreign(uri: &Uri, headers: &HeaderMap) -> bool {
+    match (headers.get(header::ORIGIN), headers.get(SEC_FETCH_SITE)) {
+        (None, None) => false,
+        (None, Some(site)) => site != "same-origin" && site != "none",
+        (Some(origin), _) => {
+            !is_own(origin, uri, headers) || headers.get_all(header::ORIGIN).iter().count() > 1
+        }
+    }
+}
+
 /// Whether a request writes, as far as its method and route determine it. A POST is a query on some routes, and on one
 /// that depends on the body.
 fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {

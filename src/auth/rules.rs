@@ -52,7 +52,7 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
         (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
         (Resource::Stored, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
-        | (Resource::Node | Resource::Tile | Resource::Chunk, "GET" | "HEAD")
+        | (Resource::Node | Resource::Tile | Resource::Page | Resource::Chunk, "GET" | "HEAD")
         | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
         (Resource::Stored, "MOVE") => &[Scope::Read, Scope::Delete],
         (Resource::Cache, "POST" | "DELETE") => &[Scope::Admin],
@@ -96,6 +96,7 @@ pub(super) fn access_request(
             | Resource::Rechunked
             | Resource::Node
             | Resource::Tile
+            | Resource::Page
             | Resource::Chunk
             | Resource::Vectors
     );
@@ -107,7 +108,7 @@ pub(super) fn access_request(
         EVERYTHING.iter().map(|scope| Permission::derived(*scope, all.clone())).collect()
     };
     // The children of a node are listed for callers that may list them.
-    let mut of_more = if matches!(resource, Resource::Node | Resource::Tile) {
+    let mut of_more = if matches!(resource, Resource::Node | Resource::Tile | Resource::Page) {
         vec![need(&Scope::List)]
     } else {
         Vec::new()

@@ -84,6 +84,9 @@ pub struct ServeArgs {
     /// Serve the built-in demo hierarchy, as the mount `demo`.
     #[arg(long)]
     pub demo: bool,
+    /// Open the page of the data in a browser. Without a browser, the page's address is printed all the same.
+    #[arg(long)]
+    pub open: bool,
     /// Log only warnings and errors; twice: only errors.
     #[arg(short, long, action = ArgAction::Count, conflicts_with = "verbose")]
     pub quiet: u8,

@@ -25,6 +25,9 @@ pub struct ServerOptions {
     /// Example: `"127.0.0.1:8002"`
     #[serde(deserialize_with = "some_listen_address", skip_serializing_if = "Option::is_none")]
     pub admin_listen: Option<SocketAddr>,
+    /// Whether the pages for people are served: `/` and `/view/`. They show nothing that a caller may not read by other
+    /// routes.
+    pub ui: bool,
     /// Threads that run the server. 0: one for each core.
     pub workers: u16,
     /// Memory that the process may use. `"auto"` (or 0) is the limit of the control group, such as a container, if it has one.
@@ -98,6 +101,7 @@ impl Default for ServerOptions {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             admin_listen: None,
+            ui: true,
             workers: 0,
             max_memory: 0,
             max_connections: 16_384,

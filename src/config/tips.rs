@@ -4,10 +4,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 /// Flags that users may try, and what to do instead.
 const TIPS: &[(&[&str], &str)] = &[
-    (
-        &["--open", "-o", "--browser"],
-        "no browser is opened: open one of the URLs that are printed at the start",
-    ),
+    (&["-o", "--browser"], "use `--open`"),
     (
         &["--host", "--bind", "--address", "--addr", "--ip", "-b", "-H"],
         "use `--listen ADDRESS:PORT`; `0.0.0.0` for all addresses of this machine",
@@ -62,7 +59,7 @@ mod tests {
     #[test]
     fn flags_of_other_servers_are_answered_with_a_tip() {
         for (flag, part) in [
-            ("--open", "open one of the URLs"),
+            ("--browser", "--open"),
             ("--host=0.0.0.0", "--listen ADDRESS:PORT"),
             ("--dir", "zarrd DIR"),
             ("--token", "zarrd token NAME"),

@@ -42,12 +42,12 @@ pub struct Neighbours(pub BTreeMap<NodePath, Neighbour>);
 impl ArrayFacts {
     /// Bytes of all elements.
     pub(super) fn bytes(&self) -> u64 {
-        product(&self.metadata.shape).saturating_mul(self.item_bytes())
+        product(&self.metadata.shape).saturating_mul(self.element_bytes())
     }
 
     /// Bytes of a decoded chunk.
     pub(super) fn chunk_bytes(&self) -> Option<u64> {
-        Some(product(self.decoded_chunk_shape.as_ref()?).saturating_mul(self.item_bytes()))
+        Some(product(self.decoded_chunk_shape.as_ref()?).saturating_mul(self.element_bytes()))
     }
 
     /// Chunks that are decoded on their own.
@@ -58,8 +58,8 @@ impl ArrayFacts {
         Some(counts.fold(1, u64::saturating_mul))
     }
 
-    fn item_bytes(&self) -> u64 {
-        self.metadata.data_type.item_bytes() as u64
+    fn element_bytes(&self) -> u64 {
+        self.metadata.data_type.element_bytes() as u64
     }
 
     /// The names of the dimensions, as many as there are.

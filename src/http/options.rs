@@ -44,6 +44,9 @@ pub struct HttpOptions {
     /// Proxies whose forwarding headers are trusted. They are configured with the listener.
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
+    /// Whether the pages for people are served. That is configured with the listener.
+    #[serde(skip)]
+    pub ui: bool,
     /// Size of a value that PUT stores or PATCH results in. A larger one is 413.
     #[serde(with = "crate::units::size")]
     pub max_value_size: u64,
@@ -172,6 +175,7 @@ impl Default for HttpOptions {
             open_in: viewers::names(),
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),
+            ui: true,
             max_value_size: 256 << 20,
             body_stall_timeout: Duration::from_secs(30),
             min_body_rate: 16 << 10,

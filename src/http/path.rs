@@ -157,7 +157,19 @@ pub(crate) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), Pa
 /// # Errors
 /// [`PathError`] if the path is invalid.
 pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
-    let mut names = segments(raw_path).skip(2);
+    node_behind(raw_path, 2)
+}
+
+/// The mount name and the node path of a raw path `/view/{mount}/{path}`, as [`node_of`].
+///
+/// # Errors
+/// [`PathError`] if the path is invalid.
+pub(crate) fn node_of_page(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
+    node_behind(raw_path, 1)
+}
+
+fn node_behind(raw_path: &str, literals: usize) -> Result<(Cow<'_, str>, NodePath), PathError> {
+    let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     if !mount.is_empty() {
         StoreKey::parse(&mount)?;

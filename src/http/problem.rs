@@ -143,6 +143,16 @@ impl Problem {
         self.0.code
     }
 
+    /// The detail, if there is one.
+    pub(crate) fn detail_text(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// The extension members.
+    pub(crate) fn extensions(&self) -> &Map<String, Value> {
+        &self.0.extensions
+    }
+
     /// The message for the client: the detail, or the reason phrase of the status.
     pub(crate) fn message(&self) -> &str {
         let reason = || self.0.status.canonical_reason().unwrap_or("Error");

@@ -22,6 +22,8 @@ pub(crate) enum Resource {
     Node,
     /// A node, and a tile of its picture.
     Tile,
+    /// A node as a page for people.
+    Page,
     /// A chunk of an array: a node and the chunk's key.
     Chunk,
     /// A Zarr Vector Format store and one of its subresources.
@@ -94,6 +96,8 @@ pub(crate) struct RouteSpec {
     pub(crate) post_reads: bool,
     /// Whether errors are S3 error documents.
     pub(crate) speaks_s3: bool,
+    /// Whether errors are pages, for requests that prefer HTML.
+    pub(crate) is_for_people: bool,
     /// Whether responses may be sent in a content coding.
     pub(crate) may_be_encoded: bool,
     /// Whether the responses never change while the process runs, so that they are encoded once.
@@ -116,6 +120,7 @@ impl RouteSpec {
             is_admins: false,
             post_reads: false,
             speaks_s3: false,
+            is_for_people: false,
             may_be_encoded: true,
             is_fixed: false,
             fast_path: None,
@@ -151,6 +156,11 @@ impl RouteSpec {
     /// Selects S3 errors, without content codings.
     pub(crate) const fn speaks_s3(self) -> Self {
         Self { speaks_s3: true, may_be_encoded: false, ..self }
+    }
+
+    /// Makes errors pages, for requests that prefer HTML.
+    pub(crate) const fn for_people(self) -> Self {
+        Self { is_for_people: true, ..self }
     }
 
     /// Excludes the responses from content codings.

@@ -9,7 +9,8 @@ use axum::http::{Extensions, Uri};
 
 use super::chunk_path::split_chunk;
 use super::path::{
-    KeyOrPrefix, PathError, encode, node_of, place_of, prefix_of, rechunked_place, segments, tile_of,
+    KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, rechunked_place, segments,
+    tile_of,
 };
 use super::route::Resource;
 use super::vectors_path;
@@ -92,6 +93,10 @@ impl Target<'_> {
             }
             Resource::Tile => {
                 let (mount, _, path) = tile_of(raw_path)?;
+                Target::Node { mount, node: path.clone(), path }
+            }
+            Resource::Page => {
+                let (mount, path) = node_of_page(raw_path)?;
                 Target::Node { mount, node: path.clone(), path }
             }
             Resource::Keys | Resource::Cache => {

@@ -131,6 +131,11 @@ impl StoreTarget {
         self.view.is_some() || self.rechunked.is_some()
     }
 
+    /// Whether there is a page for what is here: not for views, and not for a mount that is served at the root path.
+    pub(crate) fn has_page(&self) -> bool {
+        !self.is_view() && !self.at_root
+    }
+
     /// Whether the response may be derived from a large number of documents.
     pub(crate) fn is_made_of_many(&self) -> bool {
         let consolidates = |key: &StoreKey| matches!(key.name(), "zarr.json" | ".zmetadata");

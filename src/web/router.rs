@@ -21,7 +21,7 @@ use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]
 use crate::api::vectors;
-use crate::api::{self, icon, store};
+use crate::api::{self, icon, store, view};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
@@ -38,6 +38,7 @@ use crate::services::state::AppState;
         (name = "data", description = "Decoded elements"),
         (name = "images", description = "Pictures of arrays"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
+        (name = "view", description = "Pages for people: mounts, groups, arrays and pictures in a browser"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
     )
@@ -100,7 +101,7 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
         }
         specs.push(spec);
     }
-    for (spec, methods) in icon::routes() {
+    for (spec, methods) in icon::routes().into_iter().chain(view::undocumented_routes()) {
         others = others.route(spec.template, methods);
         specs.push(spec);
     }

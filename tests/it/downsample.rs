@@ -71,7 +71,7 @@ fn reduce(data_type: &str, method: &str, model: &Model, factors: &[usize]) -> Mo
         };
         elements.extend(element(data_type, reduced));
     }
-    Model { shape, item_bytes: model.item_bytes, elements }
+    Model { shape, element_bytes: model.element_bytes, elements }
 }
 
 /// A configuration of the server; responses are the same under each.
@@ -151,7 +151,7 @@ fn direct_windows_of_random_arrays_match_a_naive_model_whatever_the_bands_and_ca
         let url = format!("/v1/data/m/a?downsample={list}&method={method}");
         let answer = server.get(&url).await;
         let window: usize = axes.iter().map(|&(length, _, factor)| length.min(factor)).product();
-        let window = window * model.item_bytes;
+        let window = window * model.element_bytes;
         if method == "mode" && window as u64 > setup.0.max(4096) {
             answer.refuses(413, "too-large", &url);
             return;

@@ -66,6 +66,31 @@ pub(crate) async fn problem_of(
     }
 }
 
+/// The first folders directly below a path that is no node, sorted by name, each with its kind if it is a node; empty
+/// where there are none, or the caller may not list them.
+pub(crate) async fn folders(
+    rights: &Rights,
+    target: &NodeTarget,
+    path: &NodePath,
+    most: usize,
+) -> Vec<(NodePath, Option<NodeKind>)> {
+    let seen = Seen { rights, target };
+    let names = seen.names_in(path).await;
+    let paths: Vec<NodePath> = names.iter().take(most).filter_map(|name| path.child(name).ok()).collect();
+    let kinds = stream::iter(paths).map(|child| {
+        let seen = &seen;
+        async move {
+            let node = seen.node(&child).await;
+            let kind = node.map(|opened| match opened.node {
+                Node::Array(_) => NodeKind::Array,
+                Node::Group(_) => NodeKind::Group,
+            });
+            (child, kind)
+        }
+    });
+    kinds.buffered(CONCURRENCY).collect().await
+}
+
 /// The first names as text for an error detail.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 10;

@@ -14,10 +14,11 @@ use futures::TryStreamExt;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::listing_page::{HTML_FOOT, Links, ListingPage};
+use super::listing_page::{HTML_FOOT, Links, ListingPage, foot_with_page};
 use super::listing_text;
 use super::listing_text::ListingText;
 use crate::api::documented::{ListingResponses, MountParam};
+use crate::api::view::view_of;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
 use crate::http::negotiate;
@@ -26,7 +27,7 @@ use crate::http::options::HttpOptions;
 use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::http::switch::is_on;
-use crate::key::{StoreKey, StorePrefix};
+use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::services::extract::StoreTarget;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
@@ -121,7 +122,7 @@ pub(crate) async fn answer(
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;
     let listed = match offer.name {
         "json" => json(mount, prefix, &query, &state.options).await,
-        _ => html(mount, prefix, query.is_recursive(), head).await,
+        _ => html(mount, prefix, query.is_recursive(), head, foot(state, target, prefix, head)).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
     listed.map(|response| (head, response).into_response()).map_err(|error| match error {
@@ -163,16 +164,29 @@ async fn html(
     prefix: &StorePrefix,
     recursive: bool,
     head: &Parts,
+    foot: String,
 ) -> Result<Response, ListError> {
     let entries = listing_text::entries(&*mount.store, prefix, recursive, "");
     let links = Links::new(prefix, head.extensions.get());
     let begin = links.head(&path_of(head));
-    let empty = prefix.is_root().then(|| format!("{begin}{HTML_FOOT}"));
+    let empty = prefix.is_root().then(|| format!("{begin}{foot}"));
     let line = move |page: &mut String, entry: DirEntry| links.push(page, entry.text());
-    match (listing_text::text(entries, begin, line, HTML_FOOT).await?, empty) {
+    match (listing_text::text(entries, begin, line, foot).await?, empty) {
         (Some(body), _) => Ok(html_response(body)),
         (None, Some(empty)) => Ok(html_response(Body::from(empty))),
         (None, None) => Err(unknown_prefix()),
+    }
+}
+
+/// The lines after the last link. For a browser, which names HTML in `Accept`, they lead to the page of the same place.
+fn foot(state: &AppState, target: &StoreTarget, prefix: &StorePrefix, head: &Parts) -> String {
+    let accepts = head.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_browser = accepts.is_some_and(|accept| accept.contains("text/html"));
+    match NodePath::parse(prefix.as_str()) {
+        Ok(path) if is_browser && state.options.ui && target.has_page() => {
+            foot_with_page(&view_of(BasePath::of(&head.extensions).as_str(), &target.mount.name, &path))
+        }
+        _ => HTML_FOOT.to_owned(),
     }
 }
 

@@ -122,6 +122,16 @@ impl Links {
 /// The lines after the last link.
 pub(crate) const HTML_FOOT: &str = "</pre></body></html>\n";
 
+/// The lines after the last link, with the way to the page at a path. It is a form at the top right, because clients take
+/// every link for a key or prefix.
+pub(crate) fn foot_with_page(path: &str) -> String {
+    format!(
+        "</pre>\n<form action=\"{}\" style=\"position:absolute;top:.5em;right:1em\"><button>View as a page</button></form>\n\
+         </body></html>\n",
+        escape(path)
+    )
+}
+
 /// Escapes a text for HTML content and for attribute values in quotes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -74,7 +74,7 @@ pub(crate) async fn text(
     entries: DirEntries,
     head: String,
     mut write: impl FnMut(&mut String, DirEntry) + Send + 'static,
-    foot: &'static str,
+    foot: String,
 ) -> Result<Option<Body>, StoreError> {
     let (mut entries, mut text) = (entries.fuse(), head);
     let Some(first) = entries.try_next().await? else { return Ok(None) };
@@ -82,22 +82,22 @@ pub(crate) async fn text(
     while text.len() < FIRST_BYTES {
         match entries.try_next().await? {
             Some(entry) => write(&mut text, entry),
-            None => return Ok(Some(Body::from(text + foot))),
+            None => return Ok(Some(Body::from(text + &foot))),
         }
     }
-    let rest = stream::try_unfold(Some((entries, write)), move |state| async move {
-        let Some((mut entries, mut write)) = state else { return Ok(None) };
+    let rest = stream::try_unfold(Some((entries, write, foot)), move |state| async move {
+        let Some((mut entries, mut write, foot)) = state else { return Ok(None) };
         let mut part = String::new();
         match entries.try_next().await? {
             Some(entry) => write(&mut part, entry),
-            None => return Ok(Some((Bytes::from_static(foot.as_bytes()), None))),
+            None => return Ok(Some((Bytes::from(foot), None))),
         }
         while part.len() < PART_BYTES
             && let Some(Some(entry)) = entries.next().now_or_never()
         {
             write(&mut part, entry?);
         }
-        Ok::<_, StoreError>(Some((Bytes::from(part), Some((entries, write)))))
+        Ok::<_, StoreError>(Some((Bytes::from(part), Some((entries, write, foot)))))
     });
     Ok(Some(Body::from_stream(stream::iter([Ok(Bytes::from(text))]).chain(rest))))
 }
@@ -162,7 +162,7 @@ mod tests {
                 store.insert(name, Bytes::new());
             }
             let entries = entries(&*store, &StorePrefix::root(), false, "");
-            let body = text(entries, "head\n".to_owned(), line, "foot\n").await.unwrap().unwrap();
+            let body = text(entries, "head\n".to_owned(), line, "foot\n".to_owned()).await.unwrap().unwrap();
             assert_eq!(http_body::Body::size_hint(&body).exact().is_some(), is_whole);
             let parts: Vec<Bytes> = body.into_data_stream().try_collect().await.unwrap();
             assert!(parts.iter().all(|part| part.len() < PART_BYTES + 2 * 1024));
@@ -179,7 +179,7 @@ mod tests {
             (0..10_000).for_each(|number| drop(store.insert(&format!("{number:05}"), Bytes::new())));
             *store.list_cut.lock().unwrap() = Some(cut);
             let entries = entries(&*store, &StorePrefix::root(), false, "");
-            let body = text(entries, String::new(), line, "foot").await;
+            let body = text(entries, String::new(), line, "foot".to_owned()).await;
             assert_eq!(body.is_ok(), begins, "{cut}");
             if let Ok(Some(body)) = body {
                 assert!(body.into_data_stream().try_collect::<Vec<_>>().await.is_err());

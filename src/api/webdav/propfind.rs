@@ -97,7 +97,9 @@ async fn with_what_is_below(
             before = Some(entry.key);
         }
     };
-    Ok(listing_text::text(entries, head, write, multistatus::FOOT).await?.or(empty.map(Body::from)))
+    Ok(listing_text::text(entries, head, write, multistatus::FOOT.to_owned())
+        .await?
+        .or(empty.map(Body::from)))
 }
 
 /// The prefixes below `top` that contain a key but not the key listed before it. Keys are sorted, so that the keys of one

@@ -15,16 +15,23 @@ const VALUES: &[(&str, &[u8])] =
 
 #[tokio::test]
 async fn browsers_and_clients_without_a_preference_get_html() {
+    const TO_PAGE: &str = "\n<form action=\"/view/m/a\" style=\"position:absolute;top:.5em;right:1em\">\
+        <button>View as a page</button></form>\n";
     let server = Server::new(VALUES);
-    for accept in ["*/*", "text/html", "text/html,application/xhtml+xml,*/*;q=0.8"] {
+    // What leads browsers to the page comes after all links.
+    for (accept, way) in
+        [("*/*", ""), ("text/html", TO_PAGE), ("text/html,application/xhtml+xml,*/*;q=0.8", TO_PAGE)]
+    {
         let answer = server.send("GET", "/store/m/a/", &[("accept", accept)]).await;
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
         assert_eq!((answer.header("vary"), answer.header("cache-control")), ("Accept", "no-cache"));
         assert_eq!(
             answer.text(),
-            "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
-             <a href=\"../\">../</a>\n<a href=\"c/\">c/</a>\n<a href=\"zarr.json\">zarr.json</a>\n\
-             </pre></body></html>\n"
+            format!(
+                "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+                 <a href=\"../\">../</a>\n<a href=\"c/\">c/</a>\n<a href=\"zarr.json\">zarr.json</a>\n\
+                 </pre>{way}</body></html>\n"
+            )
         );
     }
 }

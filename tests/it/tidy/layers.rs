@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 25] = [
+const LAYERS: [&str; 26] = [
     "units",
     "error",
     "key",
@@ -27,6 +27,7 @@ const LAYERS: [&str; 25] = [
     "views",
     "vectors",
     "render",
+    "page",
     "http",
     "metrics",
     "auth",
@@ -41,9 +42,9 @@ const LAYERS: [&str; 25] = [
 /// Layers that name HTTP.
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
-/// Layers without async: the format, and rendering.
-const SYNC: [&str; 9] =
-    ["units", "error", "key", "metadata", "chunk", "reduce", "conventions", "codec", "render"];
+/// Layers without async: the format, rendering and templates.
+const SYNC: [&str; 10] =
+    ["units", "error", "key", "metadata", "chunk", "reduce", "conventions", "codec", "render", "page"];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[
@@ -54,6 +55,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("arc_swap", &["auth", "metrics", "services", "web"]),
     // `main`: telemetry sends traces by the same client.
     ("reqwest", &["store", "main"]),
+    ("maud", &["page"]),
     ("ring", &["auth"]),
     ("subtle", &["auth"]),
     ("tower", &["web"]),

@@ -3,6 +3,8 @@
 //! Its documents are written as their authors would write them, and parsed by the code that parses all documents, so the demo is
 //! a hierarchy like any other. The values are arithmetic, the same at every start.
 
+mod scenes;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -137,23 +139,23 @@ impl Demo<'_> {
         .await
     }
 
-    /// A multiscale image of three channels, as OME-Zarr 0.5 describes one.
+    /// A multiscale image of three channels with labels of its nuclei, as OME-Zarr 0.5 describes them.
     async fn image(&self) -> Result<(), DemoError> {
-        let axes = json!([
-            { "name": "c", "type": "channel" },
-            { "name": "y", "type": "space", "unit": "micrometer" },
-            { "name": "x", "type": "space", "unit": "micrometer" },
-        ]);
-        let levels: Vec<Value> = [1, 2, 4]
-            .iter()
-            .enumerate()
-            .map(|(level, scale)| {
-                json!({ "path": level.to_string(), "coordinateTransformations": [
-                    { "type": "scale", "scale": [1, scale, scale] },
-                ] })
-            })
-            .collect();
-        let ome = json!({ "version": "0.5", "multiscales": [{ "name": "rings", "axes": axes, "datasets": levels }] });
+        let channel = |label: &str, color: &str, end: u32| {
+            json!({ "label": label, "color": color, "active": true,
+                "window": { "min": 0, "max": 255, "start": 12, "end": end } })
+        };
+        let channels = [
+            channel("nuclei", "3F6FFF", 230),
+            channel("membranes", "FF5F2E", 240),
+            channel("grains", "7CFF6B", 220),
+        ];
+        let axes = json!([{ "name": "c", "type": "channel" }, axis("y"), axis("x")]);
+        let ome = json!({
+            "version": "0.5",
+            "multiscales": [{ "name": "cells", "axes": axes, "datasets": datasets(&["channel", "y", "x"]) }],
+            "omero": { "channels": channels },
+        });
         self.group("image", json!({ "ome": ome })).await?;
         let codecs = json!([
             { "name": "bytes" },
@@ -167,39 +169,81 @@ impl Demo<'_> {
                 array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, &json!(0), &["c", "y", "x"]);
             let scale = i32::try_from(scale).unwrap_or(1);
             self.array(&format!("image/{level}"), &document, |at| {
-                let square: i32 = (1..3).map(|axis| (place(at, axis) * scale - 256).pow(2)).sum();
-                let [low, ..] = (square / (64 * (place(at, 0) + 1))).to_le_bytes();
-                [low]
+                let [y, x] = [1, 2].map(|dim| place(at, dim) * scale + scale / 2);
+                [scenes::microscope(place(at, 0), y, x)]
+            })
+            .await?;
+        }
+        self.labels().await
+    }
+
+    /// The numbers of the image's nuclei.
+    async fn labels(&self) -> Result<(), DemoError> {
+        self.group("image/labels", json!({ "ome": { "version": "0.5", "labels": ["nuclei"] } })).await?;
+        let ome = json!({
+            "version": "0.5",
+            "image-label": { "source": { "image": "../../" } },
+            "multiscales": [{ "name": "nuclei", "axes": [axis("y"), axis("x")], "datasets": datasets(&["y", "x"]) }],
+        });
+        self.group("image/labels/nuclei", json!({ "ome": ome })).await?;
+        let codecs = json!([
+            { "name": "bytes", "configuration": { "endian": "little" } },
+            { "name": "zstd", "configuration": { "level": 3, "checksum": false } },
+        ]);
+        for (level, scale) in [1_u64, 2, 4].into_iter().enumerate() {
+            let edge = 512 / scale;
+            let document = array("uint16", &[edge, edge], &[128, 128], &codecs, &json!(0), &["y", "x"]);
+            let scale = i32::try_from(scale).unwrap_or(1);
+            self.array(&format!("image/labels/nuclei/{level}"), &document, |at| {
+                let [y, x] = [0, 1].map(|dim| place(at, dim) * scale + scale / 2);
+                scenes::nucleus(y, x).to_le_bytes()
             })
             .await?;
         }
         Ok(())
     }
 
-    /// A float field over time, latitude and longitude: NaN over "land", where whole chunks are missing too.
+    /// A float field over time, latitude and longitude, which is missing (NaN) on land.
     async fn field(&self) -> Result<(), DemoError> {
         let codecs = json!([
             { "name": "bytes", "configuration": { "endian": "little" } },
             { "name": "gzip", "configuration": { "level": 5 } },
         ]);
         let fill = json!("NaN");
-        let document =
+        let mut document =
             array("float32", &[24, 90, 180], &[6, 30, 60], &codecs, &fill, &["time", "lat", "lon"]);
+        document["attributes"] = json!({
+            "long_name": "sea surface temperature", "standard_name": "sea_surface_temperature", "units": "degree_Celsius",
+        });
+        let degrees = |index: f32, first: f32| index.mul_add(2.0, first);
         self.array("field", &document, |at| {
             let [time, lat, lon] = [0, 1, 2].map(|axis| as_f32(place(at, axis)));
-            let land = (60.0..120.0).contains(&lon) && (30.0..60.0).contains(&lat);
-            let warmth =
-                30.0 - (lat - 45.0).abs() * 0.8 + ((lon * 2.0 + time * 15.0).to_radians()).sin() * 5.0;
-            f32::to_le_bytes(if land { f32::NAN } else { warmth })
+            scenes::sea_temperature(time, degrees(lat, -89.0), degrees(lon, -179.0)).to_le_bytes()
         })
         .await?;
-        let coordinates: [(&str, u64, Coordinate); 3] = [
-            ("time", 24, |at| at),
-            ("lat", 90, |at| at.mul_add(2.0, -89.0)),
-            ("lon", 180, |at| at.mul_add(2.0, -179.0)),
+        let coordinates: [(&str, u64, Coordinate, Value); 3] = [
+            (
+                "time",
+                24,
+                |at| at,
+                json!({ "standard_name": "time", "units": "hours since 2026-01-01 00:00:00", "calendar": "standard" }),
+            ),
+            (
+                "lat",
+                90,
+                |at| at.mul_add(2.0, -89.0),
+                json!({ "standard_name": "latitude", "units": "degrees_north" }),
+            ),
+            (
+                "lon",
+                180,
+                |at| at.mul_add(2.0, -179.0),
+                json!({ "standard_name": "longitude", "units": "degrees_east" }),
+            ),
         ];
-        for (name, length, value) in coordinates {
-            let document = array("float32", &[length], &[length], &codecs, &json!("NaN"), &[name]);
+        for (name, length, value, attributes) in coordinates {
+            let mut document = array("float32", &[length], &[length], &codecs, &json!("NaN"), &[name]);
+            document["attributes"] = attributes;
             self.array(name, &document, |at| value(as_f32(place(at, 0))).to_le_bytes()).await?;
         }
         Ok(())
@@ -319,6 +363,27 @@ fn array(
         "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
         "codecs": codecs, "fill_value": fill_value, "dimension_names": dimension_names, "attributes": {},
     })
+}
+
+/// An axis of space of an OME image.
+fn axis(name: &str) -> Value {
+    json!({ "name": name, "type": "space", "unit": "micrometer" })
+}
+
+/// The three levels of an OME image with these axes. The pixels of a coarser level lie between those of a finer one.
+fn datasets(axes: &[&str]) -> Vec<Value> {
+    /// Micrometers from pixel to pixel of the finest level.
+    const PIXEL: f64 = 0.25;
+    let of_axes = |space: f64, channel: f64| -> Vec<f64> {
+        axes.iter().map(|axis| if *axis == "channel" { channel } else { space }).collect()
+    };
+    let level = |(level, scale): (usize, f64)| {
+        json!({ "path": level.to_string(), "coordinateTransformations": [
+            { "type": "scale", "scale": of_axes(PIXEL * scale, 1.0) },
+            { "type": "translation", "translation": of_axes(PIXEL * (scale - 1.0) / 2.0, 0.0) },
+        ] })
+    };
+    [1.0, 2.0, 4.0].into_iter().enumerate().map(level).collect()
 }
 
 fn join(path: &str, name: &str) -> String {

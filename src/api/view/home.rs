@@ -1,0 +1,122 @@
+//! The page of all mounts.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use futures::stream::{self, StreamExt};
+use tokio::time::timeout;
+
+use super::children::item;
+use super::links::PageLinks;
+use super::{headers, site};
+use crate::api::nodes::missing::folders;
+use crate::auth::caller::Caller;
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::hierarchy::Node;
+use crate::http::base_path::BasePath;
+use crate::key::NodePath;
+use crate::page::{HomePage, MountCard, TreeItem};
+use crate::services::extract::NodeTarget;
+use crate::services::mount::Mount;
+use crate::services::readiness::MountState;
+use crate::services::state::AppState;
+
+/// First nodes of a mount that its card shows.
+const MOST_NODES: usize = 8;
+/// Longest wait for the first nodes of a mount. The card of a slow one has none.
+const MAX_WAIT: Duration = Duration::from_millis(700);
+/// Mounts whose first nodes are read concurrently.
+const CONCURRENCY: usize = 8;
+/// Longest list of attributes of a root that is read for its title, in bytes.
+const MOST_ATTRIBUTES: usize = 16 << 10;
+
+/// Responds with the page of all mounts.
+pub(crate) async fn home(
+    state: &AppState,
+    uri: &Uri,
+    request: &HeaderMap,
+    base: &BasePath,
+    caller: &Caller,
+) -> Response {
+    let readiness = state.readiness.check().await;
+    let mut cards = Vec::new();
+    for mount in state.mounts.iter().filter(|mount| caller.rights().can_see(&mount.name)) {
+        let trouble = readiness.get(&mount.name).copied().and_then(MountState::why);
+        cards.push(card(state, base, caller, mount, trouble));
+    }
+    let mounts = stream::iter(cards).buffered(CONCURRENCY).collect().await;
+    let page = HomePage { mounts, version: env!("CARGO_PKG_VERSION") };
+    headers::answer(request, page.render(&site::site(state, base, caller, uri, request)))
+}
+
+async fn card(
+    state: &AppState,
+    base: &BasePath,
+    caller: &Caller,
+    mount: &Mount,
+    trouble: Option<&'static str>,
+) -> MountCard {
+    let links = PageLinks { base: base.as_str(), mount: &mount.name };
+    let root = NodePath::root();
+    let contents = match trouble {
+        None => timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok(),
+        Some(_) => None,
+    };
+    let (title, mut nodes) = contents.unwrap_or_default();
+    let has_more = nodes.as_ref().is_some_and(|nodes| nodes.len() > MOST_NODES);
+    if let Some(nodes) = &mut nodes {
+        nodes.truncate(MOST_NODES);
+    }
+    MountCard {
+        name: mount.name.clone(),
+        href: links.view(&root),
+        kind: mount.store.kind().as_str(),
+        writable: mount.writable,
+        trouble,
+        title,
+        nodes,
+        has_more,
+        store: links.of(&root).store,
+    }
+}
+
+/// The title of a mount's root and its first nodes, as far as the caller may read and list them.
+async fn contents(
+    state: &AppState,
+    caller: &Caller,
+    mount: &Mount,
+    links: PageLinks<'_>,
+) -> (Option<String>, Option<Vec<TreeItem>>) {
+    let root = NodePath::root();
+    let may = |scope| {
+        let need = Permission::derived(scope, KeyScope::Prefix(root.prefix().clone()));
+        caller.rights().allows(&mount.name, &need)
+    };
+    if !may(Scope::Read) || !may(Scope::List) {
+        return (None, None);
+    }
+    let Some((mount, opener)) = state.mounts.with_opener(&mount.name).cloned() else { return (None, None) };
+    let target = NodeTarget { mount, opener, path: root.clone() };
+    match target.opener.find(&root).await {
+        Ok(Some(opened)) => match &opened.node {
+            Node::Group(group) => {
+                let is_short = group.attributes.text().len() <= MOST_ATTRIBUTES;
+                let title = if is_short { group.attributes.get("title") } else { None };
+                let title = title.and_then(|title| title.as_str().map(str::to_owned));
+                let children = target.opener.hierarchy().children(&root, group, MOST_NODES + 1).await;
+                let children = children.ok().and_then(|children| children.children);
+                let item = |child: &crate::hierarchy::Child| {
+                    Some(item(links, &root.child(&child.name).ok()?, child.kind))
+                };
+                (title, children.map(|children| children.iter().filter_map(item).collect()))
+            }
+            Node::Array(_) => (None, None),
+        },
+        Ok(None) => {
+            let folders = folders(caller.rights(), &target, &root, MOST_NODES + 1).await;
+            (None, Some(folders.iter().map(|(path, kind)| item(links, path, *kind)).collect()))
+        }
+        Err(_) => (None, None),
+    }
+}

@@ -1,0 +1,316 @@
+//! The handlers of pages of nodes.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+
+use super::children::{item, open};
+use super::links::PageLinks;
+use super::{headers, site};
+use crate::api::nodes::missing;
+use crate::array::{ArrayError, OpenNode};
+use crate::auth::caller::Caller;
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::error::ErrorClass;
+use crate::hierarchy::{Children, HierarchyError, Node};
+use crate::http::base_path::BasePath;
+use crate::http::problem::Problem;
+use crate::http::route::{Resource, RouteSpec};
+use crate::key::NodePath;
+use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
+use crate::page::{ArrayPage, Coordinate, GroupPage, OmeImage, PageState, Place};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+
+/// The page of a node.
+pub(crate) const VIEW: RouteSpec = RouteSpec::new("/view/{mount}/{*path}", Resource::Page).for_people();
+
+/// The page of the node at the root of a mount.
+pub(crate) const ROOT_VIEW: RouteSpec =
+    RouteSpec::new("/view/{mount}", Resource::Page).with_slash("/view/{mount}/").for_people();
+
+/// Most nodes that a page lists.
+const MOST_CHILDREN: usize = 200;
+/// Most dimensions whose coordinates are found.
+const MOST_COORDINATES: usize = 8;
+/// Bytes of a page besides the documents that it shows, about: longer ones are made on the compute pool.
+const PAGE_BYTES: u64 = 16 << 10;
+
+/// Show a node in a browser
+///
+/// A page for people: the array as a picture with its other dimensions to step through, a table, a histogram, its chunks
+/// and attributes, and lines for programs that read the same slice; a group as a list of its nodes. The words of the query
+/// are those of `/v1/data` and of pictures. A page shows nothing that the caller could not read by other routes.
+#[utoipa::path(
+    method(get, head),
+    path = VIEW.template,
+    tag = "view",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node; empty for the root"),
+    ),
+    responses(
+        (status = 200, description = "The page", content_type = "text/html"),
+        (status = 304, description = "The page still has an entity tag of `If-None-Match`"),
+        (status = 404, description = "The mount or the node does not exist, or `server.ui` is false"),
+    )
+)]
+pub(super) async fn get_view(
+    State(state): State<AppState>,
+    target: NodeTarget,
+    caller: Caller,
+    base: BasePath,
+    uri: Uri,
+    request: HeaderMap,
+) -> Result<Response, Problem> {
+    if !state.options.ui {
+        return Err(
+            Problem::from_class(ErrorClass::NotFound).detail("this server serves no pages (`server.ui`)")
+        );
+    }
+    let view = View {
+        state: &state,
+        target: &target,
+        caller: &caller,
+        links: PageLinks { base: base.as_str(), mount: &target.mount.name },
+        query: query(&uri),
+    };
+    let site = site::site(&state, &base, &caller, &uri, &request);
+    let is_missing =
+        |error: &ArrayError| matches!(error, ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. }));
+    let node = match target.opener.open(&target.path).await {
+        Ok(node) => node,
+        Err(error) if is_missing(&error) => {
+            let folders = missing::folders(caller.rights(), &target, &target.path, MOST_CHILDREN + 1).await;
+            if folders.is_empty() {
+                return Err(
+                    Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await
+                );
+            }
+            let page = view.folder(folders).await;
+            return render(&state, request, PAGE_BYTES, move || page.render(&site)).await;
+        }
+        Err(error) => {
+            return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
+        }
+    };
+    let bytes = PAGE_BYTES.saturating_add(node.located.document_bytes());
+    match &node.node {
+        Node::Array(metadata) => {
+            let page = view.array(&node, metadata).await;
+            render(&state, request, bytes, move || page.render(&site)).await
+        }
+        Node::Group(group) => {
+            let page = view.group(group).await?;
+            render(&state, request, bytes, move || page.render(&site)).await
+        }
+    }
+}
+
+/// Show the node at the root of a mount in a browser
+#[utoipa::path(
+    method(get, head),
+    path = ROOT_VIEW.template,
+    tag = "view",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses(
+        (status = 200, description = "The page", content_type = "text/html"),
+        (status = 404, description = "The mount does not exist, or is empty"),
+    )
+)]
+pub(super) async fn get_root_view(
+    state: State<AppState>,
+    target: NodeTarget,
+    caller: Caller,
+    base: BasePath,
+    uri: Uri,
+    request: HeaderMap,
+) -> Result<Response, Problem> {
+    get_view(state, target, caller, base, uri, request).await
+}
+
+/// Renders a page where it delays no other request.
+async fn render(
+    state: &AppState,
+    request: HeaderMap,
+    bytes: u64,
+    page: impl FnOnce() -> String + Send + 'static,
+) -> Result<Response, Problem> {
+    Ok(state.engine.cpu.run_document(bytes, move || headers::answer(&request, page())).await?)
+}
+
+fn query(uri: &Uri) -> PageState {
+    let query = uri.query().unwrap_or_default();
+    PageState::new(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+}
+
+/// A request for a page.
+struct View<'a> {
+    state: &'a AppState,
+    target: &'a NodeTarget,
+    caller: &'a Caller,
+    links: PageLinks<'a>,
+    query: PageState,
+}
+
+impl View<'_> {
+    /// Whether the caller may list what is below a path.
+    fn may_list(&self, path: &NodePath) -> bool {
+        let need = Permission::derived(Scope::List, KeyScope::Prefix(path.prefix().clone()));
+        self.caller.rights().allows(&self.target.mount.name, &need)
+    }
+
+    /// Whether the caller may read a node.
+    fn may_read(&self, path: &NodePath) -> bool {
+        let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+        self.caller.rights().allows(&self.target.mount.name, &need)
+    }
+
+    fn place(&self) -> Place {
+        let path = &self.target.path;
+        Place {
+            mount: self.target.mount.name.clone(),
+            path: path.as_str().to_owned(),
+            links: self.links.of(path),
+            crumbs: self.links.crumbs(path),
+            tree: None,
+            has_more: false,
+        }
+    }
+
+    /// The nodes below a group; `None` if they cannot be listed.
+    async fn children(&self, path: &NodePath, group: &GroupMetadata) -> Result<Children, HierarchyError> {
+        if !self.may_list(path) {
+            return Ok(Children::default());
+        }
+        self.target.opener.hierarchy().children(path, group, MOST_CHILDREN).await
+    }
+
+    async fn array(&self, node: &OpenNode, metadata: &Arc<ArrayMetadata>) -> ArrayPage {
+        let mut place = self.place();
+        let path = &self.target.path;
+        // The list at the side is an extra: without it the page is complete.
+        if let Some(parent) = path.parent()
+            && self.may_read(&parent)
+            && let Ok(Some(above)) = self.target.opener.find(&parent).await
+            && let Node::Group(group) = &above.node
+            && let Ok(children) = self.children(&parent, group).await
+        {
+            place.has_more = children.truncated;
+            place.tree = self.tree(&parent, &children);
+        }
+        ArrayPage {
+            place,
+            metadata: Arc::clone(metadata),
+            array: node.array().cloned().map_err(|error| error.to_string()),
+            coordinates: self.coordinates(metadata).await,
+            state: self.query.clone(),
+        }
+    }
+
+    fn tree(&self, parent: &NodePath, children: &Children) -> Option<Vec<crate::page::TreeItem>> {
+        let children = children.children.as_ref()?;
+        let item = |child: &crate::hierarchy::Child| {
+            Some(item(self.links, &parent.child(&child.name).ok()?, child.kind))
+        };
+        Some(children.iter().filter_map(item).collect())
+    }
+
+    /// The arrays beside an array that are named as its dimensions.
+    async fn coordinates(&self, metadata: &ArrayMetadata) -> Vec<Coordinate> {
+        let mut found = Vec::new();
+        let (Some(parent), Some(names)) = (self.target.path.parent(), &metadata.dimension_names) else {
+            return found;
+        };
+        for (dim, name) in names.iter().enumerate().take(MOST_COORDINATES) {
+            let Some(path) = name.as_deref().and_then(|name| parent.child(name).ok()) else { continue };
+            if !self.may_read(&path) || path == self.target.path {
+                continue;
+            }
+            let node = self.target.opener.find(&path).await.ok().flatten();
+            let Some(Node::Array(coordinate)) = node.as_deref().map(|node| &node.node) else { continue };
+            let Some(&length) = metadata.shape.get(dim) else { continue };
+            if *coordinate.shape != [length] {
+                continue;
+            }
+            let text = |name: &str| {
+                let text = coordinate.attributes.member_text(name).filter(|text| text.len() < 500)?;
+                serde_json::from_str::<String>(text).ok()
+            };
+            found.push(Coordinate {
+                dim,
+                data: self.links.data(&path),
+                units: text("units"),
+                calendar: text("calendar"),
+                length,
+            });
+        }
+        found
+    }
+
+    async fn group(&self, group: &GroupMetadata) -> Result<GroupPage, Problem> {
+        let path = &self.target.path;
+        let children = self.children(path, group).await?;
+        let mut place = self.place();
+        place.has_more = children.truncated;
+        place.tree = self.tree(path, &children);
+        let paths = children.children.as_ref().map(|children| {
+            let path = |child: &crate::hierarchy::Child| Some((path.child(&child.name).ok()?, child.kind));
+            children.iter().filter_map(path).collect::<Vec<_>>()
+        });
+        let children_rows = match paths {
+            Some(paths) => Some(open(self.target, self.links, paths).await),
+            None => None,
+        };
+        let levels = self.levels(group).await?;
+        let is_vectors = group.attributes.contains_key("zarr_vectors")
+            || group.attributes.contains_key("zv_version")
+            || group.attributes.contains_key("zarr_vectors_version");
+        Ok(GroupPage {
+            place,
+            zarr_format: group.zarr_format.number(),
+            is_consolidated: children.is_consolidated,
+            children: children_rows,
+            levels,
+            vectors: (is_vectors && cfg!(feature = "vectors")).then(|| self.links.vectors(path)),
+            attributes: Some(group.attributes.clone()),
+            state: self.query.clone(),
+        })
+    }
+
+    /// The levels of an image, opened.
+    async fn levels(&self, group: &GroupMetadata) -> Result<Vec<crate::page::ChildRow>, Problem> {
+        let attributes = group.attributes.clone();
+        let bytes = attributes.text().len() as u64;
+        let image =
+            self.state.engine.cpu.run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
+        let Some(image) = image else { return Ok(Vec::new()) };
+        let prefix = self.target.path.prefix().as_str();
+        let paths = image.levels.iter().filter_map(|level| {
+            let path = NodePath::parse(&format!("{prefix}{level}")).ok()?;
+            self.may_read(&path).then_some((path, Some(NodeKind::Array)))
+        });
+        let rows = open(self.target, self.links, paths.collect()).await;
+        Ok(rows.into_iter().filter(|row| row.array.is_some()).collect())
+    }
+
+    async fn folder(&self, folders: Vec<(NodePath, Option<NodeKind>)>) -> GroupPage {
+        let mut place = self.place();
+        place.has_more = folders.len() > MOST_CHILDREN;
+        let shown = || folders.iter().take(MOST_CHILDREN);
+        place.tree = Some(shown().map(|(path, kind)| item(self.links, path, *kind)).collect());
+        let children = open(self.target, self.links, shown().cloned().collect()).await;
+        GroupPage {
+            place,
+            attributes: None,
+            zarr_format: 0,
+            is_consolidated: false,
+            children: Some(children),
+            levels: Vec::new(),
+            vectors: None,
+            state: self.query.clone(),
+        }
+    }
+}

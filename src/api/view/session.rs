@@ -1,0 +1,110 @@
+//! Signing in and out: a token in a cookie of the browser, which counts for reading alone.
+//!
+//! Navigations and pictures cannot send `Authorization`. The cookie is for this host and for encrypted connections (which
+//! browsers take those to this machine for), no script reads it, and no page of another site sends it.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+
+use super::{headers, site};
+use crate::auth::caller::Caller;
+use crate::auth::{COOKIE, origin};
+use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
+use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::page::SignInPage;
+use crate::services::state::AppState;
+
+/// Signing in and out. A POST stores nothing.
+pub(crate) const SESSION: RouteSpec = RouteSpec::new("/view/-/session", Resource::Public)
+    .admitted_by(AdmittedBy::Exempt)
+    .for_people()
+    .post_reads();
+
+/// Longest form, in bytes.
+const MOST_BYTES: usize = 16 << 10;
+
+pub(super) fn route() -> (&'static RouteSpec, MethodRouter<AppState>) {
+    (&SESSION, get(form).post(sign_in))
+}
+
+/// The cookie that ends the session.
+pub(super) fn ended(name: &str) -> HeaderValue {
+    let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn check_ui(state: &AppState) -> Result<(), Problem> {
+    if state.options.ui { Ok(()) } else { Err(Problem::from_class(ErrorClass::NotFound)) }
+}
+
+/// The page for signing in.
+async fn form(
+    State(state): State<AppState>,
+    base: BasePath,
+    caller: Caller,
+    uri: Uri,
+    request: HeaderMap,
+) -> Result<Response, Problem> {
+    check_ui(&state)?;
+    let site = site::site(&state, &base, &caller, &uri, &request);
+    Ok(headers::answer(&request, SignInPage { was_refused: false }.render(&site)))
+}
+
+/// Sets the cookie for a valid token, or ends the session.
+async fn sign_in(
+    State(state): State<AppState>,
+    base: BasePath,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    check_ui(&state)?;
+    let (head, body) = request.into_parts();
+    if origin::is_foreign(&head.uri, &head.headers) {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "cross-origin-write")
+            .detail("only the pages of this server sign in here"));
+    }
+    let body = axum::body::to_bytes(body, MOST_BYTES).await;
+    let body = body.map_err(|_too_long| Problem::from_class(ErrorClass::TooLarge))?;
+    let field = |name: &str| {
+        let pairs = url::form_urlencoded::parse(&body);
+        pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value.trim().to_owned())
+    };
+    if field("end").is_some() {
+        return Ok(to_home(ended(COOKIE)));
+    }
+    let token = field("token").filter(|token| !token.is_empty()).ok_or_else(|| {
+        Problem::from_class(ErrorClass::InvalidRequest).detail("the form has no field `token`")
+    })?;
+    match state.access.authorizer().check_token(&token, caller.address()).await {
+        Ok(()) => {
+            let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; Secure; SameSite=Strict");
+            let cookie = HeaderValue::try_from(cookie).map_err(|_not_ascii| bad_token())?;
+            Ok(to_home(cookie))
+        }
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
+            let site = site::site(&state, &base, &caller, &head.uri, &head.headers);
+            let mut answer =
+                headers::answer(&HeaderMap::new(), SignInPage { was_refused: true }.render(&site));
+            answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Ok(answer)
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+fn bad_token() -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest).detail("the token has characters that no token has")
+}
+
+/// A redirect to the page of all mounts that sets the cookie. The base path is added to it as to every redirect.
+fn to_home(cookie: HeaderValue) -> Response {
+    let mut answer = StatusCode::SEE_OTHER.into_response();
+    answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/"));
+    answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}

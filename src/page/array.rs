@@ -1,0 +1,162 @@
+//! The page of an array.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+
+use super::array_tabs;
+use super::attributes;
+use super::facts::{ArrayFacts, Drawn, bytes_text, count_text, cut, name};
+use super::layout::{Site, page};
+use super::node_page::{Place, tree};
+use super::state::PageState;
+use super::view::{ArrayView, Shown};
+use super::viewed_array::{Coordinate, ViewedArray};
+use super::viewer::viewer;
+use crate::array::Array;
+use crate::metadata::ArrayMetadata;
+
+/// The page of an array.
+#[derive(Clone, Debug)]
+pub struct ArrayPage {
+    /// Where it is.
+    pub place: Place,
+    /// Its metadata.
+    pub metadata: Arc<ArrayMetadata>,
+    /// The array, or why its elements cannot be read.
+    pub array: Result<Arc<Array>, String>,
+    /// The coordinates along its dimensions.
+    pub coordinates: Vec<Coordinate>,
+    /// What the URL says.
+    pub state: PageState,
+}
+
+/// The tabs of the page: the word of the URL, and the text.
+const TABS: [(&str, &str); 7] = [
+    ("image", "Image"),
+    ("line", "Line"),
+    ("table", "Table"),
+    ("hist", "Histogram"),
+    ("chunks", "Chunks"),
+    ("meta", "Metadata"),
+    ("use", "Use it"),
+];
+
+impl ArrayPage {
+    /// The page as HTML. For long attributes this takes time: call it on the compute pool.
+    #[must_use]
+    pub fn render(&self, site: &Site) -> String {
+        let bound = self.array.as_deref();
+        let facts = ArrayFacts::of(&self.metadata, bound.map_err(String::as_str));
+        let array = bound.ok();
+        let view = ArrayView::of(&self.state, &facts, array);
+        let attributes = self.metadata.attributes.object();
+        let viewed = ViewedArray {
+            facts: &facts,
+            array,
+            view: &view,
+            state: &self.state,
+            links: &self.place.links,
+            attributes: &attributes,
+            coordinates: &self.coordinates,
+            image: None,
+        };
+        let tab = self.tab(&view, &facts);
+        let title = self.place.name();
+        let body = html! {
+            div.columns {
+                (tree(&self.place))
+                main #content {
+                    (heading(&title, &facts, &viewed))
+                    (warnings(&self.state, &view, &facts))
+                    (tabs(&self.state, &self.place.links.view, tab))
+                    @match tab {
+                        "chunks" => { (array_tabs::chunks(&viewed, &self.metadata)) }
+                        "meta" => { (array_tabs::metadata(&viewed, &self.metadata)) }
+                        "use" => { (array_tabs::snippets(&viewed, site, &self.place)) }
+                        tab => {
+                            @if facts.unreadable.is_none() { (viewer(&viewed, tab, &title)) }
+                            section.about aria-label="About this array" {
+                                (array_tabs::facts(&viewed))
+                                div {
+                                    h2 { "Attributes" }
+                                    (attributes::tree(&attributes))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        let has_viewer = matches!(tab, "image" | "line" | "table" | "hist");
+        page(site, &format!("{title} – {}", name(&self.place.mount)), &self.place.crumbs, has_viewer, &body)
+    }
+
+    fn tab(&self, view: &ArrayView, facts: &ArrayFacts) -> &'static str {
+        let asked = TABS.iter().find(|(word, _)| Some(*word) == self.state.get("tab"));
+        asked.map_or_else(|| default_tab(view, facts), |(word, _)| word)
+    }
+}
+
+fn default_tab(view: &ArrayView, facts: &ArrayFacts) -> &'static str {
+    match view.shown {
+        _ if facts.drawn == Drawn::Text => "table",
+        Shown::Plane { .. } => "image",
+        Shown::Line(_) => "line",
+        Shown::Value | Shown::Table => "table",
+    }
+}
+
+/// The name, type and dimensions of an array.
+pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &ViewedArray<'_>) -> Markup {
+    let attribute = |name: &str| viewed.attributes.get(name).and_then(serde_json::Value::as_str);
+    let long =
+        attribute("long_name").or_else(|| attribute("standard_name")).or_else(|| attribute("description"));
+    html! {
+        div.heading {
+            h1 { bdi { (title) } }
+            p.summary {
+                code { (facts.type_name) } " "
+                span.dimensions {
+                    "("
+                    @for (at, (name, &length)) in facts.names.iter().zip(&facts.shape).enumerate() {
+                        (if at == 0 { "" } else { ", " })
+                        bdi { (name) } " " (count_text(length.into()))
+                    }
+                    ")"
+                }
+                " · " (bytes_text(facts.bytes())) " · Zarr v" (facts.zarr_format)
+                @if facts.is_sharded { " · sharded" }
+                @if let Some(units) = attribute("units") { " · " bdi { (cut(units, 60)) } }
+            }
+            @if let Some(long) = long { p.muted { bdi { (cut(long, 300)) } } }
+        }
+    }
+}
+
+fn warnings(state: &PageState, view: &ArrayView, facts: &ArrayFacts) -> Markup {
+    let unknown = state.unknown();
+    html! {
+        @if let Some(complaint) = &view.complaint {
+            p.warn role="alert" { bdi { (cut(complaint, 400)) } ". The default slice is shown." }
+        }
+        @if let Some(reason) = &facts.unreadable {
+            p.warn { "The elements cannot be read: " bdi { (reason) } }
+        }
+        @if !unknown.is_empty() {
+            p.warn { "Unknown in this URL: " bdi { (cut(&unknown.join(", "), 200)) } }
+        }
+    }
+}
+
+/// The list of tabs, as links.
+fn tabs(state: &PageState, view: &str, current: &str) -> Markup {
+    html! {
+        nav.tabs aria-label="Tabs" {
+            @for (word, text) in TABS {
+                a href=(state.with(&[("tab", word)]).link(view)) data-tab=(word)
+                    aria-current=[(word == current).then_some("page")] { (text) }
+            }
+        }
+    }
+}

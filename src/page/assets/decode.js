@@ -1,0 +1,136 @@
+// Bytes of elements as numbers, and what numbers mean by the conventions of CF.
+
+/** @typedef {{scale: number | null, offset: number | null, fill: number | null, missing: number | null,
+ *   units: string | null, range: number[] | null, min: number | null, max: number | null}} Packing */
+
+const TYPES = /** @type {Record<string, any>} */ ({
+  bool: Uint8Array, int2: Int8Array, int4: Int8Array, int8: Int8Array, uint2: Uint8Array, uint4: Uint8Array,
+  uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array, int32: Int32Array, uint32: Uint32Array,
+  float32: Float32Array, float64: Float64Array,
+});
+
+/**
+ * @param {number} bits
+ * @returns {number} The number that a binary16 stands for.
+ */
+function half(bits) {
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  const sign = bits & 0x8000 ? -1 : 1;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+/**
+ * The elements of a response as an array of numbers; complex numbers by their magnitude.
+ * @param {ArrayBuffer} buffer
+ * @param {string} type The name of the data type.
+ * @returns {ArrayLike<number> & {length: number}}
+ */
+export function numbers(buffer, type) {
+  const plain = TYPES[type];
+  if (plain) return new plain(buffer);
+  if (type === "int64" || type === "uint64" || type.startsWith("numpy.")) {
+    const words = type === "uint64" ? new BigUint64Array(buffer) : new BigInt64Array(buffer);
+    const result = new Float64Array(words.length);
+    const isTime = type.startsWith("numpy.");
+    for (let at = 0; at < words.length; at += 1) {
+      const value = Number(words[at]);
+      result[at] = isTime && value <= -9.2e18 ? NaN : value;
+    }
+    return result;
+  }
+  if (type === "float16") return Float32Array.from(new Uint16Array(buffer), half);
+  if (type === "bfloat16") {
+    const bits = Uint32Array.from(new Uint16Array(buffer), (word) => word << 16);
+    return new Float32Array(bits.buffer);
+  }
+  if (type === "complex64" || type === "complex128") {
+    const parts = type === "complex64" ? new Float32Array(buffer) : new Float64Array(buffer);
+    const result = new Float64Array(parts.length / 2);
+    for (let at = 0; at < result.length; at += 1) result[at] = Math.hypot(parts[2 * at], parts[2 * at + 1]);
+    return result;
+  }
+  throw new Error(`Elements of the type ${type} are shown in the table alone.`);
+}
+
+/** Whether numbers() knows a type. @param {string} type */
+export const isNumeric = (type) =>
+  type in TYPES || /^(u?int64|b?float16|complex(64|128)|numpy\..*)$/.test(type);
+
+/**
+ * The numbers that packed elements stand for: missing ones are NaN. The same array, if nothing is packed.
+ * @param {ArrayLike<number> & {length: number}} values
+ * @param {Packing} packing
+ * @returns {ArrayLike<number> & {length: number}}
+ */
+export function unpack(values, packing) {
+  const { scale, offset, fill, missing } = packing;
+  if (scale === null && offset === null && fill === null && missing === null) return values;
+  const result = new Float64Array(values.length);
+  const factor = scale ?? 1;
+  const sum = offset ?? 0;
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at];
+    result[at] = value === fill || value === missing ? NaN : value * factor + sum;
+  }
+  return result;
+}
+
+/**
+ * Percentiles of numbers, without what is missing; of a regular sample, if there are many.
+ * @param {ArrayLike<number> & {length: number}} values
+ * @param {number[]} wanted From 0 to 100.
+ * @returns {number[] | null}
+ */
+export function percentiles(values, wanted) {
+  const step = Math.max(1, Math.floor(values.length / 200000));
+  const sample = [];
+  for (let at = 0; at < values.length; at += step) {
+    if (Number.isFinite(values[at])) sample.push(values[at]);
+  }
+  if (!sample.length) return null;
+  const sorted = Float64Array.from(sample).sort();
+  return wanted.map((one) => {
+    const place = (one / 100) * (sorted.length - 1);
+    const low = Math.floor(place);
+    const high = Math.min(low + 1, sorted.length - 1);
+    return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
+  });
+}
+
+const SECONDS = /** @type {Record<string, number>} */ ({
+  second: 1, seconds: 1, s: 1, sec: 1, secs: 1, minute: 60, minutes: 60, min: 60, mins: 60, hour: 3600, hours: 3600,
+  h: 3600, hr: 3600, day: 86400, days: 86400, d: 86400, millisecond: 1e-3, milliseconds: 1e-3,
+});
+const SHORT = /** @type {Record<string, string>} */ ({
+  degrees_north: "°N", degree_north: "°N", degrees_east: "°E", degree_east: "°E", degrees: "°", micrometer: " µm", 1: "",
+});
+const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
+
+/**
+ * A function from coordinates to text: dates, where the units are those of a time.
+ * @param {string | null} units
+ * @param {string | null} calendar
+ * @param {number[]} values
+ * @returns {(value: number) => string}
+ */
+export function labeller(units, calendar, values) {
+  const number = (/** @type {number} */ value) => {
+    if (typeof value !== "number") return String(value);
+    return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
+  };
+  const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);
+  if (!parts || !CALENDARS.includes(calendar) || !(parts[1].toLowerCase() in SECONDS)) return number;
+  const [year, month, day] = parts[2].split("-").map(Number);
+  const [hours = 0, minutes = 0, seconds = 0] = (parts[3] || "").split(":").map(Number);
+  const origin = Date.UTC(year, month - 1, day, hours || 0, minutes || 0, seconds || 0);
+  const unit = SECONDS[parts[1].toLowerCase()] * 1000;
+  const isDaily = values.every((value) => ((origin + value * unit) / 86400000) % 1 === 0);
+  return (value) => {
+    const date = new Date(origin + value * unit);
+    if (Number.isNaN(date.getTime())) return number(value);
+    return isDaily ? date.toISOString().slice(0, 10) : date.toISOString().slice(0, 16).replace("T", " ");
+  };
+}

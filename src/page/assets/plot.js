@@ -1,0 +1,152 @@
+// Lines with axes, as SVG.
+
+import { element, numberText, svg } from "./element.js";
+
+/**
+ * Places for marks between two numbers.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} most
+ * @returns {number[]}
+ */
+function ticks(low, high, most) {
+  const span = high - low || 1;
+  const rough = span / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) || power;
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
+  return found;
+}
+
+/**
+ * A line plot.
+ * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>,
+ *   label(at: number): string, title: string, units?: string | null, cursor?: number | null,
+ *   width?: number, height?: number, start?: number, step?: number, pick?(at: number): void}} options
+ * @returns {HTMLElement}
+ */
+export function line(options) {
+  const { values, label, title, cursor = null, width = 640, height = 240, start = 0, step = 1 } = options;
+  const [left, right, top, bottom] = [58, 12, 8, 26];
+  let low = Infinity;
+  let high = -Infinity;
+  for (let at = 0; at < values.length; at += 1) {
+    const [least, most] = [options.low ? options.low[at] : values[at], options.high ? options.high[at] : values[at]];
+    if (Number.isFinite(least) && least < low) low = least;
+    if (Number.isFinite(most) && most > high) high = most;
+  }
+  if (low > high) [low, high] = [0, 1];
+  if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.05, high + Math.abs(high || 1) * 0.05];
+  const last = Math.max(values.length - 1, 1);
+  const x = (/** @type {number} */ at) => left + ((width - left - right) * at) / last;
+  const y = (/** @type {number} */ value) => top + ((height - top - bottom) * (high - value)) / (high - low);
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary(values, title) });
+  for (const value of ticks(low, high, 5)) {
+    drawing.append(svg("path", { class: "axis", d: `M${left} ${y(value)}H${width - right}` }));
+    drawing.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, numberText(value)));
+  }
+  const marks = Math.max(2, Math.floor((width - left) / 110));
+  const places = [...new Set(Array.from({ length: marks }, (_, at) => Math.round((last * at) / (marks - 1))))];
+  for (const at of places.filter((place) => place < values.length)) {
+    const anchor = at === 0 ? "start" : at === last ? "end" : "middle";
+    drawing.append(svg("text", { x: x(at), y: height - 8, "text-anchor": anchor }, label(start + at * step)));
+  }
+  if (options.low && options.high) drawing.append(svg("path", { class: "band", d: band(options, x, y, values.length) }));
+  drawing.append(svg("path", { class: "curve", d: curve(values, x, y) }));
+  const mark = svg("path", { class: "cursor", d: cursor === null ? "" : `M${x(cursor)} ${top}V${height - bottom}` });
+  drawing.append(mark);
+  const readout = element("p", { class: "cost" }, summary(values, title));
+  const at = (/** @type {PointerEvent | MouseEvent} */ event) => {
+    const rect = drawing.getBoundingClientRect();
+    const place = ((event.clientX - rect.left) / rect.width) * width;
+    return Math.max(0, Math.min(values.length - 1, Math.round(((place - left) / (width - left - right)) * last)));
+  };
+  drawing.addEventListener("pointermove", (event) => {
+    const place = at(event);
+    mark.setAttribute("d", `M${x(place)} ${top}V${height - bottom}`);
+    readout.textContent = `${label(start + place * step)}: ${numberText(values[place])}${options.units ? ` ${options.units}` : ""}`;
+  });
+  if (options.pick) {
+    drawing.addEventListener("click", (event) => options.pick?.(start + at(event) * step));
+  }
+  return element("div", {}, drawing, readout);
+}
+
+/** @param {ArrayLike<number> & {length: number}} values @param {string} title */
+function summary(values, title) {
+  let [low, high, count] = [Infinity, -Infinity, 0];
+  for (let at = 0; at < values.length; at += 1) {
+    if (!Number.isFinite(values[at])) continue;
+    count += 1;
+    low = Math.min(low, values[at]);
+    high = Math.max(high, values[at]);
+  }
+  if (!count) return `${title}: no values`;
+  return `${title}: ${values.length} values from ${numberText(low)} to ${numberText(high)}`;
+}
+
+/**
+ * @param {ArrayLike<number> & {length: number}} values
+ * @param {(at: number) => number} x
+ * @param {(value: number) => number} y
+ */
+function curve(values, x, y) {
+  const parts = [];
+  let isOn = false;
+  for (let at = 0; at < values.length; at += 1) {
+    if (!Number.isFinite(values[at])) {
+      isOn = false;
+      continue;
+    }
+    parts.push(`${isOn ? "L" : "M"}${x(at).toFixed(1)} ${y(values[at]).toFixed(1)}`);
+    if (!isOn && (at + 1 >= values.length || !Number.isFinite(values[at + 1]))) parts.push("h2");
+    isOn = true;
+  }
+  return parts.join("");
+}
+
+/**
+ * @param {{low?: ArrayLike<number>, high?: ArrayLike<number>}} options
+ * @param {(at: number) => number} x
+ * @param {(value: number) => number} y
+ * @param {number} length
+ */
+function band({ low = [], high = [] }, x, y, length) {
+  const forth = [];
+  const back = [];
+  for (let at = 0; at < length; at += 1) {
+    if (!Number.isFinite(low[at]) || !Number.isFinite(high[at])) continue;
+    forth.push(`${x(at).toFixed(1)} ${y(high[at]).toFixed(1)}`);
+    back.push(`${x(at).toFixed(1)} ${y(low[at]).toFixed(1)}`);
+  }
+  return forth.length ? `M${forth.join("L")}L${back.reverse().join("L")}Z` : "";
+}
+
+/**
+ * Bars of a histogram.
+ * @param {{edges: number[], counts: number[], title: string, width?: number, height?: number}} options
+ * @returns {SVGElement}
+ */
+export function bars({ edges, counts, title, width = 960, height = 300 }) {
+  const [left, right, top, bottom] = [58, 12, 8, 26];
+  const most = Math.max(...counts, 1);
+  const [low, high] = [edges[0], edges[edges.length - 1]];
+  const x = (/** @type {number} */ value) => left + ((width - left - right) * (value - low)) / (high - low || 1);
+  const y = (/** @type {number} */ count) => top + ((height - top - bottom) * (most - count)) / most;
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  for (const count of ticks(0, most, 5)) {
+    drawing.append(svg("path", { class: "axis", d: `M${left} ${y(count)}H${width - right}` }));
+    drawing.append(svg("text", { x: left - 6, y: y(count) + 4, "text-anchor": "end" }, numberText(count)));
+  }
+  counts.forEach((count, at) => {
+    const [from, to] = [x(edges[at]), x(edges[at + 1])];
+    const bar = svg("rect", { class: "bar", x: from, y: y(count), width: Math.max(to - from - 0.4, 0.4), height: height - bottom - y(count) });
+    bar.append(svg("title", {}, `${numberText(edges[at])} to ${numberText(edges[at + 1])}: ${count}`));
+    drawing.append(bar);
+  });
+  for (const value of ticks(low, high, 6)) {
+    drawing.append(svg("text", { x: x(value), y: height - 8, "text-anchor": "middle" }, numberText(value)));
+  }
+  return drawing;
+}

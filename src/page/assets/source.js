@@ -1,0 +1,201 @@
+// Where the elements of a picture come from: which request gives a part of a plane, and what it costs.
+
+import { getElements, link, Problem } from "./api.js";
+import { numbers, unpack } from "./decode.js";
+
+/** @typedef {import("./picture.js").Box} Box */
+/** @typedef {{name: string, data: string, image: string, shape: number[], chunk: number[] | null}} Level */
+/** @typedef {{chunks: number, bytes: number}} Cost */
+/** @typedef {{values: ArrayLike<number> & {length: number}, width: number, height: number, parts: number, box: Box,
+ *   cost: Cost, milliseconds: number, timing: string, url: string, reduced: number}} Plane */
+/** @typedef {{url: string, box: Box, cost: Cost, reduced: number}} Plan */
+
+/** Elements of the largest plane that is read at once. */
+const MOST_ELEMENTS = 1 << 21;
+/** Bytes of the planes that are kept. */
+const MOST_KEPT = 96 << 20;
+
+export class Source {
+  /** @param {any} config */
+  constructor(config) {
+    this.config = config;
+    /** @type {number[]} The index along each dimension that is not shown. */
+    this.index = config.slice.map((/** @type {any} */ one) => (Array.isArray(one) ? 0 : one));
+    /** @type {Level[]} The finest first. */
+    this.levels = config.ome?.levels?.length
+      ? config.ome.levels
+      : [{ name: "", data: config.data, image: config.picture, shape: config.shape, chunk: config.chunk }];
+    /** @type {Map<string, Promise<Plane>>} */
+    this.kept = new Map();
+    this.keptBytes = 0;
+    this.reduces = true;
+    this.rows = config.rows;
+    this.columns = config.columns;
+    this.height = config.shape[config.rows] ?? 1;
+    this.width = config.shape[config.columns] ?? 1;
+  }
+
+  /** The level that a part of the plane is read from. @param {Box} box @param {number} pixels */
+  levelFor(box, pixels) {
+    const enough = (/** @type {Level} */ level) => (box.w * level.shape[this.columns]) / this.width >= pixels * 0.6;
+    return [...this.levels].reverse().find(enough) || this.levels[0];
+  }
+
+  /**
+   * The selection of a part of a plane as text.
+   * @param {Level} level
+   * @param {[number, number]} rows From and to.
+   * @param {[number, number]} columns
+   * @param {number} step
+   * @param {Record<number, number>} [other] Other indexes.
+   */
+  slice(level, rows, columns, step, other = {}) {
+    const { shape, colors } = this.config;
+    const range = (/** @type {[number, number]} */ [from, to], /** @type {number} */ length) => {
+      const text = from === 0 && to === length ? ":" : `${from}:${to}`;
+      return step > 1 ? `${text === ":" ? ":" : text}:${step}` : text;
+    };
+    return level.shape
+      .map((length, dim) => {
+        if (dim === this.rows) return range(rows, length);
+        if (dim === this.columns) return range(columns, length);
+        if (dim === colors) return ":";
+        const index = other[dim] ?? this.index[dim];
+        return String(Math.min(Math.floor((index * length) / shape[dim]), length - 1));
+      })
+      .join(",");
+  }
+
+  /**
+   * The chunks that a selection touches, and their bytes.
+   * @param {Level} level
+   * @param {[number, number]} rows
+   * @param {[number, number]} columns
+   * @returns {Cost}
+   */
+  cost(level, rows, columns) {
+    const { itemBytes, colors } = this.config;
+    if (!level.chunk) {
+      return { chunks: 1, bytes: (rows[1] - rows[0]) * (columns[1] - columns[0]) * itemBytes };
+    }
+    let [chunks, bytes] = [1, itemBytes];
+    level.chunk.forEach((edge, dim) => {
+      const [from, to] = dim === this.rows ? rows : dim === this.columns ? columns : dim === colors ? [0, level.shape[dim]] : [0, 1];
+      chunks *= Math.floor((to - 1) / edge) - Math.floor(from / edge) + 1;
+      bytes *= edge;
+    });
+    return { chunks, bytes: bytes * chunks };
+  }
+
+  /** @param {Cost} cost */
+  isSmall(cost) {
+    return cost.bytes <= this.config.budget.bytes && cost.chunks <= this.config.budget.chunks;
+  }
+
+  /**
+   * The request for what is seen.
+   * @param {Box} seen In elements of the plane.
+   * @param {number} pixels Columns of the canvas that it fills.
+   * @param {Record<number, number>} [other] Other indexes.
+   * @returns {Plan}
+   */
+  plan(seen, pixels, other) {
+    const level = this.levelFor(seen, pixels);
+    const [height, width] = [level.shape[this.rows], level.shape[this.columns]];
+    const whole = this.cost(level, [0, height], [0, width]);
+    let [rows, columns] = /** @type {[[number, number], [number, number]]} */ ([[0, height], [0, width]]);
+    if (height * width > MOST_ELEMENTS || !this.isSmall(whole)) {
+      const [fy, fx] = [height / this.height, width / this.width];
+      rows = [Math.floor(seen.y * fy), Math.max(Math.ceil((seen.y + seen.h) * fy), Math.floor(seen.y * fy) + 1)];
+      columns = [Math.floor(seen.x * fx), Math.max(Math.ceil((seen.x + seen.w) * fx), Math.floor(seen.x * fx) + 1)];
+    }
+    const [h, w] = [rows[1] - rows[0], columns[1] - columns[0]];
+    let step = 1;
+    while ((h / step) * (w / step) > MOST_ELEMENTS || w / step > Math.max(2 * pixels, 1024)) step *= 2;
+    const fits = step > 1 && this.reduces;
+    const slice = this.slice(level, rows, columns, fits ? 1 : step, other);
+    const side = Math.ceil(Math.max(h, w) / step);
+    const url = link(level.data, { slice, format: "bytes", fit: fits ? `${side},${side}` : null });
+    const [sy, sx] = [this.height / height, this.width / width];
+    const box = { x: columns[0] * sx, y: rows[0] * sy, w: w * sx, h: h * sy };
+    return { url, box, cost: this.cost(level, rows, columns), reduced: step };
+  }
+
+  /**
+   * Reads a plane, or takes one that is kept.
+   * @param {Plan} plan
+   * @returns {Promise<Plane>}
+   */
+  load(plan) {
+    const known = this.kept.get(plan.url);
+    if (known) {
+      this.kept.delete(plan.url);
+      this.kept.set(plan.url, known);
+      return known;
+    }
+    const loading = this.read(plan);
+    this.kept.set(plan.url, loading);
+    loading.then(
+      (plane) => {
+        this.keptBytes += plane.values.length * 8;
+        for (const url of this.kept.keys()) {
+          if (this.keptBytes <= MOST_KEPT || url === plan.url) break;
+          this.drop(url);
+        }
+      },
+      () => this.kept.delete(plan.url),
+    );
+    return loading;
+  }
+
+  /** @param {string} url */
+  drop(url) {
+    const dropped = this.kept.get(url);
+    this.kept.delete(url);
+    dropped?.then((plane) => {
+      this.keptBytes -= plane.values.length * 8;
+    }, () => {});
+  }
+
+  /** @param {Plan} plan @returns {Promise<Plane>} */
+  async read(plan) {
+    const { type, cf, colors } = this.config;
+    const { buffer, shape, milliseconds, timing, type: answered } = await getElements(plan.url);
+    const raw = numbers(buffer, answered && answered !== "" ? answered : type);
+    const values = colors === null ? unpack(raw, cf) : raw;
+    // The kept dimensions are in the order of the array.
+    const kept = [this.rows, this.columns, ...(colors === null ? [] : [colors])].sort((a, b) => a - b);
+    const strides = /** @type {Record<number, number>} */ ({});
+    let stride = 1;
+    for (let at = kept.length - 1; at >= 0; at -= 1) {
+      strides[kept[at]] = stride;
+      stride *= shape[at];
+    }
+    const height = shape[kept.indexOf(this.rows)];
+    const width = shape[kept.indexOf(this.columns)];
+    const parts = colors === null ? 1 : shape[kept.indexOf(colors)];
+    const [down, across, deep] = [strides[this.rows], strides[this.columns], colors === null ? 0 : strides[colors]];
+    const isPlain = across === parts && (parts === 1 || deep === 1);
+    const ordered = isPlain ? values : new Float64Array(width * height * parts);
+    if (!isPlain) {
+      const target = /** @type {Float64Array} */ (ordered);
+      let at = 0;
+      for (let y = 0; y < height; y += 1) {
+        for (let x = 0; x < width; x += 1) {
+          for (let part = 0; part < parts; part += 1) {
+            target[at] = values[y * down + x * across + part * deep];
+            at += 1;
+          }
+        }
+      }
+    }
+    return { values: ordered, width, height, parts, box: plan.box, cost: plan.cost, milliseconds, timing, url: plan.url, reduced: plan.reduced };
+  }
+
+  /** Whether a failure is one of a server that reduces nothing; then nothing is reduced any more. @param {unknown} error */
+  givesUpReducing(error) {
+    if (!this.reduces || !(error instanceof Problem) || error.status !== 400) return false;
+    this.reduces = false;
+    return true;
+  }
+}

@@ -1,0 +1,123 @@
+// A window of elements as a table.
+
+import { getJson, link } from "./api.js";
+import { byId, element } from "./element.js";
+
+const ROWS = 40;
+const COLUMNS = 16;
+
+export class Table {
+  /** @param {import("./viewer.js").Viewer} viewer */
+  constructor(viewer) {
+    this.viewer = viewer;
+    const { config } = viewer;
+    const kept = config.slice.map((/** @type {any} */ one, /** @type {number} */ dim) => (Array.isArray(one) ? dim : -1)).filter((/** @type {number} */ dim) => dim >= 0);
+    const last = kept.slice(-2);
+    this.rows = last.length ? last[0] : null;
+    this.columns = last.length > 1 ? last[1] : null;
+    // More dimensions than a table has are shown at their first element.
+    for (const dim of kept.slice(0, -2)) viewer.source.index[dim] = config.slice[dim][0];
+    this.top = 0;
+    this.left = 0;
+    viewer.changed = () => this.update();
+    viewer.sliceText = () => this.slice(true);
+  }
+
+  /** @param {number | null} dim */
+  length(dim) {
+    return dim === null ? 1 : this.viewer.config.slice[dim][1];
+  }
+
+  /** @param {boolean} isWhole */
+  slice(isWhole) {
+    const { config, source } = this.viewer;
+    return config.slice
+      .map((/** @type {any} */ range, /** @type {number} */ dim) => {
+        if (dim !== this.rows && dim !== this.columns) return source.index[dim];
+        const [from, most] = dim === this.rows ? [this.top, ROWS] : [this.left, COLUMNS];
+        if (isWhole) return range[1] === config.shape[dim] && range[2] === 1 ? ":" : `${range[0]}:${range[0] + (range[1] - 1) * range[2] + 1}:${range[2]}`;
+        const [start, count, step] = range;
+        const to = Math.min(from + most, count);
+        const [first, end] = [start + from * step, start + (to - 1) * step + Math.sign(step)];
+        return `${first}:${end < 0 ? "" : end}${step === 1 ? "" : `:${step}`}`;
+      })
+      .join(",");
+  }
+
+  update() {
+    return this.viewer.latest.run(() => this.load());
+  }
+
+  async load() {
+    const { config } = this.viewer;
+    const began = performance.now();
+    try {
+      const found = await getJson(link(config.data, { slice: this.slice(false), format: "json" }));
+      this.show(found);
+      byId("cost").textContent = `${Math.round(performance.now() - began)} ms`;
+    } catch (error) {
+      this.viewer.complain(error);
+    }
+  }
+
+  /** @param {any} found */
+  show(found) {
+    const rows = this.rows === null ? [[found]] : this.columns === null ? found.map((/** @type {any} */ one) => [one]) : found;
+    const head = element("tr", {}, element("th", { scope: "col" }, this.corner()));
+    const width = rows[0]?.length || 0;
+    for (let at = 0; at < width; at += 1) head.append(element("th", { scope: "col" }, this.columns === null ? "value" : this.label(this.columns, this.left + at)));
+    const body = rows.map((/** @type {any[]} */ row, /** @type {number} */ at) =>
+      element("tr", {}, element("th", { scope: "row" }, this.rows === null ? "" : this.label(this.rows, this.top + at)), ...row.map((value) => element("td", {}, element("bdi", {}, text(value))))));
+    const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+    const box = byId("table");
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Elements");
+    box.replaceChildren(made);
+    byId("pager")?.remove();
+    box.before(this.pager());
+  }
+
+  corner() {
+    const { names } = this.viewer.config;
+    if (this.rows === null) return "";
+    return this.columns === null ? names[this.rows] : `${names[this.rows]} ↓ ${names[this.columns]} →`;
+  }
+
+  /** @param {number} dim @param {number} at */
+  label(dim, at) {
+    const [start, , step] = this.viewer.config.slice[dim];
+    const index = start + at * step;
+    const known = this.viewer.coordinates.get(dim);
+    return known ? known.text(known.values[index]) : String(index);
+  }
+
+  pager() {
+    const pager = element("div", { class: "pager", id: "pager" });
+    const { names } = this.viewer.config;
+    const add = (/** @type {number | null} */ dim, /** @type {"top" | "left"} */ side, /** @type {number} */ most) => {
+      const length = this.length(dim);
+      if (dim === null || length <= most) return;
+      const go = (/** @type {number} */ to) => {
+        this[side] = Math.max(0, Math.min(length - 1, to));
+        this.update();
+      };
+      const input = element("input", { type: "text", inputmode: "numeric", size: 8, value: this[side], "aria-label": `first ${names[dim]}`, onchange: (/** @type {any} */ event) => go(Number(event.target.value) || 0) });
+      pager.append(
+        element("span", {}, `${names[dim]} `),
+        element("button", { type: "button", "aria-label": `${names[dim]} before`, onclick: () => go(this[side] - most) }, "‹"), input,
+        element("button", { type: "button", "aria-label": `${names[dim]} after`, onclick: () => go(this[side] + most) }, "›"),
+        element("span", { class: "muted" }, `of ${length}`),
+      );
+    };
+    add(this.rows, "top", ROWS);
+    add(this.columns, "left", COLUMNS);
+    return pager;
+  }
+}
+
+/** @param {any} value */
+function text(value) {
+  const found = typeof value === "string" ? value : typeof value === "number" ? String(Number(value.toPrecision(8))) : JSON.stringify(value);
+  return found.length > 120 ? `${found.slice(0, 120)}…` : found;
+}

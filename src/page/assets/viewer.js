@@ -1,0 +1,832 @@
+// The viewer of an array or image: its state, its controls, and the URL that others can open.
+
+import { getElements, getJson, Latest, link, Problem } from "./api.js";
+import { category, NAMES, paint, rgb, table } from "./colors.js";
+import { labeller, numbers, percentiles, unpack } from "./decode.js";
+import { announce, byId, bytesText, element, numberText } from "./element.js";
+import { Picture } from "./picture.js";
+import { line } from "./plot.js";
+import { Source } from "./source.js";
+
+/** @typedef {import("./source.js").Plane} Plane */
+/** @typedef {{dim: number, index: number, label: string, color: [number, number, number], hex: string,
+ *   range: [number, number] | null, active: boolean}} Channel */
+
+const COLORS = ["#ff00ff", "#00ff00", "#00a0ff", "#ff4000", "#ffff00", "#ffffff"];
+const LONGEST_COORDINATES = 20000;
+const LONGEST_PROFILE = 4000;
+
+export class Viewer {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    this.config = JSON.parse(root.dataset.config || "{}");
+    this.source = new Source(this.config);
+    this.words = new URLSearchParams(location.search);
+    this.latest = new Latest();
+    this.mayLoadMore = this.words.has("load");
+    this.lock = true;
+    /** @type {[number, number] | null} */
+    this.range = null;
+    /** @type {string} */
+    this.rangeText = this.words.get("range") || "";
+    this.colormap = this.words.get("colormap") || "";
+    this.scale = this.words.get("scale") || "";
+    /** @type {Plane[]} */
+    this.planes = [];
+    /** @type {Map<number, {values: number[], text: (value: number) => string}>} */
+    this.coordinates = new Map();
+    /** @type {[number, number] | null} */
+    this.pinned = null;
+    /** @type {Channel[]} */
+    this.channels = [];
+    /** @type {string | null} The part of the plane that the URL names, until the view is moved. */
+    this.boxText = this.words.get("box");
+    this.activeDim = 0;
+    this.playing = 0;
+    /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
+    this.changed = null;
+    this.wire();
+    this.hasCoordinates = this.loadCoordinates();
+  }
+
+  get isPicture() {
+    return this.config.tab === "image" && this.config.rows !== null && !this.config.text;
+  }
+
+  start() {
+    if (!this.isPicture) return;
+    const { config, source } = this;
+    const axis = config.coordinates.find((/** @type {any} */ one) => one.dim === config.rows);
+    const label = `${config.names[config.rows]} by ${config.names[config.columns]}`;
+    const stage = byId("stage");
+    this.picture = new Picture(stage, { width: source.width, height: source.height, flip: false, label }, {
+      hover: (x, y) => this.hover(x, y),
+      leave: () => this.readout(null),
+      pick: (x, y) => this.pin(x, y),
+      select: (box) => this.describe(box),
+      moved: () => this.moved(),
+      value: (x, y) => this.valueAt(x, y),
+    });
+    this.findChannels();
+    if (this.words.get("grid") === "1") this.setGrid(true);
+    this.picture.resize();
+    const start = this.startBox();
+    if (start) this.picture.show(start);
+    const at = (this.words.get("at") || "").split(",").map(Number);
+    const pinned = at.length === 2 && at.every((one) => Number.isInteger(one) && one >= 0);
+    const begin = async () => {
+      if (axis) await this.orient(axis);
+      await this.update();
+      if (pinned) await this.pin(at[1], at[0]);
+    };
+    begin();
+  }
+
+  /** What the URL shows of the plane. @returns {import("./picture.js").Box | null} */
+  startBox() {
+    const [x, y, w, h] = (this.words.get("box") || "").split(",").map(Number);
+    if (w > 0 && h > 0 && x >= 0 && y >= 0) return { x, y, w, h };
+    const range = (/** @type {number} */ dim) => this.config.slice[dim];
+    const [rows, columns] = [range(this.config.rows), range(this.config.columns)];
+    const isPart = (/** @type {number[]} */ one, /** @type {number} */ length) => one[1] * Math.abs(one[2]) < length;
+    if (!isPart(rows, this.source.height) && !isPart(columns, this.source.width)) return null;
+    return { x: columns[0], y: rows[0], w: columns[1] * Math.abs(columns[2]), h: rows[1] * Math.abs(rows[2]) };
+  }
+
+  /** Turns a map north up. @param {any} axis The coordinates of the rows. */
+  async orient(axis) {
+    const isNorth = /^(lat|latitude|rlat|nav_lat|northing)$/i.test(this.config.names[this.config.rows]) || /degrees?_?n/i.test(axis.units || "");
+    if (!isNorth || axis.length < 2) return;
+    try {
+      const ends = await getJson(link(axis.data, { slice: `0:${axis.length}:${axis.length - 1}`, format: "json" }));
+      if (!(ends[1] > ends[0]) || !this.picture) return;
+      this.picture.plane.flip = true;
+      const axes = byId("axes")?.options[0];
+      if (axes) axes.textContent = axes.textContent.replace("↓", "↑");
+    } catch {
+      // Without coordinates the picture stays as it is stored.
+    }
+  }
+
+  // --- loading ---
+
+  update() {
+    return this.latest.run(() => this.load());
+  }
+
+  async load() {
+    const picture = this.picture;
+    if (!picture) return;
+    const seen = picture.seen();
+    const pixels = seen.w * picture.scale;
+    const active = this.channels.filter((channel) => channel.active);
+    const plans = this.channels.length
+      ? active.map((channel) => this.source.plan(seen, pixels, { [channel.dim]: channel.index }))
+      : [this.source.plan(seen, pixels)];
+    const cost = plans.reduce(
+      (sum, plan) => ({ chunks: sum.chunks + plan.cost.chunks, bytes: sum.bytes + plan.cost.bytes }),
+      { chunks: 0, bytes: 0 },
+    );
+    if (!this.mayLoadMore && !this.source.isSmall(cost)) {
+      this.offer(cost);
+      return;
+    }
+    const busy = element("div", { class: "busy" });
+    const timer = setTimeout(() => byId("stage").append(busy), 150);
+    try {
+      this.planes = await Promise.all(plans.map((plan) => this.source.load(plan)));
+      this.paint();
+      this.showCost(cost);
+    } catch (error) {
+      if (this.source.givesUpReducing(error)) this.latest.waiting ??= () => this.load();
+      else this.complain(error);
+    } finally {
+      clearTimeout(timer);
+      busy.remove();
+    }
+  }
+
+  /** @param {import("./source.js").Cost} cost */
+  offer(cost) {
+    const load = () => {
+      this.mayLoadMore = true;
+      this.update();
+    };
+    byId("cost").replaceChildren(
+      `${cost.chunks} chunks, ${bytesText(cost.bytes)} decoded – more than is loaded unasked. `,
+      element("button", { type: "button", onclick: load }, `Load ${bytesText(cost.bytes)}`),
+    );
+  }
+
+  /** @param {import("./source.js").Cost} cost */
+  showCost(cost) {
+    const time = Math.max(...this.planes.map((plane) => plane.milliseconds));
+    const reduced = Math.max(...this.planes.map((plane) => plane.reduced));
+    const part = reduced > 1 ? `, every ${reduced}th row and column or their mean` : "";
+    byId("cost").textContent = `${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(time)} ms${part}`;
+  }
+
+  /** @param {unknown} error */
+  complain(error) {
+    const text = error instanceof Error ? error.message : String(error);
+    const cost = byId("cost");
+    cost.replaceChildren(element("span", { class: "warn" }, text));
+    const slices = error instanceof Problem ? error.document.suggested_slices : null;
+    for (const slice of Array.isArray(slices) ? slices.slice(0, 3) : []) {
+      const words = new URLSearchParams(location.search);
+      words.set("slice", slice);
+      cost.append(" ", element("a", { class: "button", href: link(this.config.view, Object.fromEntries(words)) }, slice));
+    }
+  }
+
+  // --- painting ---
+
+  paint() {
+    const picture = this.picture;
+    if (!picture || !this.planes.length) return;
+    const { width, height, box, parts } = this.planes[0];
+    const canvas = document.createElement("canvas");
+    canvas.width = width;
+    canvas.height = height;
+    const context = canvas.getContext("2d");
+    if (!context) return;
+    const image = context.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    if (this.channels.length) this.paintChannels(pixels);
+    else if (parts > 1) this.paintColors(pixels, parts);
+    else if (this.config.labels && !this.colormap) {
+      const { values } = this.planes[0];
+      for (let at = 0; at < pixels.length; at += 1) pixels[at] = category(values[at]);
+    } else {
+      const range = this.currentRange(this.planes[0].values);
+      const colors = table(this.currentColors());
+      paint(this.planes[0].values, pixels, colors, range, this.scale);
+      this.legend(colors, range);
+    }
+    context.putImageData(image, 0, 0);
+    const before = picture.planes.filter((plane) => plane.box.w > box.w * 1.5).slice(-1);
+    picture.setPlanes([...before, { canvas, box }]);
+    const still = byId("picture");
+    if (still) still.hidden = true;
+  }
+
+  currentColors() {
+    return this.colormap || (this.config.ome ? "gray" : "viridis");
+  }
+
+  /** @param {Uint32Array} pixels @param {number} parts */
+  paintColors(pixels, parts) {
+    const { values } = this.planes[0];
+    for (let at = 0; at < pixels.length; at += 1) {
+      const from = at * parts;
+      const alpha = parts > 3 ? values[from + 3] : 255;
+      pixels[at] = (alpha << 24) | (values[from + 2] << 16) | (values[from + 1] << 8) | values[from];
+    }
+  }
+
+  /** @param {Uint32Array} pixels */
+  paintChannels(pixels) {
+    const active = this.channels.filter((channel) => channel.active);
+    const sums = new Float32Array(pixels.length * 3);
+    active.forEach((channel, number) => {
+      const plane = this.planes[number];
+      if (!plane) return;
+      channel.range ??= this.auto(plane.values);
+      const [low, high] = channel.range;
+      const factor = high > low ? 1 / (high - low) : 0;
+      const [r, g, b] = channel.color;
+      for (let at = 0; at < pixels.length; at += 1) {
+        const part = Math.min(1, Math.max(0, (plane.values[at] - low) * factor)) || 0;
+        sums[3 * at] += part * r;
+        sums[3 * at + 1] += part * g;
+        sums[3 * at + 2] += part * b;
+      }
+    });
+    for (let at = 0; at < pixels.length; at += 1) {
+      const [r, g, b] = [sums[3 * at], sums[3 * at + 1], sums[3 * at + 2]].map((sum) => Math.min(255, Math.round(sum)));
+      pixels[at] = (255 << 24) | (b << 16) | (g << 8) | r;
+    }
+    this.channelInputs();
+  }
+
+  /** @param {ArrayLike<number> & {length: number}} values @returns {[number, number]} */
+  auto(values) {
+    const { cf, type } = this.config;
+    if (cf.range?.length === 2) return [cf.range[0], cf.range[1]];
+    if (cf.min !== null && cf.max !== null) return [cf.min, cf.max];
+    if (type === "bool") return [0, 1];
+    const [low, high] = percentiles(values, [1, 99]) || [0, 1];
+    if (low < high) return [low, high];
+    const ends = percentiles(values, [0, 100]) || [0, 1];
+    return ends[0] < ends[1] ? /** @type {[number, number]} */ (ends) : [ends[0], ends[0] + 1];
+  }
+
+  /** @param {ArrayLike<number> & {length: number}} values @returns {[number, number]} */
+  currentRange(values) {
+    const text = this.rangeText.trim();
+    const percent = text.match(/^([\d.]+)%\s*,\s*([\d.]+)%$/);
+    if (percent) {
+      const ends = percentiles(values, [Number(percent[1]), Number(percent[2])]);
+      if (ends) return /** @type {[number, number]} */ (ends);
+    }
+    const [low, high] = text.split(",").map(Number);
+    if (text.includes(",") && low < high) return [low, high];
+    if (!this.range || !this.lock) this.range = this.auto(values);
+    return this.range;
+  }
+
+  /** @param {Uint32Array} colors @param {[number, number]} range */
+  legend(colors, range) {
+    const legend = byId("legend");
+    if (!legend) return;
+    let canvas = legend.querySelector("canvas");
+    if (!canvas) {
+      canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { width: 256, height: 1, "aria-hidden": "true" }));
+      legend.append(canvas, element("div", { class: "ends" }, element("span"), element("span")));
+    }
+    const context = /** @type {HTMLCanvasElement} */ (canvas).getContext("2d");
+    const image = context?.createImageData(256, 1);
+    if (context && image) {
+      new Uint32Array(image.data.buffer).set(colors);
+      context.putImageData(image, 0, 0);
+    }
+    const short = (/** @type {number} */ value) => numberText(Number(value.toPrecision(4)));
+    const [low, high] = legend.querySelectorAll("span");
+    low.textContent = short(range[0]);
+    high.textContent = `${short(range[1])}${this.config.cf.units ? ` ${this.config.cf.units}` : ""}`;
+    const input = byId("range");
+    if (input && !this.rangeText) input.placeholder = `auto: ${short(range[0])},${short(range[1])}`;
+  }
+
+  // --- channels ---
+
+  findChannels() {
+    const { ome, names, shape, rows, columns } = this.config;
+    if (!ome?.channels?.length) return;
+    const byKind = ome.axes.findIndex((/** @type {any} */ axis) => axis.kind === "channel");
+    const dim = byKind >= 0 ? byKind : names.indexOf("c");
+    if (dim < 0 || dim === rows || dim === columns || shape[dim] < 2) return;
+    this.channels = ome.channels.slice(0, shape[dim]).map((/** @type {any} */ channel, /** @type {number} */ index) => {
+      const hex = channel.color ? `#${channel.color.toLowerCase()}` : COLORS[index % COLORS.length];
+      return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, active: channel.active && index < 6 };
+    });
+    this.startChannels = this.channels.every((channel) => channel.range) ? this.channelsText() : "";
+    const asked = this.words.get("channels");
+    if (asked) this.readChannels(asked);
+    // A dimension of channels is not stepped through.
+    this.root.querySelector(`.dim[data-dim="${dim}"]`)?.remove();
+    this.root.querySelectorAll(".field.colors, .field:has(#range), .field:has(#scale)").forEach((field) => field.remove());
+    const list = byId("channels");
+    if (!list) return;
+    list.replaceChildren(...this.channels.map((channel) => this.channelRow(channel)));
+  }
+
+  /** @param {string} text Index, colour and range of each channel. */
+  readChannels(text) {
+    for (const channel of this.channels) channel.active = false;
+    for (const part of text.split(",")) {
+      const [index, color, low, high] = part.split(":");
+      const channel = this.channels.find((one) => one.index === Number(index));
+      if (!channel) continue;
+      channel.active = true;
+      if (/^[0-9a-f]{6}$/i.test(color || "")) [channel.hex, channel.color] = [`#${color.toLowerCase()}`, rgb(color)];
+      if (Number(low) < Number(high)) channel.range = [Number(low), Number(high)];
+    }
+  }
+
+  channelsText() {
+    const active = this.channels.filter((channel) => channel.active);
+    const text = (/** @type {Channel} */ one) => [one.index, one.hex.slice(1), ...(one.range || []).map((end) => Number(end.toPrecision(6)))].join(":");
+    return active.map(text).join(",");
+  }
+
+  /** @param {Channel} channel */
+  channelRow(channel) {
+    const changed = () => {
+      this.update();
+      this.write();
+    };
+    const check = element("input", { type: "checkbox", checked: channel.active, "aria-label": `show ${channel.label}`, onchange: (/** @type {any} */ event) => {
+      channel.active = event.target.checked;
+      changed();
+    } });
+    const color = element("input", { type: "color", value: channel.hex, "aria-label": `colour of ${channel.label}`, oninput: (/** @type {any} */ event) => {
+      channel.hex = event.target.value;
+      channel.color = rgb(channel.hex);
+      this.paint();
+      this.write();
+    } });
+    const end = (/** @type {0 | 1} */ place) =>
+      element("input", { type: "text", inputmode: "decimal", "data-end": `${channel.index}:${place}`, "aria-label": `${place ? "upper" : "lower"} end of ${channel.label}`, onchange: (/** @type {any} */ event) => {
+        const value = Number(event.target.value);
+        if (!channel.range || Number.isNaN(value)) return;
+        channel.range = place ? [channel.range[0], value] : [value, channel.range[1]];
+        this.paint();
+        this.write();
+      } });
+    return element("div", { class: "channel" }, check, color, element("bdi", {}, channel.label), element("div", { class: "window" }, end(0), end(1)));
+  }
+
+  channelInputs() {
+    for (const input of /** @type {NodeListOf<HTMLInputElement>} */ (byId("channels")?.querySelectorAll("[data-end]") || [])) {
+      const [index, place] = (input.dataset.end || "").split(":").map(Number);
+      const range = this.channels.find((channel) => channel.index === index)?.range;
+      if (range && document.activeElement !== input) input.value = numberText(range[place]);
+    }
+  }
+
+  // --- places and values ---
+
+  /** @param {number} x @param {number} y @returns {number | null} */
+  valueAt(x, y) {
+    const plane = this.planes[0];
+    if (!plane || plane.parts > 1) return null;
+    const { box, width, height, values } = plane;
+    const [px, py] = [Math.floor(((x - box.x) / box.w) * width), Math.floor(((y - box.y) / box.h) * height)];
+    return px >= 0 && py >= 0 && px < width && py < height ? values[py * width + px] : null;
+  }
+
+  /** @param {number} dim @param {number} at */
+  place(dim, at) {
+    const known = this.coordinates.get(dim);
+    const name = this.config.names[dim];
+    return known ? `${name} ${at} (${known.text(known.values[at])})` : `${name} ${at}`;
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    const { rows, columns, cf } = this.config;
+    let value = "";
+    if (this.channels.length) {
+      const active = this.channels.filter((channel) => channel.active);
+      value = active.map((channel, at) => `${channel.label}: ${this.planes[at] ? numberText(this.valueIn(this.planes[at], x, y) ?? NaN) : ""}`).join("\n");
+    } else {
+      const found = this.valueAt(x, y);
+      value = found === null ? "" : `= ${numberText(found)}${cf.units && !Number.isNaN(found) ? ` ${cf.units}` : ""}`;
+    }
+    this.readout(`${this.place(rows, y)}\n${this.place(columns, x)}\n${value}`);
+  }
+
+  /** @param {Plane} plane @param {number} x @param {number} y */
+  valueIn(plane, x, y) {
+    const [px, py] = [Math.floor(((x - plane.box.x) / plane.box.w) * plane.width), Math.floor(((y - plane.box.y) / plane.box.h) * plane.height)];
+    return plane.values[py * plane.width + px];
+  }
+
+  /** @param {string | null} text */
+  readout(text) {
+    const readout = byId("readout");
+    if (readout && text !== null) readout.textContent = text;
+    clearTimeout(this.spoken);
+    if (text) this.spoken = setTimeout(() => announce(text.replaceAll("\n", ", ")), 700);
+  }
+
+  /** Marks an element and plots the other axes through it. @param {number} x @param {number} y */
+  async pin(x, y) {
+    this.pinned = [y, x];
+    await this.hasCoordinates;
+    if (this.picture) {
+      this.picture.pin = [x, y];
+      this.picture.draw();
+    }
+    this.hover(x, y);
+    this.write();
+    const box = byId("profiles");
+    const { shape, rows, columns, colors } = this.config;
+    const dims = shape.map((/** @type {number} */ _, /** @type {number} */ dim) => dim).filter((/** @type {number} */ dim) => shape[dim] > 1 && dim !== colors && dim !== this.channels[0]?.dim);
+    dims.sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === rows || a === columns) - Number(b === rows || b === columns));
+    const plots = await Promise.all(dims.map((/** @type {number} */ dim) => this.profile(dim, x, y)));
+    if (this.pinned?.[0] !== y || this.pinned?.[1] !== x) return;
+    box.replaceChildren(...plots.filter(Boolean));
+  }
+
+  /** @param {number} dim @param {number} x @param {number} y */
+  async profile(dim, x, y) {
+    const { shape, rows, columns, names, chunk, cf, itemBytes, data, type, colors } = this.config;
+    const title = `along ${names[dim]}`;
+    const chunks = chunk ? Math.ceil(shape[dim] / chunk[dim]) : 1;
+    const bytes = chunks * (chunk ? chunk.reduce((/** @type {number} */ product, /** @type {number} */ edge) => product * edge, itemBytes) : shape[dim] * itemBytes);
+    const plot = element("section", {}, element("h2", {}, title));
+    if (!this.source.isSmall({ chunks, bytes }) && !this.mayLoadMore) {
+      plot.append(element("p", { class: "muted" }, `${chunks} chunks, ${bytesText(bytes)}: not loaded unasked.`));
+      return plot;
+    }
+    const step = Math.max(1, Math.ceil(shape[dim] / LONGEST_PROFILE));
+    const slice = shape.map((/** @type {number} */ _, /** @type {number} */ one) => {
+      if (one === dim) return step > 1 ? `::${step}` : ":";
+      if (one === rows) return y;
+      if (one === columns) return x;
+      return one === colors ? 0 : this.source.index[one];
+    });
+    try {
+      const answer = await getElements(link(data, { slice: slice.join(","), format: "bytes" }));
+      const values = unpack(numbers(answer.buffer, answer.type || type), cf);
+      const known = this.coordinates.get(dim);
+      const here = dim === rows ? y : dim === columns ? x : this.source.index[dim];
+      const isFixed = dim !== rows && dim !== columns;
+      plot.append(line({
+        values, title: `${title} through ${names[rows]} ${y}, ${names[columns]} ${x}`, units: cf.units, step, width: 420, height: 150, cursor: here / step,
+        label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
+        pick: isFixed ? (at) => this.setIndex(dim, Math.round(at)) : undefined,
+      }));
+    } catch (error) {
+      plot.append(element("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
+    }
+    return plot;
+  }
+
+  /** Describes a part of the plane. @param {import("./picture.js").Box} box */
+  async describe(box) {
+    const level = this.source.levels[0];
+    const slice = this.source.slice(level, [box.y, box.y + box.h], [box.x, box.x + box.w], 1);
+    const copy = element("button", { type: "button", onclick: () => this.copy(slice, "The slice is copied.") }, "copy slice");
+    const section = element("section", {}, element("h2", {}, `box ${box.w} × ${box.h}`), element("p", {}, element("code", {}, slice), " ", copy));
+    byId("profiles").replaceChildren(section);
+    try {
+      section.append(statistics(await getJson(link(this.config.stats, { slice }))));
+    } catch (error) {
+      section.append(element("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
+    }
+  }
+
+  // --- dimensions ---
+
+  async loadCoordinates() {
+    for (const one of this.config.coordinates || []) {
+      if (one.length > LONGEST_COORDINATES) continue;
+      try {
+        const values = await getJson(link(one.data, { format: "json" }));
+        if (!Array.isArray(values) || values.length !== one.length) continue;
+        this.coordinates.set(one.dim, { values, text: labeller(one.units, one.calendar, values) });
+        this.showLabel(one.dim);
+      } catch {
+        // Indexes are shown without coordinates.
+      }
+    }
+  }
+
+  /** @param {number} dim */
+  showLabel(dim) {
+    const label = byId(`label-${dim}`);
+    const known = this.coordinates.get(dim);
+    if (label && known) label.textContent = known.text(known.values[this.source.index[dim]]);
+    const input = byId(`dim-${dim}`);
+    if (input && known) input.setAttribute("aria-valuetext", `${this.source.index[dim]}, ${known.text(known.values[this.source.index[dim]])}`);
+  }
+
+  /** @param {number} dim @param {number} index */
+  setIndex(dim, index) {
+    const last = this.config.shape[dim] - 1;
+    const place = Math.max(0, Math.min(last, Math.round(index)));
+    const step = Math.sign(place - this.source.index[dim]) || 1;
+    this.source.index[dim] = place;
+    const row = this.root.querySelector(`.dim[data-dim="${dim}"]`);
+    const [slider, typed] = /** @type {any[]} */ ([row?.querySelector("input[type=range]"), row?.querySelector(".index")]);
+    if (slider) slider.value = String(place);
+    if (typed && document.activeElement !== typed) typed.value = String(place);
+    this.showLabel(dim);
+    this.write();
+    const done = this.isPicture ? this.update() : this.changed?.();
+    Promise.resolve(done).then(() => this.prefetch(dim, step));
+    return done;
+  }
+
+  /** Reads the next planes while nothing else is read. @param {number} dim @param {number} step */
+  async prefetch(dim, step) {
+    if (!this.picture || this.channels.length || !this.planes.length) return;
+    const at = this.source.index[dim];
+    for (const next of [at + step, at + 2 * step]) {
+      if (this.latest.isRunning || next < 0 || next >= this.config.shape[dim] || this.source.index[dim] !== at) return;
+      const seen = this.picture.seen();
+      const plan = this.source.plan(seen, seen.w * this.picture.scale, { [dim]: next });
+      if (!this.source.isSmall(plan.cost)) return;
+      await this.source.load(plan).catch(() => {});
+    }
+  }
+
+  /** @param {number} dim @param {HTMLElement} button */
+  play(dim, button) {
+    if (this.playing) {
+      this.stop();
+      return;
+    }
+    button.textContent = "❚❚";
+    button.setAttribute("aria-pressed", "true");
+    this.playButton = button;
+    const next = async () => {
+      const began = performance.now();
+      await this.setIndex(dim, (this.source.index[dim] + 1) % this.config.shape[dim]);
+      if (this.playing) this.playing = setTimeout(next, Math.max(20, 250 - (performance.now() - began)));
+    };
+    this.playing = setTimeout(next, 0);
+  }
+
+  stop() {
+    clearTimeout(this.playing);
+    this.playing = 0;
+    if (this.playButton) {
+      this.playButton.textContent = "▶";
+      this.playButton.setAttribute("aria-pressed", "false");
+    }
+    this.write();
+  }
+
+  wire() {
+    const rows = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll(".dim")]);
+    rows.forEach((row, number) => {
+      const dim = Number(row.dataset.dim);
+      row.querySelector("input[type=range]")?.addEventListener("input", (event) => {
+        this.activeDim = number;
+        this.setIndex(dim, Number(/** @type {HTMLInputElement} */ (event.target).value));
+      });
+      row.querySelector(".index")?.addEventListener("change", (event) => {
+        const text = /** @type {HTMLInputElement} */ (event.target).value.trim();
+        this.setIndex(dim, this.indexOf(dim, text));
+      });
+      row.querySelectorAll(".step").forEach((step, at) => step.addEventListener("click", (event) => {
+        event.preventDefault();
+        this.setIndex(dim, this.source.index[dim] + (at ? 1 : -1));
+      }));
+      row.querySelector(".play")?.addEventListener("click", (event) => this.play(dim, /** @type {HTMLElement} */ (event.currentTarget)));
+    });
+    const on = (/** @type {string} */ id, /** @type {string} */ event, /** @type {(input: any) => void} */ act) => {
+      byId(id)?.addEventListener(event, (/** @type {Event} */ one) => act(one.currentTarget));
+    };
+    const change = (/** @type {() => void} */ act) => {
+      act();
+      this.paint();
+      this.write();
+    };
+    on("colormap", "change", (input) => change(() => (this.colormap = input.value)));
+    on("scale", "change", (input) => change(() => (this.scale = input.value)));
+    on("range", "change", (input) => change(() => (this.rangeText = input.value.replaceAll(" ", ""))));
+    on("axes", "change", (input) => input.form.requestSubmit());
+    on("grid", "change", (input) => this.setGrid(input.checked));
+    on("lock", "change", (input) => change(() => (this.lock = input.checked)));
+    on("auto", "click", () => change(() => this.autoRange()));
+    on("zoom-in", "click", () => this.picture?.zoom(2));
+    on("zoom-out", "click", () => this.picture?.zoom(0.5));
+    on("fit", "click", () => this.picture?.fit());
+    on("copy", "click", () => this.copyLink());
+    on("save", "click", () => this.save());
+    byId("controls")?.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+      if (event.submitter) event.preventDefault();
+    });
+  }
+
+  autoRange() {
+    this.rangeText = "";
+    this.range = null;
+    for (const channel of this.channels) channel.range = null;
+    const input = byId("range");
+    if (input) input.value = "";
+  }
+
+  /** The index that a text names: an index, or the nearest coordinate. @param {number} dim @param {string} text */
+  indexOf(dim, text) {
+    const known = this.coordinates.get(dim);
+    if (/^-?\d+$/.test(text)) {
+      const index = Number(text);
+      return index < 0 ? this.config.shape[dim] + index : index;
+    }
+    if (!known) return this.source.index[dim];
+    const wanted = Number.parseFloat(text);
+    const exact = known.values.findIndex((value) => known.text(value).startsWith(text));
+    if (exact >= 0 || Number.isNaN(wanted)) return Math.max(exact, 0);
+    return known.values.reduce((best, value, at) => (Math.abs(value - wanted) < Math.abs(known.values[best] - wanted) ? at : best), 0);
+  }
+
+  /** @param {boolean} isOn */
+  setGrid(isOn) {
+    const { chunk, rows, columns } = this.config;
+    if (!this.picture) return;
+    this.picture.grid = isOn && chunk ? { rows: chunk[rows], columns: chunk[columns] } : null;
+    this.isGridOn = isOn;
+    this.picture.draw();
+    this.write();
+  }
+
+  moved() {
+    this.boxText = null;
+    if (!this.planes.length) return;
+    clearTimeout(this.moving);
+    this.moving = setTimeout(() => this.update(), 120);
+    this.write();
+  }
+
+  // --- the URL ---
+
+  sliceText() {
+    const { source, picture } = this;
+    if (!picture) {
+      const text = (/** @type {any} */ one, /** @type {number} */ dim) => (Array.isArray(one) ? rangeText(one, this.config.shape[dim]) : String(source.index[dim]));
+      return this.config.slice.map(text).join(",");
+    }
+    const seen = picture.seen();
+    const level = { name: "", data: "", image: "", shape: this.config.shape, chunk: this.config.chunk };
+    const isWhole = this.mayLoadMore || this.source.isSmall(source.cost(level, [0, source.height], [0, source.width]));
+    const rows = /** @type {[number, number]} */ (isWhole ? [0, source.height] : [seen.y, seen.y + seen.h]);
+    const columns = /** @type {[number, number]} */ (isWhole ? [0, source.width] : [seen.x, seen.x + seen.w]);
+    return source.slice(level, rows, columns, 1);
+  }
+
+  /** The words of the URL that shows the same. */
+  state() {
+    const words = Object.fromEntries(new URLSearchParams(location.search));
+    for (const name of Object.keys(words)) if (name.startsWith("isel.")) delete words[name];
+    const { picture } = this;
+    const seen = picture?.seen();
+    const slice = this.sliceText();
+    return {
+      ...words,
+      slice: slice === this.startSlice && !words.slice ? "" : slice,
+      colormap: this.colormap, range: this.rangeText, scale: this.scale,
+      ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
+      box: picture && seen && !picture.isFitted ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
+      at: this.pinned ? this.pinned.join(",") : "",
+      grid: this.isGridOn ? "1" : "",
+    };
+  }
+
+  write() {
+    if (this.playing) return;
+    if (this.startSlice === undefined) this.startSlice = this.sliceText();
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.writeNow(), 260);
+  }
+
+  writeNow() {
+    const order = ["slice", "axes", "colormap", "range", "scale", "channels", "method", "tab", "box", "at", "level", "grid"];
+    const words = /** @type {Record<string, any>} */ (this.state());
+    const names = [...order.filter((name) => name in words), ...Object.keys(words).filter((name) => !order.includes(name))];
+    const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
+    history.replaceState(null, "", address);
+    this.updateLinks(words);
+  }
+
+  /** Other tabs, downloads and the form go on with the same state. @param {Record<string, any>} words */
+  updateLinks(words) {
+    for (const tab of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-tab]"))) {
+      tab.href = link(location.pathname, { ...words, tab: tab.dataset.tab });
+    }
+    const slice = this.sliceText();
+    for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {
+      format.href = link(this.config.data, { slice, format: format.dataset.format });
+    }
+    const hidden = /** @type {HTMLInputElement | null} */ (document.querySelector("#controls input[name=slice]"));
+    if (hidden) hidden.value = slice;
+  }
+
+  copyLink() {
+    this.writeNow();
+    this.copy(location.href, "The link is copied.");
+  }
+
+  /** @param {string} text @param {string} done */
+  async copy(text, done) {
+    try {
+      await navigator.clipboard.writeText(text);
+      announce(done);
+      flash(done);
+    } catch {
+      flash(text);
+    }
+  }
+
+  save() {
+    this.picture?.canvas.toBlob((blob) => {
+      if (!blob) return;
+      const address = URL.createObjectURL(blob);
+      element("a", { href: address, download: `${document.title.split(" – ")[0]}.png` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    });
+  }
+
+  // --- the keyboard ---
+
+  /** @param {KeyboardEvent} event @returns {boolean} Whether the key did something. */
+  key(event) {
+    const { picture } = this;
+    const rows = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll(".dim")]);
+    const row = rows[Math.min(this.activeDim, rows.length - 1)];
+    const step = (event.shiftKey ? 10 : 1) * (event.key === "ArrowLeft" ? -1 : 1);
+    const onCanvas = picture && document.activeElement === picture.canvas;
+    const pans = /** @type {Record<string, [number, number]>} */ ({ ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] });
+    if (onCanvas && event.key in pans) {
+      const [dx, dy] = pans[event.key];
+      picture.pan(dx * 60 * picture.ratio, dy * 60 * picture.ratio);
+      return true;
+    }
+    const keys = /** @type {Record<string, () => void>} */ ({
+      ArrowLeft: () => row && this.setIndex(Number(row.dataset.dim), this.source.index[Number(row.dataset.dim)] + step),
+      ArrowRight: () => row && this.setIndex(Number(row.dataset.dim), this.source.index[Number(row.dataset.dim)] + step),
+      ArrowUp: () => this.choose(this.activeDim - 1),
+      ArrowDown: () => this.choose(this.activeDim + 1),
+      " ": () => row && this.play(Number(row.dataset.dim), /** @type {HTMLElement} */ (row.querySelector(".play"))),
+      "+": () => picture?.zoom(2), "-": () => picture?.zoom(0.5), 0: () => picture?.fit(),
+      a: () => byId("auto")?.click(), l: () => byId("lock")?.click(), g: () => byId("grid")?.click(),
+      c: () => this.nextColors(1), C: () => this.nextColors(-1),
+      y: () => this.copyLink(), s: () => this.save(),
+      p: () => {
+        if (!picture) return;
+        const seen = picture.seen();
+        this.pin(Math.floor(seen.x + seen.w / 2), Math.floor(seen.y + seen.h / 2));
+      },
+    });
+    const act = keys[event.key];
+    if (!act) return false;
+    act();
+    return true;
+  }
+
+  /** @param {number} number */
+  choose(number) {
+    const rows = [...this.root.querySelectorAll(".dim")];
+    if (!rows.length) return;
+    this.activeDim = (number + rows.length) % rows.length;
+    rows.forEach((row, at) => row.classList.toggle("active", at === this.activeDim));
+    announce(`The arrow keys step along ${this.config.names[Number(/** @type {HTMLElement} */ (rows[this.activeDim]).dataset.dim)]}.`);
+  }
+
+  /** @param {number} step */
+  nextColors(step) {
+    const select = byId("colormap");
+    if (!select) return;
+    const at = NAMES.indexOf(this.currentColors().replace(/_r$/, ""));
+    this.colormap = NAMES[(at + step + NAMES.length) % NAMES.length];
+    select.value = this.colormap;
+    this.paint();
+    this.write();
+    announce(this.colormap);
+  }
+}
+
+/** @param {number[]} range Start, count and step. @param {number} length */
+export function rangeText([start, count, step], length) {
+  if (start === 0 && count === length && step === 1) return ":";
+  const stop = start + (count - 1) * step + Math.sign(step);
+  return `${start}:${stop < 0 ? "" : stop}${step === 1 ? "" : `:${step}`}`;
+}
+
+/** Says something for a moment. @param {string} text */
+export function flash(text) {
+  const cost = byId("cost");
+  if (!cost) return;
+  const before = [...cost.childNodes];
+  cost.textContent = text;
+  setTimeout(() => {
+    if (cost.textContent === text) cost.replaceChildren(...before);
+  }, 2500);
+}
+
+/** Statistics as a list. @param {any} document */
+export function statistics(document) {
+  const names = ["count", "missing", "nan", "min", "max", "mean", "std", "sum"];
+  const rows = names.filter((name) => document[name] !== undefined && document[name] !== null);
+  const list = element("dl", { class: "statistics" }, ...rows.map((name) => element("div", {}, element("dt", {}, name), element("dd", {}, numberText(Number(document[name]))))));
+  for (const [name, value] of Object.entries(document.percentiles || {})) {
+    list.append(element("div", {}, element("dt", {}, `${name} %`), element("dd", {}, numberText(Number(value)))));
+  }
+  return list;
+}

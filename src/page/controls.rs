@@ -1,0 +1,84 @@
+//! The controls of a picture: a form that works without scripts.
+
+use maud::{Markup, html};
+
+use super::state::PageState;
+use super::view::Shown;
+use super::viewed_array::{ViewedArray, downloads};
+
+/// The names of the colour tables.
+pub(super) const COLORMAPS: [&str; 10] =
+    ["viridis", "magma", "inferno", "plasma", "cividis", "gray", "turbo", "RdBu", "Spectral", "coolwarm"];
+/// The fields of the form, which other words of the URL do not repeat.
+const FIELDS: [&str; 6] = ["slice", "colormap", "range", "scale", "axes", "tab"];
+
+/// The form.
+pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
+    let ViewedArray { facts, view, state, links, .. } = viewed;
+    let chosen = |name: &str, value: &str| state.get(name) == Some(value);
+    let Shown::Plane { rows, columns, colors } = view.shown else { return html! {} };
+    let (row, column) = (&facts.names[rows], &facts.names[columns]);
+    let other = format!("{column},{row}");
+    html! {
+        form.controls #controls method="get" action=(links.view) aria-label="Picture" {
+            input type="hidden" name="slice" value=(view.slice(&facts.shape));
+            @for (name, value) in state.besides(&FIELDS) {
+                input type="hidden" name=(name) value=(value);
+            }
+            @if colors.is_none() {
+                div.field.colors {
+                    label for="colormap" { "Colours" }
+                    select #colormap name="colormap" {
+                        option value="" { "automatic" }
+                        @for name in COLORMAPS {
+                            option value=(name) selected[chosen("colormap", name)] { (name) }
+                            option value=(format!("{name}_r")) selected[chosen("colormap", &format!("{name}_r"))] { (name) " reversed" }
+                        }
+                    }
+                }
+                div.field {
+                    label for="range" { "Range" }
+                    input #range name="range" type="text" value=[state.get("range")] placeholder="auto" size="14"
+                        aria-describedby="range-help";
+                    span.hint #range-help { "low,high or 2%,98%" }
+                }
+                div.field {
+                    label for="scale" { "Scale" }
+                    select #scale name="scale" {
+                        @for (value, text) in [("", "linear"), ("log", "log"), ("sqrt", "square root")] {
+                            option value=(value) selected[chosen("scale", value)] { (text) }
+                        }
+                    }
+                }
+            }
+            div.field {
+                label for="axes" { "Axes" }
+                select #axes name="axes" {
+                    option value="" { (row) " ↓  " (column) " →" }
+                    option value=(other) { (column) " ↓  " (row) " →" }
+                }
+            }
+            button.no-js type="submit" { "Show" }
+            div #legend .legend.js-only {}
+            div #channels .channels.js-only {}
+            div.field.js-only {
+                label.check { input #grid type="checkbox" checked[grid(state)]; " chunk grid" }
+                label.check { input #lock type="checkbox" checked; " same range for all slices" }
+            }
+            div.buttons.js-only {
+                button.plain #zoom-in type="button" title="Zoom in (+)" aria-label="Zoom in" { "+" }
+                button.plain #zoom-out type="button" title="Zoom out (-)" aria-label="Zoom out" { "−" }
+                button.plain #fit type="button" title="Fit (0)" { "fit" }
+                button.plain #auto type="button" title="Automatic range (a)" { "auto range" }
+                button.plain #copy type="button" title="Copy the link (y)" { "copy link" }
+                button.plain #save type="button" title="Save as PNG (s)" { "save" }
+            }
+            p.readout #readout { "\u{a0}" }
+            p.muted { (downloads(viewed)) }
+        }
+    }
+}
+
+fn grid(state: &PageState) -> bool {
+    state.get("grid") == Some("1")
+}

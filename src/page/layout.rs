@@ -1,0 +1,95 @@
+//! The frame of every page: head, header with breadcrumbs, footer.
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::facts::name;
+
+/// What all pages of a request share.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    /// The path of the page of all mounts.
+    pub home: String,
+    /// The path before the names of assets, with a slash at its end.
+    pub assets: String,
+    /// The path of the icon.
+    pub icon: String,
+    /// The path of the documentation of the interface.
+    pub docs: String,
+    /// The path for signing in and out; `None` if the server knows no credentials.
+    pub session: Option<String>,
+    /// Whether the caller is signed in.
+    pub is_signed_in: bool,
+    /// Scheme and host as the client sees them, such as `http://localhost:8000`.
+    pub origin: String,
+}
+
+/// A step of the path to a page.
+#[derive(Clone, Debug)]
+pub struct Crumb {
+    /// The name of the node.
+    pub name: String,
+    /// The path of its page.
+    pub href: String,
+}
+
+/// The modules that pages with a viewer load, besides the first.
+const MODULES: [&str; 8] =
+    ["api.js", "colors.js", "decode.js", "element.js", "picture.js", "plot.js", "source.js", "viewer.js"];
+
+/// A whole page. `has_viewer` preloads the modules of the viewer.
+pub(super) fn page(site: &Site, title: &str, crumbs: &[Crumb], has_viewer: bool, body: &Markup) -> String {
+    let asset = |file: &str| format!("{}{file}", site.assets);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="icon" href=(site.icon) type="image/svg+xml";
+                link rel="stylesheet" href=(asset("style.css"));
+                @if has_viewer {
+                    @for module in MODULES {
+                        link rel="modulepreload" href=(asset(module));
+                    }
+                }
+                script type="module" src=(asset("app.js")) {}
+            }
+            body {
+                a.skip href="#content" { "Skip to the content" }
+                header.top {
+                    nav.crumbs aria-label="Breadcrumbs" {
+                        ol {
+                            li { a.brand href=(site.home) { "zarrd" } }
+                            @for (at, crumb) in crumbs.iter().enumerate() {
+                                li {
+                                    a href=(crumb.href) aria-current=[(at + 1 == crumbs.len()).then_some("page")] {
+                                        bdi { (name(&crumb.name)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    div.tools {
+                        button.plain.js-only #theme type="button" { "Theme" }
+                        a href=(site.docs) { "API" }
+                        @if let Some(session) = &site.session {
+                            @if site.is_signed_in {
+                                form method="post" action=(session) {
+                                    button.plain type="submit" name="end" value="1" { "Sign out" }
+                                }
+                            } @else {
+                                a href=(session) { "Sign in" }
+                            }
+                        }
+                        button.plain.js-only #help type="button" aria-haspopup="dialog" aria-label="Keyboard shortcuts" { "?" }
+                    }
+                }
+                (body)
+                p.visually-hidden #live aria-live="polite" {}
+            }
+        }
+    }
+    .into_string()
+}

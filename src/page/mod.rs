@@ -1,0 +1,35 @@
+//! The pages that people see in a browser: HTML from values that are read already.
+//!
+//! Pure templates: nothing here reads a store, knows a route or sends a response. Each value is escaped where it stands,
+//! because attributes and names are written by others: they are text, cut in size and depth, and links lead to this server
+//! alone. Pages work without scripts; the modules in `assets` make their pictures and lists interactive.
+
+mod array;
+mod array_tabs;
+pub mod assets;
+mod attributes;
+mod controls;
+mod facts;
+mod group;
+mod home;
+mod layout;
+mod node_page;
+mod ome;
+mod problem;
+mod sign_in;
+mod snippets;
+mod state;
+mod view;
+mod viewed_array;
+mod viewer;
+
+pub use array::ArrayPage;
+pub use group::{ChildRow, GroupPage, OpenedArray};
+pub use home::{HomePage, MountCard};
+pub use layout::{Crumb, Site};
+pub use node_page::{NodeLinks, Place, TreeItem};
+pub use ome::OmeImage;
+pub use problem::ProblemPage;
+pub use sign_in::SignInPage;
+pub use state::PageState;
+pub use viewed_array::Coordinate;

@@ -1,0 +1,330 @@
+//! [`ArrayView`]: which elements of an array a page shows, and how.
+//!
+//! A URL may select by position or by name, as for elements. Without a selection the view depends on the metadata alone:
+//! rows and columns by their names, else the last two dimensions; the middle of dimensions of depth, and the first element
+//! of others. A plane that costs too much is shown in part, from its centre.
+
+use super::facts::{ArrayFacts, Drawn};
+use super::state::PageState;
+use crate::array::Array;
+use crate::chunk::{AxisRange, Selection, Subset};
+
+/// Decoded bytes that a page loads without being asked.
+pub(super) const BUDGET_BYTES: u128 = 64 << 20;
+/// Chunks that a page loads without being asked.
+pub(super) const BUDGET_CHUNKS: u128 = 1024;
+/// Rows and columns of the part of a plane that is shown in place of all of it.
+const WINDOW: u64 = 1024;
+/// A longer plane is not a picture but lines.
+const LONGEST_RATIO: u64 = 50;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// A picture: the dimensions of its rows and columns, and of its colours if it has such.
+    Plane { rows: usize, columns: usize, colors: Option<usize> },
+    /// The elements along a dimension.
+    Line(usize),
+    /// One element.
+    Value,
+    /// More dimensions than a picture has, or no elements.
+    Table,
+}
+
+/// Which elements are shown.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayView {
+    pub(super) subset: Vec<AxisRange>,
+    pub(super) shown: Shown,
+    /// Whether only the centre of the plane is shown, because all of it costs too much.
+    pub(super) is_window: bool,
+    /// Why the selection in the URL is not used, if so.
+    pub(super) complaint: Option<String>,
+}
+
+/// What it takes to read a view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    pub(super) chunks: u128,
+    /// Decoded bytes of these chunks.
+    pub(super) bytes: u128,
+}
+
+impl Cost {
+    pub(super) fn is_small(self) -> bool {
+        self.bytes <= BUDGET_BYTES && self.chunks <= BUDGET_CHUNKS
+    }
+
+    /// The cost of reading a subset of an array.
+    pub(super) fn of(subset: &[AxisRange], facts: &ArrayFacts, array: &Array) -> Self {
+        let touched = || array.decoded_axes().iter().zip(subset).map(|(axis, range)| axis.touched(range));
+        let chunks = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.chunks.into()));
+        let elements = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.elements));
+        Self { chunks, bytes: elements.saturating_mul(facts.item_bytes.into()) }
+    }
+}
+
+impl ArrayView {
+    /// The view that a URL asks for.
+    pub(super) fn of(state: &PageState, facts: &ArrayFacts, array: Option<&Array>) -> Self {
+        let named = state.selections();
+        let asked = match state.get("slice") {
+            Some(slice) => Some(Selection::parse(slice)),
+            None if named.is_empty() => None,
+            None => {
+                let own = |(name, is_own): (&String, &bool)| is_own.then(|| name.clone());
+                let names: Vec<_> = facts.names.iter().zip(&facts.is_named).map(own).collect();
+                Some(Selection::by_name(&named, &names))
+            }
+        };
+        let resolved = asked.map(|selection| selection.and_then(|selection| selection.resolve(&facts.shape)));
+        let swapped = |shown| swap(shown, state, facts);
+        match resolved {
+            Some(Ok(Subset(subset))) => {
+                let shown = swapped(shown_of(&subset, facts));
+                Self { subset, shown, is_window: false, complaint: None }
+            }
+            Some(Err(error)) => Self { complaint: Some(error.to_string()), ..Self::default_of(facts, array) },
+            None => {
+                let view = Self::default_of(facts, array);
+                Self { shown: swapped(view.shown), ..view }
+            }
+        }
+    }
+
+    /// The view that a page shows when its URL selects nothing.
+    pub(super) fn default_of(facts: &ArrayFacts, array: Option<&Array>) -> Self {
+        let shown = default_shown(facts);
+        let kept = |dim: usize| match shown {
+            Shown::Plane { rows, columns, colors } => dim == rows || dim == columns || Some(dim) == colors,
+            Shown::Line(line) => dim == line,
+            Shown::Value => false,
+            Shown::Table => true,
+        };
+        let range = |(dim, &length): (usize, &u64)| {
+            if kept(dim) { AxisRange::full(length) } else { index(default_index(&facts.names[dim], length)) }
+        };
+        let subset: Vec<AxisRange> = facts.shape.iter().enumerate().map(range).collect();
+        let mut view = Self { subset, shown, is_window: false, complaint: None };
+        if let (Some(array), Shown::Plane { rows, columns, .. }) = (array, shown)
+            && !Cost::of(&view.subset, facts, array).is_small()
+        {
+            for dim in [rows, columns] {
+                let length = facts.shape[dim];
+                let count = length.min(WINDOW);
+                view.subset[dim] = AxisRange { start: (length - count) / 2, count, step: 1, keep: true };
+            }
+            view.is_window = true;
+        }
+        view
+    }
+
+    /// The selection as text.
+    pub(super) fn slice(&self, shape: &[u64]) -> String {
+        let part = |(range, &length): (&AxisRange, &u64)| range_text(range, length);
+        self.subset.iter().zip(shape).map(part).collect::<Vec<_>>().join(",")
+    }
+
+    /// The selection as text, with another index along one dimension.
+    pub(super) fn slice_at(&self, shape: &[u64], dim: usize, place: u64) -> String {
+        let mut view = self.clone();
+        view.subset[dim] = index(place);
+        view.slice(shape)
+    }
+}
+
+/// One element of a dimension.
+fn index(start: u64) -> AxisRange {
+    AxisRange { start, count: 1, step: 1, keep: false }
+}
+
+fn range_text(range: &AxisRange, length: u64) -> String {
+    if !range.keep {
+        return range.start.to_string();
+    }
+    if range.step == 1 && range.start == 0 && range.count == length {
+        return ":".to_owned();
+    }
+    let stop = if range.step > 0 {
+        let last = range.at(range.count.saturating_sub(1));
+        if range.count == 0 { range.start.to_string() } else { (last + 1).to_string() }
+    } else {
+        let last = range.at(range.count.saturating_sub(1));
+        last.checked_sub(1).map(|stop| stop.to_string()).unwrap_or_default()
+    };
+    let step = if range.step == 1 { String::new() } else { format!(":{}", range.step) };
+    format!("{}:{stop}{step}", range.start)
+}
+
+/// What a selection shows: by the dimensions that it keeps.
+fn shown_of(subset: &[AxisRange], facts: &ArrayFacts) -> Shown {
+    let kept: Vec<usize> = (0..subset.len()).filter(|&dim| subset[dim].keep).collect();
+    if facts.drawn == Drawn::Text && !kept.is_empty() {
+        return Shown::Table;
+    }
+    match *kept.as_slice() {
+        [] => Shown::Value,
+        [line] => Shown::Line(line),
+        [a, b] => {
+            let (rows, columns) = plane_of(&facts.names, &[a, b]).unwrap_or((a, b));
+            Shown::Plane { rows, columns, colors: None }
+        }
+        [a, b, c] => {
+            let is_color =
+                |dim: usize| (3..=4).contains(&subset[dim].count) && is_color_name(&facts.names[dim]);
+            match [c, a, b].into_iter().find(|&dim| is_color(dim)) {
+                Some(colors) => {
+                    let rest: Vec<usize> = kept.iter().copied().filter(|&dim| dim != colors).collect();
+                    Shown::Plane { rows: rest[0], columns: rest[1], colors: Some(colors) }
+                }
+                None => Shown::Table,
+            }
+        }
+        _ => Shown::Table,
+    }
+}
+
+/// The axes that the URL names for rows and columns, in place of the usual ones.
+fn swap(shown: Shown, state: &PageState, facts: &ArrayFacts) -> Shown {
+    let (Shown::Plane { rows, columns, colors }, Some(axes)) = (shown, state.get("axes")) else {
+        return shown;
+    };
+    let find = |text: &str| {
+        let by_name = facts.names.iter().position(|name| name == text);
+        by_name.or_else(|| text.parse().ok().filter(|&dim: &usize| dim < facts.names.len()))
+    };
+    match axes.split_once(',').map(|(a, b)| (find(a.trim()), find(b.trim()))) {
+        Some((Some(a), Some(b))) if (a, b) == (columns, rows) => Shown::Plane { rows: a, columns: b, colors },
+        _ => shown,
+    }
+}
+
+fn default_shown(facts: &ArrayFacts) -> Shown {
+    let rank = facts.shape.len();
+    if rank == 0 {
+        return Shown::Value;
+    }
+    if facts.drawn == Drawn::Text || facts.elements() == 0 {
+        return if rank == 1 { Shown::Line(0) } else { last_two(facts) };
+    }
+    if rank == 1 {
+        return Shown::Line(0);
+    }
+    let last = rank - 1;
+    let is_rgb = rank >= 3
+        && facts.type_name == "uint8"
+        && (3..=4).contains(&facts.shape[last])
+        && (!facts.is_named[last] || is_color_name(&facts.names[last]));
+    if is_rgb {
+        return Shown::Plane { rows: last - 2, columns: last - 1, colors: Some(last) };
+    }
+    last_two(facts)
+}
+
+fn last_two(facts: &ArrayFacts) -> Shown {
+    let rank = facts.shape.len();
+    let dims: Vec<usize> = (0..rank).collect();
+    let (rows, columns) = plane_of(&facts.names, &dims).unwrap_or((rank - 2, rank - 1));
+    let (short, long) = {
+        let (a, b) = (facts.shape[rows], facts.shape[columns]);
+        (a.min(b), a.max(b))
+    };
+    // A few very long lines are no picture.
+    if short > 0 && short < 16 && long / short > LONGEST_RATIO && long > 4096 {
+        return Shown::Line(if facts.shape[rows] > facts.shape[columns] { rows } else { columns });
+    }
+    Shown::Plane { rows, columns, colors: None }
+}
+
+/// The dimensions of rows and columns by their names.
+fn plane_of(names: &[String], dims: &[usize]) -> Option<(usize, usize)> {
+    const ROWS: [&str; 8] = ["y", "lat", "latitude", "nav_lat", "rlat", "row", "rows", "northing"];
+    const COLUMNS: [&str; 8] = ["x", "lon", "longitude", "nav_lon", "rlon", "column", "columns", "easting"];
+    let find = |known: &[&str]| {
+        dims.iter().rev().copied().find(|&dim| known.contains(&names[dim].to_lowercase().as_str()))
+    };
+    Some((find(&ROWS)?, find(&COLUMNS)?))
+}
+
+fn is_color_name(name: &str) -> bool {
+    ["c", "channel", "channels", "rgb", "rgba", "band", "bands", "color", "colour"]
+        .contains(&name.to_lowercase().as_str())
+}
+
+/// The index of a dimension that is neither rows nor columns.
+fn default_index(name: &str, length: u64) -> u64 {
+    const DEPTHS: [&str; 9] =
+        ["z", "depth", "level", "lev", "plev", "height", "altitude", "elevation", "slice"];
+    if DEPTHS.contains(&name.to_lowercase().as_str()) { length / 2 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ArrayFacts {
+        ArrayFacts {
+            shape: shape.to_vec(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            is_named: vec![true; names.len()],
+            type_name: type_name.to_owned(),
+            drawn: Drawn::Numbers,
+            item_bytes: 1,
+            zarr_format: 3,
+            chunk_shape: None,
+            decoded_shape: None,
+            grid_shape: Vec::new(),
+            is_sharded: false,
+            fill: String::new(),
+            unreadable: None,
+        }
+    }
+
+    fn slice(facts: &ArrayFacts, query: &[(&str, &str)]) -> (String, Shown) {
+        let pairs = query.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let view = ArrayView::of(&PageState::new(pairs), facts, None);
+        (view.slice(&facts.shape), view.shown)
+    }
+
+    #[test]
+    fn the_default_view_follows_from_names_and_lengths() {
+        let plane = |rows, columns| Shown::Plane { rows, columns, colors: None };
+        for (type_name, shape, names, expected, shown) in [
+            ("f4", &[4, 5, 6][..], &["time", "lat", "lon"][..], "0,:,:", plane(1, 2)),
+            ("f4", &[6, 5, 4], &["x", "y", "t"], ":,:,0", plane(1, 0)),
+            ("u2", &[2, 9, 8, 8], &["c", "z", "y", "x"], "0,4,:,:", plane(2, 3)),
+            ("f4", &[7], &["t"], ":", Shown::Line(0)),
+            ("f4", &[], &[], "", Shown::Value),
+            (
+                "uint8",
+                &[9, 8, 3],
+                &["y", "x", "c"],
+                ":,:,:",
+                Shown::Plane { rows: 0, columns: 1, colors: Some(2) },
+            ),
+            ("f4", &[1_000_000, 3], &["n", "k"], ":,0", Shown::Line(0)),
+        ] {
+            assert_eq!(
+                slice(&facts(type_name, shape, names), &[]),
+                (expected.to_owned(), shown),
+                "{names:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_url_selects_by_position_or_by_name() {
+        let facts = facts("f4", &[4, 5, 6], &["time", "lat", "lon"]);
+        let plane = Shown::Plane { rows: 1, columns: 2, colors: None };
+        assert_eq!(slice(&facts, &[("slice", "3,...")]), ("3,:,:".to_owned(), plane));
+        assert_eq!(slice(&facts, &[("isel.time", "-1")]), ("3,:,:".to_owned(), plane));
+        assert_eq!(slice(&facts, &[("slice", ":,1,2")]), (":,1,2".to_owned(), Shown::Line(0)));
+        assert_eq!(slice(&facts, &[("slice", "0,1:4:2,::-1")]).0, "0,1:4:2,5::-1");
+        let swapped = Shown::Plane { rows: 2, columns: 1, colors: None };
+        assert_eq!(slice(&facts, &[("axes", "lon,lat")]).1, swapped);
+        // What cannot be used is reported, and the default is shown.
+        let pairs = vec![("slice".to_owned(), "9".to_owned())];
+        let view = ArrayView::of(&PageState::new(pairs), &facts, None);
+        assert!(view.complaint.is_some() && view.slice(&facts.shape) == "0,:,:");
+    }
+}

@@ -1,0 +1,143 @@
+//! [`ViewedArray`]: an array as it is shown, and what the scripts of its viewer are given.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use super::facts::{ArrayFacts, Drawn, cut};
+use super::node_page::NodeLinks;
+use super::ome::{self, OmeImage};
+use super::state::{PageState, join};
+use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
+use crate::array::Array;
+
+/// The coordinates along a dimension: an array next to the one that is shown.
+#[derive(Clone, Debug)]
+pub struct Coordinate {
+    /// The dimension.
+    pub dim: usize,
+    /// The path of its elements.
+    pub data: String,
+    /// Its attribute `units`.
+    pub units: Option<String>,
+    /// Its attribute `calendar`.
+    pub calendar: Option<String>,
+    /// Its length.
+    pub length: u64,
+}
+
+/// Longer side of the picture without scripts, in pixels.
+const PICTURE: &str = "720";
+
+/// An array to show.
+pub(super) struct ViewedArray<'a> {
+    pub(super) facts: &'a ArrayFacts,
+    pub(super) array: Option<&'a Array>,
+    pub(super) view: &'a ArrayView,
+    pub(super) state: &'a PageState,
+    pub(super) links: &'a NodeLinks,
+    pub(super) attributes: &'a Map<String, Value>,
+    pub(super) coordinates: &'a [Coordinate],
+    /// The image that the array is the finest level of, with all its levels.
+    pub(super) image: Option<(&'a OmeImage, &'a [Level])>,
+}
+
+/// A level of an image.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    pub(super) name: String,
+    pub(super) links: NodeLinks,
+    pub(super) facts: ArrayFacts,
+}
+
+impl ViewedArray<'_> {
+    /// The cost of the view, if the array can be read.
+    pub(super) fn cost(&self) -> Option<Cost> {
+        self.array.map(|array| Cost::of(&self.view.subset, self.facts, array))
+    }
+
+    /// The path of the picture of this view.
+    pub(super) fn picture(&self) -> String {
+        let slice = self.view.slice(&self.facts.shape);
+        let axes = match self.view.shown {
+            Shown::Plane { rows, columns, .. } if rows > columns => Some(format!("{rows},{columns}")),
+            _ => None,
+        };
+        let own = [("slice", slice.as_str()), ("size", PICTURE)];
+        let axes = axes.as_deref().map(|axes| ("axes", axes));
+        join(&self.links.image, own.into_iter().chain(axes).chain(self.state.of_picture()))
+    }
+
+    /// What the viewer is given.
+    pub(super) fn config(&self, tab: &str) -> String {
+        let facts = self.facts;
+        let ranges = |(range, _): (&crate::chunk::AxisRange, &u64)| {
+            if range.keep { json!([range.start, range.count, range.step]) } else { json!(range.start) }
+        };
+        let (rows, columns, colors) = match self.view.shown {
+            Shown::Plane { rows, columns, colors } => (Some(rows), Some(columns), colors),
+            Shown::Line(line) => (None, Some(line), None),
+            Shown::Value | Shown::Table => (None, None, None),
+        };
+        let level = |level: &Level| {
+            json!({
+                "name": level.name, "data": level.links.data, "image": level.links.image,
+                "shape": level.facts.shape, "chunk": level.facts.decoded_shape,
+            })
+        };
+        let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
+        let image = self.image.map(|(image, levels)| {
+            json!({
+                "levels": levels.iter().map(level).collect::<Value>(), "channels": image.channels_json(),
+                "axes": image.axes.iter().map(|axis| json!({ "unit": axis.unit, "scale": axis.scale, "kind": axis.kind }))
+                    .collect::<Value>(),
+            })
+        });
+        json!({
+            "tab": tab, "view": self.links.view, "data": self.links.data, "picture": self.links.image,
+            "stats": self.links.stats,
+            "type": facts.type_name, "complex": facts.drawn == Drawn::Complex, "text": facts.drawn == Drawn::Text,
+            "shape": facts.shape, "names": facts.names, "named": facts.is_named,
+            "chunk": facts.decoded_shape, "shard": facts.is_sharded.then_some(&facts.chunk_shape),
+            "itemBytes": facts.item_bytes,
+            "slice": self.view.subset.iter().zip(&facts.shape).map(ranges).collect::<Value>(),
+            "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
+            "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
+                "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
+            "cf": packing(self.attributes), "labels": ome::is_label(self.attributes) || self.attributes.contains_key("flag_values"),
+            "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
+            "ome": image,
+        })
+        .to_string()
+    }
+}
+
+/// The attributes that say what stored numbers mean (CF conventions, sections 2.5.1, 3.1 and 8.1).
+fn packing(attributes: &Map<String, Value>) -> Value {
+    let number = |name: &str| attributes.get(name).filter(|value| value.is_number());
+    let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(|text| cut(text, 100));
+    let numbers = |name: &str| {
+        let values = attributes.get(name).and_then(Value::as_array);
+        values.filter(|values| values.len() <= 256 && values.iter().all(Value::is_number))
+    };
+    json!({
+        "scale": number("scale_factor"), "offset": number("add_offset"), "fill": number("_FillValue"),
+        "missing": number("missing_value"), "units": text("units"), "range": numbers("valid_range").or(numbers("actual_range")),
+        "min": number("valid_min"), "max": number("valid_max"),
+    })
+}
+
+/// Links to the elements of the view in several formats.
+pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
+    let slice = viewed.view.slice(&viewed.facts.shape);
+    let link =
+        |format: &str| join(&viewed.links.data, [("slice", slice.as_str()), ("format", format)].into_iter());
+    html! {
+        span.downloads {
+            "This slice as "
+            @for (at, format) in ["npy", "csv", "json", "arrow"].into_iter().enumerate() {
+                (if at == 0 { "" } else { ", " })
+                a href=(link(format)) data-format=(format) { (format) }
+            }
+        }
+    }
+}

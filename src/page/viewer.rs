@@ -1,0 +1,81 @@
+//! The viewer of an array or image: what it is without scripts.
+
+use maud::{Markup, html};
+
+use super::controls::controls;
+use super::facts::{Drawn, bytes_text, count_text};
+use super::view::{Cost, Shown};
+use super::viewed_array::{ViewedArray, downloads};
+
+/// The viewer of a tab: image, line, table or histogram.
+pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &str, title: &str) -> Markup {
+    let ViewedArray { facts, view, state, .. } = viewed;
+    let cost = viewed.cost();
+    let loads = cost.is_some_and(Cost::is_small) || state.get("load").is_some();
+    let plane = matches!(view.shown, Shown::Plane { .. });
+    html! {
+        section.viewer data-viewer data-config=(viewed.config(tab)) aria-label=(title) {
+            div.main {
+                @match tab {
+                    "image" => {
+                        figure.stage #stage {
+                            @if plane && loads && facts.drawn != Drawn::Text {
+                                img #picture src=(viewed.picture()) alt=(format!("{title}, slice {}", view.slice(&facts.shape)));
+                            } @else if !plane {
+                                p.muted { "This selection is not a plane. Choose two dimensions, or see it as a table." }
+                            }
+                        }
+                    }
+                    "line" => { figure.plot #plot {} noscript { p.muted { "Lines are drawn by a script. " (downloads(viewed)) } } }
+                    "table" => { div.table-window #table {} noscript { p.muted { "The table is filled by a script. " (downloads(viewed)) } } }
+                    _ => {
+                        figure.plot #histogram {}
+                        noscript { p.muted { "The histogram is drawn by a script. " a href=(viewed.links.stats) { "Statistics as JSON" } } }
+                    }
+                }
+                (dimensions(viewed))
+                p.cost #cost role="status" {
+                    @if let Some(cost) = cost {
+                        @if view.is_window { "The centre of the plane, which is too large to load unasked. " }
+                        (count_text(cost.chunks)) (if cost.chunks == 1 { " chunk, " } else { " chunks, " })
+                        (bytes_text(cost.bytes)) " decoded"
+                        @if !loads {
+                            " – more than is loaded unasked. "
+                            a.button href=(state.with(&[("load", "1")]).link(&viewed.links.view)) { "Load " (bytes_text(cost.bytes)) }
+                        }
+                    }
+                }
+                div #profiles {}
+            }
+            @if tab == "image" && plane { (controls(viewed)) }
+        }
+    }
+}
+
+/// The dimensions that are not shown whole: links to step through them, which a script makes sliders.
+fn dimensions(viewed: &ViewedArray<'_>) -> Markup {
+    let ViewedArray { facts, view, state, links, .. } = viewed;
+    let fixed = || view.subset.iter().enumerate().filter(|(_, range)| !range.keep);
+    let at =
+        |dim: usize, place: u64| state.with_slice(&view.slice_at(&facts.shape, dim, place)).link(&links.view);
+    html! {
+        div.dims #dims {
+            @for (dim, range) in fixed() {
+                @let (place, last) = (range.start, facts.shape[dim].saturating_sub(1));
+                div.dim data-dim=(dim) {
+                    label for=(format!("dim-{dim}")) { bdi { (facts.names[dim]) } }
+                    a.step href=(at(dim, place.saturating_sub(1))) rel="prev"
+                        aria-label=(format!("previous {}", facts.names[dim])) { "‹" }
+                    input.js-only type="range" min="0" max=(last) value=(place) id=(format!("dim-{dim}"));
+                    a.step href=(at(dim, place.saturating_add(1).min(last))) rel="next"
+                        aria-label=(format!("next {}", facts.names[dim])) { "›" }
+                    input.index.js-only type="text" inputmode="numeric" value=(place) size="6"
+                        aria-label=(format!("index along {}", facts.names[dim]));
+                    span.place { span.no-js { (place) } " / " (last) }
+                    output.label #(format!("label-{dim}")) {}
+                    button.plain.play.js-only type="button" aria-label=(format!("play {}", facts.names[dim])) { "▶" }
+                }
+            }
+        }
+    }
+}
