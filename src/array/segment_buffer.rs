@@ -56,7 +56,7 @@ impl SegmentBuffer {
             usize::try_from(segment.source_bytes(element_bytes)).map_err(|_too_long| ArrayError::Geometry)?;
         let layout = SegmentLayout {
             items_bytes,
-            element_bytes: element_bytes,
+            element_bytes,
             is_variable: metadata.data_type.is_variable(),
             heap_limit: plan.heap_limit(),
         };

@@ -38,7 +38,8 @@ macro_rules! sums {
             }
 
             #[inline]
-            #[expect(
+            // Not `expect`: which of the lints apply depends on the type.
+            #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,
                 clippy::cast_sign_loss,

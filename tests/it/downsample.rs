@@ -1,5 +1,13 @@
 //! Downsampled selections, compared with naive models: over HTTP, in every format, under limits and conditions.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "elements are small numbers, and results are exact"
+)]
+
 use axum::http::{Method, StatusCode};
 use proptest::prelude::*;
 use proptest::sample::select;

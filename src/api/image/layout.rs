@@ -81,16 +81,15 @@ impl Layout {
             return Err(bad("the selection must leave two dimensions, for rows and columns".to_owned()));
         }
         let photograph = dimensions.photograph_axis(selected, &kept);
-        let (rows, columns) = match &query.axes {
-            Some(axes) => dimensions.named_plane(axes, &kept)?,
-            None => {
-                let colorless: Vec<usize> =
-                    kept.iter().copied().filter(|&axis| Some(axis) != photograph).collect();
-                let kept = if colorless.len() < 2 { &kept } else { &colorless };
-                dimensions
-                    .default_plane(kept)
-                    .ok_or_else(|| bad("the selection must leave two dimensions".to_owned()))?
-            }
+        let (rows, columns) = if let Some(axes) = &query.axes {
+            dimensions.named_plane(axes, &kept)?
+        } else {
+            let colorless: Vec<usize> =
+                kept.iter().copied().filter(|&axis| Some(axis) != photograph).collect();
+            let kept = if colorless.len() < 2 { &kept } else { &colorless };
+            dimensions
+                .default_plane(kept)
+                .ok_or_else(|| bad("the selection must leave two dimensions".to_owned()))?
         };
         let free: Vec<usize> = kept.into_iter().filter(|&axis| axis != rows && axis != columns).collect();
         let channels = dimensions.channel_axis(&free, query);

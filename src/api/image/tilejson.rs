@@ -104,9 +104,10 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let words = if words.is_empty() { String::new() } else { format!("?{}", words.join("&")) };
     let base = BasePath::of(&head.extensions);
     let (base, mount) = (base.as_str(), encode(&target.mount.name));
-    let path: String = target.path.as_str().split('/').map(|name| format!("/{}", encode(name))).collect();
-    let path = if target.path.as_str().is_empty() { "" } else { &path };
-    let tiles = tile_template(&mount, path);
+    let segments: Vec<_> = target.path.as_str().split('/').map(encode).collect();
+    let path =
+        if target.path.as_str().is_empty() { String::new() } else { format!("/{}", segments.join("/")) };
+    let tiles = tile_template(&mount, &path);
     let maxzoom = levels(&plane) - 1;
     let range = ranges.first().filter(|_| is_mapped).map(|(low, high)| json!([low, high]));
     let document = json!({
@@ -120,7 +121,7 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         "tile_size": query.tile.unwrap_or(DEFAULT_TILE),
         "extent": [0, 0, columns.count, rows.count],
         "range": range,
-        "legend": format!("{base}{}{words}", legend_path(&mount, path)),
+        "legend": format!("{base}{}{words}", legend_path(&mount, &path)),
     });
     let text = document.to_string();
     let version = Version::from_text(text.as_bytes());

@@ -57,7 +57,11 @@ impl Categories {
 }
 
 /// A bright colour that depends on the label alone: the hue, the saturation and the value come from a hash of it.
-#[expect(clippy::cast_possible_truncation, reason = "the low bits of the label and of its hash")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the low bits of the label and of its hash"
+)]
 fn hashed(label: i128) -> Color {
     // The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014).
     let mut hash = (label as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);

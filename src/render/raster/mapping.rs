@@ -81,7 +81,7 @@ impl Mapping {
             return -1.0;
         }
         if self.low >= self.high {
-            return number - number;
+            return if number.is_finite() { 0.0 } else { f64::NAN };
         }
         let linear = || (number - self.low) / (self.high - self.low);
         match self.scale {

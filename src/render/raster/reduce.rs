@@ -202,6 +202,7 @@ pub fn halved(length: u64, halvings: u32) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "both are integers")]
 mod tests {
     use serde_json::json;
 
