@@ -7,9 +7,9 @@ use super::error::ArrayError;
 use super::plan::ReadLimits;
 use crate::chunk::{AxisRange, ChunkAxis, Subset};
 
-/// An automatic sample has at most so many chunks,
+/// An automatic sample has at most this number of chunks,
 const SAMPLE_CHUNKS: u64 = 64;
-/// and about so many decoded bytes.
+/// and about this number of decoded bytes.
 const SAMPLE_BYTES: u64 = 64 << 20;
 /// The most chunks along a dimension that are gone through one by one.
 const MAX_WALKED: u64 = 1 << 20;
@@ -21,7 +21,7 @@ pub enum Sampling {
     Auto,
     /// All.
     Exact,
-    /// A sample of about so many elements.
+    /// A sample of about this number of elements.
     Elements(u64),
 }
 
@@ -131,7 +131,7 @@ fn part(range: &AxisRange, axis: &ChunkAxis, at: u64) -> Result<AxisRange, Array
     Ok(piece.map_or(range.part(0, 0), |piece| range.part(piece.first, piece.count)))
 }
 
-/// So many different places below `all`, in order, spread evenly in every dimension: multiples of a number near the golden
+/// That number of different places below `all`, in order, spread evenly in every dimension: multiples of a number near the golden
 /// section of `all`, which has no divisor in common with it.
 fn sample(all: u128, count: u128) -> Vec<u128> {
     if count >= all {

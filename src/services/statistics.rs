@@ -11,7 +11,7 @@ use crate::array::{Array, ArrayError, OpenNode, Pieces, Plan, ReadContext, ReadL
 use crate::reduce::statistics::{CfValues, Distribution, Partial};
 use crate::store::Version;
 
-/// Chunks of which versions are looked up at a time.
+/// Chunks of which versions are requested at a time.
 const LOOKUPS: usize = 16;
 /// Chunks that are read at a time.
 const READS: usize = 4;
@@ -27,7 +27,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Looks up the versions of the chunks, and reads none of them.
+    /// Requests the versions of the chunks, and reads none of them.
     pub(crate) async fn lookup(
         state: &AppState,
         node: Arc<OpenNode>,

@@ -38,7 +38,7 @@ use crate::services::state::AppState;
         (name = "data", description = "Decoded elements"),
         (name = "images", description = "Pictures of arrays"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
-        (name = "view", description = "Pages for people: mounts, groups, arrays and pictures in a browser"),
+        (name = "pages", description = "Pages for people: mounts, groups, arrays and pictures in a browser"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
     )

@@ -537,7 +537,7 @@ async fn the_documentation_page_lists_each_route_once() {
     assert_ne!(all.header("etag"), short.header("etag"));
     let tags: Vec<Value> =
         short.json()["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone()).collect();
-    assert_eq!(tags, ["store", "nodes", "data", "views", "s3", "service", "vectors"]);
+    assert_eq!(tags, ["store", "nodes", "data", "images", "views", "pages", "s3", "service", "vectors"]);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ const BY_NAME: &str = "downsample.";
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReductionParams {
-    /// Downsampling by position: a factor for each dimension of the result, as in `1,8,8`. Each window of so many selected
+    /// Downsampling by position: a factor for each dimension of the result, as in `1,8,8`. Each window of that many selected
     /// elements gives one; the last windows of a dimension may be shorter. Limits on decoded chunks count what is read.
     #[param(rename = "downsample", value_type = Option<String>)]
     factors: Option<Vec<u64>>,

@@ -40,7 +40,7 @@ use crate::store::{ValueInfo, Version};
 
 /// Maximum number of attempts for a picture whose chunks change while it is drawn.
 const TRIES: usize = 3;
-/// Versions of sampled chunks that are looked up at a time.
+/// Versions of sampled chunks that are requested at a time.
 const CONCURRENCY: usize = 16;
 /// Part of every entity tag. It changes whenever a release draws the same elements differently.
 const RENDERER: &[u8] = b"zarrd picture 1";

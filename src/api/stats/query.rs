@@ -35,7 +35,7 @@ pub(crate) struct StatsParams {
     #[param(value_type = Option<String>)]
     percentiles: Option<Vec<(String, f64)>>,
     /// `auto` (default): all chunks, if that is within the limits on decoded chunks and bytes, else a sample. `exact`: all
-    /// chunks, or a 413. A number: a sample of about so many elements. The sample is always of the same chunks.
+    /// chunks, or a 413. A number: a sample of about that number of elements. The sample is always of the same chunks.
     #[param(value_type = Option<String>)]
     sample: Option<Sampling>,
     /// `cf` (default): statistics are of the values that the CF attributes `_FillValue`, `missing_value`, `scale_factor`,

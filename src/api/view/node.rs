@@ -46,7 +46,7 @@ const PAGE_BYTES: u64 = 16 << 10;
 #[utoipa::path(
     method(get, head),
     path = VIEW.template,
-    tag = "view",
+    tag = "pages",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node; empty for the root"),
@@ -113,7 +113,7 @@ pub(super) async fn get_view(
 #[utoipa::path(
     method(get, head),
     path = ROOT_VIEW.template,
-    tag = "view",
+    tag = "pages",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses(
         (status = 200, description = "The page", content_type = "text/html"),

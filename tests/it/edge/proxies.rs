@@ -53,10 +53,16 @@ async fn links_hold(
         assert!(!links.is_empty(), "{path}");
         found.extend(links);
     }
-    let page = ask("GET", &format!("{base}/"), &[("accept", "text/html")]).await;
-    found.extend(
-        between(std::str::from_utf8(&page.body).unwrap(), "href=\"", "\"").iter().map(ToString::to_string),
-    );
+    for page in ["/", "/view/m/", "/view/m/a"] {
+        let page = ask("GET", &format!("{base}{page}"), &[("accept", "text/html")]).await;
+        let page = std::str::from_utf8(&page.body).unwrap();
+        for attribute in ["href=\"", "src=\""] {
+            // Links within the page, and those to sites of others.
+            let links = between(page, attribute, "\"").into_iter();
+            let links = links.filter(|link| !link.starts_with('#') && !link.starts_with("http"));
+            found.extend(links.map(|link| link.replace("&amp;", "&")));
+        }
+    }
     let listed = ask("PROPFIND", &format!("{base}/store/m/"), &[("depth", "infinity")]).await;
     found.extend(
         between(std::str::from_utf8(&listed.body).unwrap(), "<D:href>", "<").iter().map(ToString::to_string),
