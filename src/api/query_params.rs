@@ -66,6 +66,12 @@ impl KnownParams {
         self.all().any(|known| known == name)
     }
 
+    /// The documented name of a parameter.
+    #[cfg(feature = "vectors")]
+    pub(crate) fn canonical<'n>(&self, name: &'n str) -> &'n str {
+        self.aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+    }
+
     fn all(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).chain(self.aliases.iter().map(|(alias, _)| *alias))
     }

@@ -51,10 +51,20 @@ impl FromStr for Network {
             Some(_) => return Err(malformed),
         };
         if network.addr() == network.network() {
-            Ok(Self(network))
+            Ok(Self(canonical(network)))
         } else {
             Err(NetworkError::BeyondBits(network.prefix_len()))
         }
+    }
+}
+
+/// The network of IPv4 that an IPv4-mapped one is; peers are compared in that form.
+fn canonical(network: IpNet) -> IpNet {
+    match (network.addr().to_canonical(), network.prefix_len().checked_sub(96)) {
+        (IpAddr::V4(address), Some(bits)) if network.addr().is_ipv6() => {
+            IpNet::new(IpAddr::V4(address), bits).unwrap_or(network)
+        }
+        _ => network,
     }
 }
 
@@ -91,6 +101,8 @@ mod tests {
             ("::1", "::1", "::2"),
             ("fd00::/8", "fdff::1", "fe00::1"),
             ("::/0", "2001:db8::1", "10.0.0.1"),
+            ("::ffff:127.0.0.1", "127.0.0.1", "127.0.0.2"),
+            ("::ffff:10.0.0.0/104", "::ffff:10.1.2.3", "11.0.0.0"),
         ] {
             let parsed: Network = network.parse().unwrap();
             assert!(parsed.contains(inside.parse().unwrap()), "{network} {inside}");

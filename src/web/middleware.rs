@@ -428,7 +428,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
             };
             leave.apply(&mut answer);
             if let Some((rates, share)) = rated {
-                rates.record_bytes(share, answer.body().size_hint().lower());
+                // The body of a HEAD is not sent.
+                let sent = if method == Method::HEAD { 0 } else { answer.body().size_hint().lower() };
+                rates.record_bytes(share, sent);
             }
             answer
         }

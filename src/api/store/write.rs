@@ -151,6 +151,10 @@ pub(crate) async fn delete_key(
         if !target.mount.may_erase_prefixes() {
             return Err(refusal(&target));
         }
+        if !Conditions::from_headers(&headers).is_empty() {
+            // Conditions apply to a value, and a prefix has none.
+            return Err(failed());
+        }
         target.mount.store.erase_prefix(prefix).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -175,6 +179,7 @@ pub(crate) async fn delete_key(
     responses(
         (status = 204, description = "The mount is empty now"),
         (status = 405, description = "The mount is read-only, or does not allow erasing a prefix"),
+        (status = 412, description = "The request has a precondition, and a prefix has no entity tag; nothing was erased"),
     )
 )]
 pub(crate) async fn delete_root(

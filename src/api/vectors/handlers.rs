@@ -15,6 +15,7 @@ use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::documented::MountParam;
 use crate::api::json_body::read_json;
 use crate::api::json_response::{json_answer, text_answer};
+use crate::api::query_params::KnownParams;
 use crate::error::ErrorClass;
 use crate::http::download;
 use crate::http::problem::Problem;
@@ -109,7 +110,8 @@ pub(crate) async fn post_vectors(
 
 /// The services with which a request reads stores.
 fn vector_context(engine: &ArrayEngine, target: &NodeTarget) -> VectorContext {
-    let mount = target.mount.name.as_str().into();
+    // The name that caches use: another store of the same mount name must not find these entries.
+    let mount = Arc::clone(&target.mount.cache_name);
     VectorContext {
         read_context: engine.reader.read_context(&mount),
         mount,
@@ -193,8 +195,14 @@ impl VectorRequest<'_> {
 
     async fn respond(&self) -> Result<Response, Problem> {
         match &self.subresource_path.subresource {
-            Subresource::Store => self.json(summary::store_document(&self.store).await),
-            Subresource::Level => self.json(summary::get_level(&self.level().await?).await),
+            Subresource::Store => {
+                self.params.check(&KnownParams::default()).map_err(problem_of)?;
+                self.json(summary::store_document(&self.store).await)
+            }
+            Subresource::Level => {
+                self.params.check(&KnownParams::default()).map_err(problem_of)?;
+                self.json(summary::get_level(&self.level().await?).await)
+            }
             Subresource::Chunks => self.json(chunks::list_chunks(&self.level().await?, &self.params).await),
             Subresource::Chunk(chunk) => {
                 self.json(chunks::get_chunk(&self.level().await?, chunk, &self.params).await)

@@ -54,7 +54,8 @@ impl VectorParams {
                     format!("no value: it is not a parameter here; the parameters are {known}"),
                 ));
             }
-            if self.pairs.iter().take(place).any(|(other, _)| other == name) {
+            let canonical = known.canonical(name);
+            if self.pairs.iter().take(place).any(|(other, _)| known.canonical(other) == canonical) {
                 return Err(VectorError::bad_param(&short, "one value, but was given twice"));
             }
         }

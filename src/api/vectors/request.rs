@@ -31,6 +31,10 @@ impl VectorRequest<'_> {
     /// The requested level: that of the path, of the query, or the finest.
     pub(crate) async fn level(&self) -> Result<ResolutionLevel, Problem> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
+        if self.subresource_path.level.is_some() && self.params.get("level").is_some() {
+            let error = VectorError::bad_param("level", "no value: the path has the level");
+            return Err(problem_of(error));
+        }
         let requested = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));
         let index = requested.map_or(Ok(finest), |text| {
             parse_number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))

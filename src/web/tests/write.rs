@@ -262,3 +262,20 @@ async fn a_body_that_does_not_match_its_digest_is_refused_and_not_stored() {
         assert_eq!(server.store.value("old").unwrap(), "after", "{header}");
     }
 }
+
+#[tokio::test]
+async fn a_prefix_is_never_erased_under_a_condition() {
+    let server = Server::new(&[("pre/a", b"1")]);
+    for (name, value) in [
+        ("if-match", "\"other\""),
+        ("if-none-match", "*"),
+        ("if-unmodified-since", "Wed, 21 Oct 2015 07:28:00 GMT"),
+    ] {
+        for url in ["/store/m/pre/", "/store/m/"] {
+            let answer = server.send("DELETE", url, &[(name, value)]).await;
+            assert_eq!(answer.status.as_u16(), 412, "{name} {url}");
+        }
+    }
+    assert_eq!(server.store.value("pre/a").unwrap(), "1");
+    assert_eq!(server.send("DELETE", "/store/m/pre/", &[]).await.status.as_u16(), 204);
+}

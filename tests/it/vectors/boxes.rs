@@ -143,6 +143,7 @@ async fn rejects_invalid_boxes_with_a_code_each() {
         ("where=gene:Sst", 400, "bad_param"),
         ("box=1", 400, "bad_param"),
         ("level=0&level=0", 400, "bad_param"),
+        ("format=json&f=arrow", 400, "bad_param"),
         ("level=x", 400, "bad_level"),
         ("level=00", 400, "bad_level"),
         ("level=7", 404, "level_not_found"),
