@@ -28,6 +28,7 @@ mod missing;
 mod mode;
 mod number;
 mod present;
+mod read_as;
 mod reducer;
 mod reduction;
 pub mod statistics;
@@ -39,8 +40,9 @@ mod windows;
 pub use accumulate::Accumulate;
 pub use method::{Method, ReduceError};
 pub use missing::Missing;
+pub use read_as::read_as;
 pub use reducer::Reducer;
-pub use reduction::Reduction;
+pub use reduction::{Reduction, halved};
 
 /// The version of the methods. It changes whenever a release computes other bytes from the same elements.
 pub const ALGORITHM: &str = "reduce 1";

@@ -9,7 +9,8 @@ use super::values::{
 use super::words::{ChannelsWord, Coloring, ImageParamError, PictureSize, RangeWord, RowOrigin};
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::metadata::ArrayMetadata;
-use crate::render::raster::{Color, Colormap, Method, Outside, Part, Scale};
+use crate::reduce::Method;
+use crate::render::raster::{Color, Colormap, Outside, Part, Scale};
 
 /// The parameters of the page that do not change its picture.
 const OF_PAGE: [&str; 7] = ["tab", "at", "grid", "lock", "play", "pin", "theme"];

@@ -8,6 +8,7 @@ use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::method::{Kind, ReduceError};
 use crate::reduce::missing::Missing;
 use crate::reduce::number::{Real, RealFloat};
+use crate::reduce::read_as::read_as;
 
 /// How elements become values.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +57,7 @@ impl CfValues {
     /// # Errors
     /// [`CfError`].
     pub fn new(metadata: &ArrayMetadata, decodes: bool) -> Result<Self, CfError> {
-        let mut data_type = metadata.data_type.clone();
+        let data_type = metadata.data_type.clone();
         if !matches!(Kind::of(&data_type), Kind::Bool | Kind::Integer | Kind::Float) {
             return Err(CfError::NotReal(data_type.name()));
         }
@@ -74,19 +75,7 @@ impl CfValues {
             (None, None) => None,
             (scale, offset) => Some((scale.unwrap_or(1.0), offset.unwrap_or(0.0))),
         };
-        let unsigned = attributes.get("_Unsigned");
-        if matches!(&unsigned, Some(Value::String(text)) if text == "true")
-            || unsigned == Some(Value::Bool(true))
-        {
-            data_type = match data_type {
-                DataType::Int8 => DataType::UInt8,
-                DataType::Int16 => DataType::UInt16,
-                DataType::Int32 => DataType::UInt32,
-                DataType::Int64 => DataType::UInt64,
-                other => other,
-            };
-        }
-        Ok(Self { data_type, missing, packing })
+        Ok(Self { data_type: read_as(attributes, &data_type), missing, packing })
     }
 
     /// Whether values are integers.

@@ -88,15 +88,8 @@ impl Decoding {
         self.packing.map_or(stored, |(scale, offset)| stored * scale + offset)
     }
 
-    /// The number of one float.
-    pub(super) fn float(data_type: &DataType, item: &[u8]) -> Option<f64> {
-        let mut numbers = Vec::with_capacity(1);
-        append(data_type, Part::Real, item, &mut numbers);
-        numbers.first().copied()
-    }
-
     /// Numbers in the order of the elements, before any scaling; NaN where an element is missing.
-    pub(super) fn comparable(&self, items: &[u8], out: &mut Vec<f64>) {
+    fn comparable(&self, items: &[u8], out: &mut Vec<f64>) {
         out.clear();
         append(&self.data_type, self.part, items, out);
         self.mask(items, out);

@@ -93,24 +93,3 @@ pub(super) fn integer(data_type: &DataType, item: &[u8]) -> Option<i128> {
         _ => None,
     }
 }
-
-/// Appends an integer element of the nearest number of an integer type.
-pub(super) fn write_integer(data_type: &DataType, number: i128, out: &mut Vec<u8>) {
-    let bytes = number.to_le_bytes();
-    out.extend_from_slice(bytes.get(..data_type.element_bytes()).unwrap_or_default());
-}
-
-/// Appends the element nearest to a number, of a type with numbers that are not integers.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the type of the elements")]
-pub(super) fn write_number(data_type: &DataType, number: f64, out: &mut Vec<u8>) {
-    match data_type {
-        DataType::Float16 => out.extend(half::f16::from_f64(number).to_le_bytes()),
-        DataType::BFloat16 => out.extend(half::bf16::from_f64(number).to_le_bytes()),
-        DataType::Float32 => out.extend((number as f32).to_le_bytes()),
-        DataType::SmallFloat(format) => out.push(format.nearest(number as f32).unwrap_or_default()),
-        DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
-            out.extend((number.round_ties_even() as i64).to_le_bytes());
-        }
-        _ => out.extend(number.to_le_bytes()),
-    }
-}
