@@ -87,11 +87,22 @@ fn single(number: f64) -> f32 {
 fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_str().parse().ok(),
-        Value::String(text) => text.parse().ok().or_else(|| {
+        Value::String(text) => text.trim().parse().ok().or_else(|| {
             let bytes: [u8; 8] = BASE64_STANDARD.decode(text).ok()?.try_into().ok()?;
             Some(f64::from_le_bytes(bytes))
         }),
         _ => None,
+    }
+}
+
+/// The number of an attribute that has one value; a list of one counts too.
+pub(super) fn attribute_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Array(list) => match &list[..] {
+            [one] => float(one),
+            _ => None,
+        },
+        one => float(one),
     }
 }
 

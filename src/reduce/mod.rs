@@ -19,6 +19,7 @@
 //! stored arrays in bounded memory.
 
 mod accumulate;
+mod cf;
 mod complex;
 mod extreme;
 mod fold;
@@ -38,6 +39,7 @@ mod tests;
 mod windows;
 
 pub use accumulate::Accumulate;
+pub use cf::{CfError, CfValues};
 pub use method::{Method, ReduceError};
 pub use missing::Missing;
 pub use read_as::read_as;

@@ -143,7 +143,7 @@ impl Scene {
         let metadata = subject.array.metadata();
         let part = query.part.unwrap_or_default();
         let attributes = subject.attributes();
-        let (conversion, decoding) = decoding(&subject, &attributes, query, part)?;
+        let (conversion, decoding) = decoding(&subject, query, part)?;
         let (rows, columns) = layout.sides();
         let halvings = frame.halvings(columns.count, rows.count);
         let labels = labels(&subject, &attributes, query);
@@ -348,7 +348,6 @@ pub(crate) fn boxed(layout: Layout, query: &ImageQuery, shape: &[u64]) -> Result
 /// The elements of the requested fields, and the numbers that they stand for.
 fn decoding(
     subject: &Subject,
-    attributes: &Map<String, Value>,
     query: &ImageQuery,
     part: Part,
 ) -> Result<(Option<Arc<Conversion>>, Decoding), Problem> {
@@ -367,7 +366,7 @@ fn decoding(
     let decoding = if query.is_stored || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, attributes)
+        Decoding::cf(data_type, part, &metadata.attributes)
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();
