@@ -381,7 +381,10 @@ fn decoding(
 
 /// The colours of labels, if the elements are labels and the request does not say otherwise.
 fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery) -> Option<Categories> {
-    let of_image = subject.ome.as_ref().and_then(|ome| ome.labels.clone());
+    let of_image = subject.ome.as_ref().filter(|ome| ome.is_labels).map(|ome| {
+        let color = |&(label, color): &(i64, [u8; 4])| (i128::from(label), Color(color));
+        ome.label_colors.iter().map(color).collect()
+    });
     let of_flags = || {
         let values = attributes.get("flag_values")?.as_array()?;
         let colors = attributes.get("flag_colors").and_then(Value::as_str).unwrap_or_default();
