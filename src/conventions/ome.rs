@@ -369,7 +369,9 @@ mod tests {
 
     #[test]
     fn axes_of_the_release_candidate_are_those_of_a_coordinate_system() {
-        let image = image_of(json!({ "ome": { "version": "0.6.dev3", "image-label": {}, "multiscales": [{
+        let image = image_of(json!({ "ome": { "version": "0.6.dev3", "image-label": {
+            "colors": [{ "label-value": 7, "rgba": [1, 2, 3, 128] }, { "label-value": 8 }, { "label-value": 9, "rgba": [1, 2, 300] }],
+        }, "multiscales": [{
             "coordinateSystems": [
                 { "name": "array", "axes": [{ "name": "dim_0" }, { "name": "dim_1" }] },
                 { "name": "physical", "axes": [{ "name": "y", "type": "space" }, { "name": "x", "type": "space" }] },
@@ -382,6 +384,7 @@ mod tests {
         assert_eq!(image.names(), [Some("y".to_owned()), Some("x".to_owned())]);
         assert_eq!(image.axes[1].scale, Some(3.0));
         assert!(image.is_labels);
+        assert_eq!(image.label_colors, [(7, [1, 2, 3, 128])]);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::view::DefaultView;
 
 /// Names of dimensions that are rows, columns, channels, heights and times, in lower case.
 const ROWS: [&str; 10] = ["y", "lat", "latitude", "row", "rows", "northing", "j", "rlat", "nav_lat", "yc"];
-const COLUMNS: [&str; 11] =
-    ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "xc"];
+const COLUMNS: [&str; 12] =
+    ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "nav_lon", "xc"];
 const CHANNELS: [&str; 9] = ["c", "channel", "channels", "band", "bands", "rgb", "rgba", "color", "colour"];
 const HEIGHTS: [&str; 14] = [
     "z",
