@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 
 use super::scene::Scene;
 use crate::array::{ArrayError, ReadContext, Snapshot};
+use crate::chunk::Elements;
 use crate::reduce::halved;
 use crate::render::raster::Plane;
 use crate::services::state::AppState;
@@ -24,7 +25,7 @@ pub(crate) async fn read_reduced(
 ) -> Result<Plane, ArrayError> {
     let bytes = snapshot.plan().response_bytes();
     let parts = state.engine.reader.elements(snapshot, 0..bytes, context);
-    let parts: Vec<Bytes> = parts.map_ok(|part| part.into_items()).try_collect().await?;
+    let parts: Vec<Bytes> = parts.map_ok(Elements::into_items).try_collect().await?;
     let started = Instant::now();
     let (conversion, reduction) = (scene.conversion.clone(), Arc::clone(&scene.reduction));
     let lengths = scene.layout.plane(None);
