@@ -16,6 +16,10 @@ use crate::error::{Classify, ErrorClass, nearest};
 /// Longest part of a name or a value that an error repeats, in characters.
 const SHOWN_CHARACTERS: usize = 40;
 
+/// The parameters of the page alone. Other routes ignore them, so that the URL of a page is also that of what it shows. Those
+/// that also mean something to a route are its own parameters there.
+const OF_PAGE: [&str; 10] = ["tab", "at", "grid", "lock", "play", "pin", "theme", "load", "box", "level"];
+
 /// Documented query parameters.
 pub(crate) trait QueryParams: IntoParams {
     /// Other names, each with the documented name that it stands for.
@@ -165,6 +169,11 @@ impl ParamError {
 /// [`ParamError::Twice`].
 pub(crate) fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<bool, ParamError> {
     if place.replace(value).is_some() { Err(ParamError::Twice(name)) } else { Ok(true) }
+}
+
+/// Whether a parameter is of the page alone.
+pub(crate) fn is_of_page(name: &str) -> bool {
+    OF_PAGE.contains(&name)
 }
 
 /// The decoded names and values of the query of a URL.

@@ -35,7 +35,7 @@ pub use kind::NodeSummaryKind;
 pub use level::SummaryLevel;
 pub use needed::{MAX_DATASET_ARRAYS, Needed};
 pub use of_array::summarize_array;
-pub use ome::{ChannelSummary, OmeImage, PlateSummary};
+pub use ome::{ChannelSummary, OmeImage, OmeNode, PlateSummary};
 pub use plane::{DefaultPlane, DimensionRole, Dimensions};
 pub use range::default_range;
 pub use summary::NodeSummary;

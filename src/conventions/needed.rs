@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cf;
 use super::facts::ArrayFacts;
 use super::layout::layout;
-use super::ome::{self, OmeNode};
+use super::ome::{OmeImage, OmeNode};
 use super::values::MAX_ITEMS;
 use super::zvf::VectorSummary;
 use crate::key::NodePath;
@@ -110,7 +110,7 @@ impl Needed {
 
 /// Whether an array is a level of the image of the group above.
 fn is_level(path: &NodePath, above: &Attributes) -> bool {
-    ome::image(above).is_some_and(|image| image.levels.iter().any(|(level, _)| level == path.name()))
+    OmeImage::parse(above).is_some_and(|image| image.levels.iter().any(|(level, _)| level == path.name()))
 }
 
 #[cfg(test)]

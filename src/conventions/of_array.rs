@@ -6,7 +6,7 @@ use super::facts::{ArrayFacts, Neighbours};
 use super::geo::Georeference;
 use super::kind::NodeSummaryKind;
 use super::layout::layout;
-use super::ome::{self, OmeImage};
+use super::ome::OmeImage;
 use super::plane::{DefaultPlane, DimensionRole, Dimensions};
 use super::range::default_range;
 use super::rules;
@@ -20,7 +20,7 @@ use crate::metadata::{Attributes, DataType};
 #[must_use]
 pub fn summarize_array(path: &NodePath, array: &ArrayFacts, neighbours: &Neighbours) -> NodeSummary {
     let above = path.parent().and_then(|parent| neighbours.group(&parent)).map(|group| &group.attributes);
-    let image = above.and_then(ome::image).filter(|image| level_of(path, image).is_some());
+    let image = above.and_then(OmeImage::parse).filter(|image| level_of(path, image).is_some());
     let names = names(array, image.as_ref());
     let beside = Beside { path, neighbours };
     let mut axes = axes(array, &names, &beside);

@@ -26,12 +26,14 @@ const MEMBERS: [&str; 11] = [
 ];
 /// Most wells of a plate: one of 1536 wells, and more.
 const MAX_WELLS: usize = 2048;
+/// Most labels with a colour.
+const MAX_LABEL_COLORS: usize = 1 << 12;
 /// Most rows, and most columns, of a plate.
 const MAX_SIDE: usize = 256;
 
 /// What a group is in OME-Zarr.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum OmeNode {
+pub enum OmeNode {
     /// An image, or a label image.
     Image(OmeImage),
     /// The label images of an image, by name.
@@ -59,6 +61,8 @@ pub struct OmeImage {
     pub proposed: Vec<(&'static str, u64)>,
     /// Whether the elements are labels.
     pub is_labels: bool,
+    /// The labels that have a colour, with red, green, blue and opacity.
+    pub label_colors: Vec<(i64, [u8; 4])>,
 }
 
 /// A channel of an image.
@@ -91,7 +95,8 @@ pub struct PlateSummary {
 
 impl OmeNode {
     /// What the attributes of a group say, with the version; `None` if they say nothing about OME-Zarr.
-    pub(super) fn parse(attributes: &Attributes) -> Option<(Self, Option<String>)> {
+    #[must_use]
+    pub fn parse(attributes: &Attributes) -> Option<(Self, Option<String>)> {
         let members = if let Some(Value::Object(members)) = attributes.get("ome") {
             members
         } else {
@@ -142,15 +147,16 @@ pub(super) fn series(attributes: &Attributes) -> Vec<String> {
     }
 }
 
-/// The image that the attributes of a group describe, if they describe one.
-pub(super) fn image(attributes: &Attributes) -> Option<OmeImage> {
-    match OmeNode::parse(attributes)? {
-        (OmeNode::Image(image), _) => Some(image),
-        _ => None,
-    }
-}
-
 impl OmeImage {
+    /// The image that the attributes of a group describe, if they describe one.
+    #[must_use]
+    pub fn parse(attributes: &Attributes) -> Option<Self> {
+        match OmeNode::parse(attributes)? {
+            (OmeNode::Image(image), _) => Some(image),
+            _ => None,
+        }
+    }
+
     fn of(multiscale: &Members, members: &Members) -> Option<Self> {
         let datasets = || objects(multiscale.get("datasets"));
         let shared = scale(multiscale.get("coordinateTransformations"));
@@ -175,6 +181,7 @@ impl OmeImage {
             channels: channels.unwrap_or_default(),
             proposed: proposed.into_iter().flatten().collect(),
             is_labels: members.get("image-label").is_some_and(Value::is_object),
+            label_colors: members.get("image-label").map(label_colors).unwrap_or_default(),
         })
     }
 
@@ -242,6 +249,18 @@ fn channel(channel: &Members) -> ChannelSummary {
         window: end("start").zip(end("end")).filter(|(start, end)| start <= end),
         is_active: channel.get("active").and_then(Value::as_bool).unwrap_or(true),
     }
+}
+
+/// The colours of labels; an entry of another form than that of the specification is left out.
+fn label_colors(label: &Value) -> Vec<(i64, [u8; 4])> {
+    let entry = |entry: &Value| {
+        let parts = entry.get("rgba")?.as_array()?;
+        let part = |at: usize| u8::try_from(parts.get(at)?.as_u64()?).ok();
+        let color = [part(0)?, part(1)?, part(2)?, part(3).unwrap_or(u8::MAX)];
+        Some((entry.get("label-value")?.as_i64()?, color))
+    };
+    let entries = label.get("colors").and_then(Value::as_array);
+    entries.into_iter().flatten().take(MAX_LABEL_COLORS).filter_map(entry).collect()
 }
 
 fn plate_of(plate: &Members) -> PlateSummary {
@@ -350,7 +369,9 @@ mod tests {
 
     #[test]
     fn axes_of_the_release_candidate_are_those_of_a_coordinate_system() {
-        let image = image_of(json!({ "ome": { "version": "0.6.dev3", "image-label": {}, "multiscales": [{
+        let image = image_of(json!({ "ome": { "version": "0.6.dev3", "image-label": {
+            "colors": [{ "label-value": 7, "rgba": [1, 2, 3, 128] }, { "label-value": 8 }, { "label-value": 9, "rgba": [1, 2, 300] }],
+        }, "multiscales": [{
             "coordinateSystems": [
                 { "name": "array", "axes": [{ "name": "dim_0" }, { "name": "dim_1" }] },
                 { "name": "physical", "axes": [{ "name": "y", "type": "space" }, { "name": "x", "type": "space" }] },
@@ -363,6 +384,7 @@ mod tests {
         assert_eq!(image.names(), [Some("y".to_owned()), Some("x".to_owned())]);
         assert_eq!(image.axes[1].scale, Some(3.0));
         assert!(image.is_labels);
+        assert_eq!(image.label_colors, [(7, [1, 2, 3, 128])]);
     }
 
     #[test]

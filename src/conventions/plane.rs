@@ -8,8 +8,8 @@ use super::view::DefaultView;
 
 /// Names of dimensions that are rows, columns, channels, heights and times, in lower case.
 const ROWS: [&str; 10] = ["y", "lat", "latitude", "row", "rows", "northing", "j", "rlat", "nav_lat", "yc"];
-const COLUMNS: [&str; 11] =
-    ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "xc"];
+const COLUMNS: [&str; 12] =
+    ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "nav_lon", "xc"];
 const CHANNELS: [&str; 9] = ["c", "channel", "channels", "band", "bands", "rgb", "rgba", "color", "colour"];
 const HEIGHTS: [&str; 14] = [
     "z",
@@ -105,12 +105,19 @@ impl Dimensions<'_> {
     pub fn default_plane(&self, kept: &[usize]) -> Option<DefaultPlane> {
         let colors = self.photograph_axis(kept);
         let colorless: Vec<usize> = kept.iter().copied().filter(|&axis| Some(axis) != colors).collect();
-        let (rows, columns) = self.sides(if colorless.len() < 2 { kept } else { &colorless })?;
+        let sides = self.sides(if colorless.len() < 2 { kept } else { &colorless })?;
+        Some(self.plane_of(kept, sides))
+    }
+
+    /// The plane with these rows and columns, which are among the dimensions in `kept`.
+    #[must_use]
+    pub fn plane_of(&self, kept: &[usize], (rows, columns): (usize, usize)) -> DefaultPlane {
+        let colors = self.photograph_axis(kept);
         let free = || kept.iter().copied().filter(|&axis| axis != rows && axis != columns);
         let named = free().find(|&axis| self.role(axis) == Some(DimensionRole::Channels));
         let channels = named.or_else(|| colors.filter(|&axis| free().any(|free| free == axis)));
         let is_photograph = colors.is_some() && channels == colors;
-        Some(DefaultPlane { rows, columns, channels, is_photograph })
+        DefaultPlane { rows, columns, channels, is_photograph }
     }
 
     /// The index of a dimension that is neither rows nor columns: what OME metadata proposes, else the middle of heights and

@@ -8,6 +8,7 @@ use super::facts::{ArrayFacts, Drawn};
 use super::state::PageState;
 use crate::array::Array;
 use crate::chunk::{AxisRange, Selection, Subset};
+use crate::conventions::DimensionRole;
 
 /// Decoded bytes that a page loads without being asked.
 pub(super) const BUDGET_BYTES: u128 = 64 << 20;
@@ -238,24 +239,17 @@ fn last_two(facts: &ArrayFacts) -> Shown {
 
 /// The dimensions of rows and columns by their names.
 fn plane_of(names: &[String], dims: &[usize]) -> Option<(usize, usize)> {
-    const ROWS: [&str; 8] = ["y", "lat", "latitude", "nav_lat", "rlat", "row", "rows", "northing"];
-    const COLUMNS: [&str; 8] = ["x", "lon", "longitude", "nav_lon", "rlon", "column", "columns", "easting"];
-    let find = |known: &[&str]| {
-        dims.iter().rev().copied().find(|&dim| known.contains(&names[dim].to_lowercase().as_str()))
-    };
-    Some((find(&ROWS)?, find(&COLUMNS)?))
+    let find = |role| dims.iter().rev().copied().find(|&dim| DimensionRole::of(&names[dim]) == Some(role));
+    Some((find(DimensionRole::Rows)?, find(DimensionRole::Columns)?))
 }
 
 fn is_color_name(name: &str) -> bool {
-    ["c", "channel", "channels", "rgb", "rgba", "band", "bands", "color", "colour"]
-        .contains(&name.to_lowercase().as_str())
+    DimensionRole::of(name) == Some(DimensionRole::Channels)
 }
 
 /// The index of a dimension that is neither rows nor columns.
 fn default_index(name: &str, length: u64) -> u64 {
-    const DEPTHS: [&str; 9] =
-        ["z", "depth", "level", "lev", "plev", "height", "altitude", "elevation", "slice"];
-    if DEPTHS.contains(&name.to_lowercase().as_str()) { length / 2 } else { 0 }
+    if DimensionRole::of(name) == Some(DimensionRole::Heights) { length / 2 } else { 0 }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use serde_json::Value;
 
 use super::method::{Kind, ReduceError};
+use super::read_as::read_as;
 use crate::metadata::{Attributes, DataType};
 
 /// The most values that elements are compared with.
@@ -22,13 +23,16 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// The missing values of an array of this type. A value that no element of the type can have is left out.
+    /// The missing values of an array of this type. A value that no element of the type can have is left out; where elements
+    /// are read as another type, a value of either type stands for the element of the same bytes.
     ///
     /// # Errors
     /// [`ReduceError::MissingValues`] if there are more than 16.
     pub fn from_attributes(attributes: &Attributes, data_type: &DataType) -> Result<Self, ReduceError> {
         let mut values: Vec<Vec<u8>> = Vec::new();
         if matches!(Kind::of(data_type), Kind::Integer | Kind::Float) {
+            let read_as = read_as(attributes, data_type);
+            let element = |value: &Value| element(value, data_type).or_else(|| element(value, &read_as));
             for name in ["_FillValue", "missing_value"] {
                 if attributes.member_text(name).is_some_and(|text| text.len() > MAX_TEXT_BYTES) {
                     return Err(ReduceError::MissingValues { limit: MAX_VALUES });
@@ -38,7 +42,7 @@ impl Missing {
                     Some(Value::Array(listed)) => listed,
                     Some(one) => vec![one],
                 };
-                for element in listed.iter().filter_map(|value| element(value, data_type)) {
+                for element in listed.iter().filter_map(element) {
                     if !values.contains(&element) {
                         values.push(element);
                     }
@@ -83,11 +87,22 @@ fn single(number: f64) -> f32 {
 fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_str().parse().ok(),
-        Value::String(text) => text.parse().ok().or_else(|| {
+        Value::String(text) => text.trim().parse().ok().or_else(|| {
             let bytes: [u8; 8] = BASE64_STANDARD.decode(text).ok()?.try_into().ok()?;
             Some(f64::from_le_bytes(bytes))
         }),
         _ => None,
+    }
+}
+
+/// The number of an attribute that has one value; a list of one counts too.
+pub(super) fn attribute_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Array(list) => match &list[..] {
+            [one] => float(one),
+            _ => None,
+        },
+        one => float(one),
     }
 }
 

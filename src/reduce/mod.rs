@@ -19,6 +19,7 @@
 //! stored arrays in bounded memory.
 
 mod accumulate;
+mod cf;
 mod complex;
 mod extreme;
 mod fold;
@@ -28,6 +29,7 @@ mod missing;
 mod mode;
 mod number;
 mod present;
+mod read_as;
 mod reducer;
 mod reduction;
 pub mod statistics;
@@ -37,10 +39,12 @@ mod tests;
 mod windows;
 
 pub use accumulate::Accumulate;
+pub use cf::{CfError, CfValues};
 pub use method::{Method, ReduceError};
 pub use missing::Missing;
+pub use read_as::read_as;
 pub use reducer::Reducer;
-pub use reduction::Reduction;
+pub use reduction::{Reduction, halved};
 
 /// The version of the methods. It changes whenever a release computes other bytes from the same elements.
 pub const ALGORITHM: &str = "reduce 1";

@@ -9,9 +9,10 @@ use super::method::{Method, ReduceError};
 use super::missing::Missing;
 use super::number::Real;
 use super::present::PresentOnly;
+use super::read_as::read_as;
 use super::windows::Windows;
 use super::{complex, extreme, mode, stride};
-use crate::metadata::DataType;
+use crate::metadata::{ArrayMetadata, DataType};
 
 /// A method for the elements of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +37,20 @@ impl Reducer {
     pub fn new(method: Method, data_type: &DataType, missing: Missing) -> Result<Self, ReduceError> {
         method.check(data_type)?;
         Ok(Self { method, data_type: data_type.clone(), missing })
+    }
+
+    /// A method for the elements of an array, as its attributes say: `_Unsigned`, `_FillValue` and `missing_value`.
+    ///
+    /// # Errors
+    /// [`ReduceError`].
+    pub fn of_array(method: Method, metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
+        let data_type = &metadata.data_type;
+        method.check(data_type)?;
+        let missing = match method {
+            Method::Stride => Missing::default(),
+            _ => Missing::from_attributes(&metadata.attributes, data_type)?,
+        };
+        Self::new(method, &read_as(&metadata.attributes, data_type), missing)
     }
 
     /// The method.

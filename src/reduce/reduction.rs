@@ -27,22 +27,19 @@ impl Reduction {
     pub fn fit(reducer: Reducer, subset: &Subset, width: u64, height: u64) -> Self {
         let kept: Vec<usize> =
             subset.axes().iter().enumerate().filter(|(_, axis)| axis.keep).map(|(dim, _)| dim).collect();
-        let plane = kept.iter().rev().copied().zip([width, height]);
-        let fits = |halvings: usize| {
-            let length = |dim: usize| {
-                let length = subset.axes().get(dim).map_or(0, |axis| axis.count);
-                (0..halvings).fold(length, |length, _| length.div_ceil(2))
-            };
-            plane.clone().all(|(dim, most)| length(dim) <= most.max(1))
-        };
-        let halvings = (0..64).find(|&halvings| fits(halvings)).unwrap_or(64);
-        let mut step = vec![1; subset.axes().len()];
-        for (dim, _) in plane.clone() {
-            if let Some(factor) = step.get_mut(dim) {
-                *factor = 2;
-            }
-        }
-        Self { reducer: Arc::new(reducer), steps: vec![step; halvings] }
+        let plane: Vec<(usize, u64)> = kept.iter().rev().copied().zip([width, height]).collect();
+        let length = |dim: usize| subset.axes().get(dim).map_or(0, |axis| axis.count);
+        let fits = |count: &u32| plane.iter().all(|&(dim, most)| halved(length(dim), *count) <= most.max(1));
+        let count = (0..64).find(fits).unwrap_or(64);
+        let dimensions: Vec<usize> = plane.iter().map(|&(dim, _)| dim).collect();
+        Self::halvings(reducer, subset.axes().len(), &dimensions, count)
+    }
+
+    /// So many halvings of some dimensions of an array with this many.
+    #[must_use]
+    pub fn halvings(reducer: Reducer, rank: usize, dimensions: &[usize], count: u32) -> Self {
+        let step = (0..rank).map(|dim| if dimensions.contains(&dim) { 2 } else { 1 }).collect();
+        Self { reducer: Arc::new(reducer), steps: vec![step; count as usize] }
     }
 
     /// The method and the type.
@@ -128,6 +125,12 @@ impl Reduction {
         }
         reduced.unwrap_or_else(|| items.to_vec())
     }
+}
+
+/// The length of a dimension after so many halvings.
+#[must_use]
+pub fn halved(length: u64, halvings: u32) -> u64 {
+    length.div_ceil(1_u64.checked_shl(halvings).unwrap_or(u64::MAX))
 }
 
 /// The elements of a window with these lengths in a selection, at most (saturated).

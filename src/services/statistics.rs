@@ -8,7 +8,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::state::AppState;
 use crate::array::{Array, ArrayError, OpenNode, Pieces, Plan, ReadContext, ReadLimits, Snapshot};
-use crate::reduce::statistics::{CfValues, Distribution, Partial};
+use crate::reduce::CfValues;
+use crate::reduce::statistics::{Distribution, Partial};
 use crate::store::Version;
 
 /// Chunks of which versions are requested at a time.

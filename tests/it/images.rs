@@ -88,6 +88,58 @@ async fn a_tile_of_the_first_level_is_the_whole_picture() {
     assert!(pixels(&blank).0.iter().all(|pixel| *pixel == [0; 4]));
 }
 
+/// Each mean of two rows and two columns, rounded half to even; 255 is missing.
+fn halved(elements: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let window = |rows: &[Vec<u8>], column: usize| {
+        let all = rows.iter().flat_map(|row| row[column..row.len().min(column + 2)].to_vec());
+        let present: Vec<f64> = all.filter(|&element| element != 255).map(f64::from).collect();
+        let mean = present.iter().sum::<f64>() / present.iter().map(|_| 1.0).sum::<f64>();
+        let is_mean = |element: &u8| f64::from(*element) == mean.round_ties_even();
+        (0..=255).find(is_mean).unwrap_or(255)
+    };
+    let row = |rows: &[Vec<u8>]| (0..rows[0].len()).step_by(2).map(|column| window(rows, column)).collect();
+    elements.chunks(2).map(row).collect()
+}
+
+#[tokio::test]
+async fn a_smaller_picture_has_the_elements_of_a_fitted_slice() {
+    let (rows, columns) = (21, 30);
+    let element = |row: usize, column: usize| {
+        if column < 5 { 255 } else { u8::try_from((row * 37 + column * 11) % 256).unwrap() }
+    };
+    let elements: Vec<Vec<u8>> =
+        (0..rows).map(|row| (0..columns).map(|column| element(row, column)).collect()).collect();
+    let expected: Vec<u8> = halved(&halved(&elements)).concat();
+    let store = memory();
+    for (name, data_type, attributes) in [
+        ("unsigned", "uint8", json!({ "_FillValue": 255 })),
+        ("signs", "int8", json!({ "_FillValue": -1, "_Unsigned": "true" })),
+        ("wide", "int8", json!({ "missing_value": [255], "_Unsigned": "true" })),
+    ] {
+        let mut document = document(&[rows, columns], data_type, 32);
+        document["attributes"] = attributes;
+        put(&store, &format!("{name}/zarr.json"), document.to_string()).await;
+        let mut chunk = vec![0; 32 * 32];
+        for (row, elements) in elements.iter().enumerate() {
+            chunk[row * 32..row * 32 + columns].copy_from_slice(elements);
+        }
+        put(&store, &format!("{name}/c/0/0"), chunk).await;
+    }
+    let server = Server::of(store);
+    for name in ["unsigned", "signs", "wide"] {
+        let fitted = server.get(&format!("/v1/data/m/{name}?fit=8,6&format=bytes")).await;
+        assert_eq!(fitted.body.to_vec(), expected, "{name}");
+        let picture = server.get(&format!("/v1/image/m/{name}?size=8,6&colormap=none&range=0,255")).await;
+        let (found, width) = pixels(&picture);
+        assert_eq!((width, found.len()), (8, expected.len()), "{name}");
+        for (pixel, &element) in found.iter().zip(&expected) {
+            let opacity = if element == 255 { 0 } else { 255 };
+            assert_eq!(pixel[3], opacity, "{name}");
+            assert!(opacity == 0 || pixel[0] == element, "{name}: {pixel:?} {element}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_revalidation_and_a_head_read_no_chunk() {
     let store = memory();

@@ -6,7 +6,7 @@ use axum::http::Uri;
 use utoipa::IntoParams;
 
 use super::reduction_query::ReductionParams;
-use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
+use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, is_of_page, once, pairs};
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
 use crate::metadata::Endianness;
 use crate::render::NanMode;
@@ -90,7 +90,7 @@ impl DataQuery {
                 || array.take(name, value)?
                 || fields.take(name, value)?
                 || format.take(name, value)?;
-            if !is_known {
+            if !is_known && !is_of_page(name) {
                 return Err(ParamError::unknown(name, &Self::known()));
             }
         }
@@ -160,6 +160,13 @@ mod tests {
         ] {
             assert!(parse(&[(name, value)]).is_err(), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn words_of_the_page_alone_are_ignored() {
+        let page = [("tab", "line"), ("at", "3,4"), ("grid", "1"), ("box", "0,0,9,9"), ("level", "1")];
+        assert!(parse(&page).is_ok());
+        assert!(matches!(parse(&[("colormap", "gray")]), Err(ParamError::Unknown { .. })));
     }
 
     #[test]

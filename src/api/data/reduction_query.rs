@@ -7,7 +7,7 @@ use crate::api::query_params::{ParamError, ParseParams, QueryParams, once};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::ArrayMetadata;
-use crate::reduce::{Method, Missing, ReduceError, Reducer, Reduction};
+use crate::reduce::{Method, ReduceError, Reducer, Reduction};
 
 /// Prefix of a parameter with the factor of a named dimension.
 const BY_NAME: &str = "downsample.";
@@ -148,18 +148,9 @@ impl ReductionParams {
     ) -> Result<RequestedReduction, ReductionError> {
         let data_type = &metadata.data_type;
         let method = self.named_method().unwrap_or_else(|| Method::auto(data_type, is_categorical));
-        method.check(data_type)?;
-        let missing = match method {
-            Method::Stride => Missing::default(),
-            _ => Missing::from_attributes(&metadata.attributes, data_type)?,
-        };
         let unnamed = || vec![None; metadata.shape.len()];
         let names = metadata.dimension_names.clone().unwrap_or_else(unnamed);
-        Ok(RequestedReduction {
-            query: self.clone(),
-            reducer: Reducer::new(method, data_type, missing)?,
-            names,
-        })
+        Ok(RequestedReduction { query: self.clone(), reducer: Reducer::of_array(method, metadata)?, names })
     }
 }
 

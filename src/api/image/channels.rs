@@ -1,10 +1,10 @@
 //! The channels of a composite: those of the request, of a photograph, or of the metadata of an image.
 
 use super::layout::Layout;
-use super::ome::OmeChannel;
 use super::query::ImageQuery;
 use super::subject::Subject;
 use super::words::{ChannelWord, ChannelsWord};
+use crate::conventions::ChannelSummary;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::render::raster::Color;
@@ -68,8 +68,9 @@ fn omero(subject: &Subject, length: u64) -> Option<Vec<ChannelPlan>> {
     let shown: Vec<_> =
         (0..).zip(channels).filter(shown).filter(|(_, channel)| none_active || channel.is_active).collect();
     let only = shown.len() == 1;
-    let plan = |(turn, (at, channel)): (usize, &(u64, &OmeChannel))| {
-        (Some(*at), channel.color.unwrap_or_else(|| channel_color(turn, only)), None)
+    let plan = |(turn, (at, channel)): (usize, &(u64, &ChannelSummary))| {
+        let own = channel.color.as_deref().and_then(Color::parse);
+        (Some(*at), own.unwrap_or_else(|| channel_color(turn, only)), None)
     };
     (!shown.is_empty()).then(|| shown.iter().enumerate().map(plan).collect())
 }

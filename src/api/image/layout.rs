@@ -1,48 +1,15 @@
 //! [`Layout`]: which dimensions of an array are rows, columns and channels, and which index the others have.
 //!
-//! It depends on the shape, the names of the dimensions and the request alone, so that the same URL is always the same picture.
+//! What the request leaves open is as [`Dimensions`] has it, so that summaries, pictures and pages show the same plane.
 
 use axum::http::StatusCode;
 
 use super::query::ImageQuery;
 use super::words::ChannelsWord;
 use crate::chunk::{AxisRange, Subset};
+use crate::conventions::Dimensions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
-
-/// Names of dimensions that are rows, columns, channels and heights, in lower case.
-const ROWS: [&str; 10] = ["y", "lat", "latitude", "row", "rows", "northing", "j", "rlat", "nav_lat", "yc"];
-const COLUMNS: [&str; 11] =
-    ["x", "lon", "longitude", "long", "col", "column", "columns", "easting", "i", "rlon", "xc"];
-const CHANNELS: [&str; 9] = ["c", "channel", "channels", "band", "bands", "rgb", "rgba", "color", "colour"];
-const HEIGHTS: [&str; 14] = [
-    "z",
-    "depth",
-    "level",
-    "lev",
-    "levels",
-    "plev",
-    "height",
-    "altitude",
-    "elevation",
-    "pressure",
-    "isobaric",
-    "sigma",
-    "slice",
-    "plane",
-];
-
-/// What the layout depends on besides the request.
-#[derive(Debug)]
-pub(crate) struct Dimensions<'a> {
-    pub(crate) shape: &'a [u64],
-    /// As many as there are dimensions.
-    pub(crate) names: &'a [Option<String>],
-    /// Whether elements are unsigned bytes, as those of photographs are.
-    pub(crate) is_bytes: bool,
-    /// Indices of dimensions that the metadata of an image proposes, by name.
-    pub(crate) proposed: &'a [(&'a str, u64)],
-}
 
 /// The dimensions of a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,22 +47,24 @@ impl Layout {
         if kept.len() < 2 {
             return Err(bad("the selection must leave two dimensions, for rows and columns".to_owned()));
         }
-        let photograph = dimensions.photograph_axis(selected, &kept);
-        let (rows, columns) = if let Some(axes) = &query.axes {
-            dimensions.named_plane(axes, &kept)?
-        } else {
-            let colorless: Vec<usize> =
-                kept.iter().copied().filter(|&axis| Some(axis) != photograph).collect();
-            let kept = if colorless.len() < 2 { &kept } else { &colorless };
-            dimensions
-                .default_plane(kept)
-                .ok_or_else(|| bad("the selection must leave two dimensions".to_owned()))?
+        // Colours that the selection cuts are none.
+        let is_cut = |axis: usize| !is_whole(&selected.0[axis], dimensions.shape[axis]);
+        let is_cut = dimensions
+            .default_plane(&kept)
+            .is_some_and(|plane| plane.is_photograph && plane.channels.is_some_and(is_cut));
+        let dimensions = &Dimensions { is_bytes: dimensions.is_bytes && !is_cut, ..*dimensions };
+        let plane = match &query.axes {
+            Some(axes) => Some(dimensions.plane_of(&kept, named_plane(dimensions, axes, &kept)?)),
+            None => dimensions.default_plane(&kept),
         };
+        let plane = plane.ok_or_else(|| bad("the selection must leave two dimensions".to_owned()))?;
+        let (rows, columns) = (plane.rows, plane.columns);
         let free: Vec<usize> = kept.into_iter().filter(|&axis| axis != rows && axis != columns).collect();
-        let channels = dimensions.channel_axis(&free, query);
-        let base = dimensions.base(selected, (rows, columns), &free, channels)?;
-        let is_photograph = photograph.is_some() && channels == photograph;
-        Ok(Self { base, rows, columns, channels, is_photograph })
+        // A request for channels means the only dimension that is left.
+        let wants = matches!(query.channels, Some(ChannelsWord::Listed(_) | ChannelsWord::Rgb(_)));
+        let channels = plane.channels.or_else(|| free.last().copied().filter(|_| wants));
+        let base = base(dimensions, selected, (rows, columns), &free, channels)?;
+        Ok(Self { base, rows, columns, channels, is_photograph: plane.is_photograph })
     }
 
     /// The elements of one channel, or of the only one.
@@ -139,113 +108,64 @@ impl Layout {
     }
 }
 
-impl Dimensions<'_> {
-    fn is_named(&self, axis: usize, names: &[&str]) -> bool {
-        let name = self.names.get(axis).and_then(Option::as_deref).map(str::to_lowercase);
-        name.is_some_and(|name| names.contains(&name.as_str()))
-    }
-
-    fn is_named_at_all(&self) -> bool {
-        self.names.iter().any(Option::is_some)
-    }
-
-    /// The dimension of red, green, blue and perhaps opacity: three or four unsigned bytes in the last dimension, or in one
-    /// that is called so.
-    fn photograph_axis(&self, selected: &Subset, kept: &[usize]) -> Option<usize> {
-        let is_colors = |axis: usize| {
-            let is_last = axis + 1 == self.shape.len();
-            matches!(self.shape[axis], 3 | 4)
-                && is_whole(&selected.0[axis], self.shape[axis])
-                && (self.is_named(axis, &CHANNELS) || (is_last && !self.is_named_at_all()))
-        };
-        (self.is_bytes && kept.len() > 2).then(|| kept.iter().copied().find(|&axis| is_colors(axis)))?
-    }
-
-    /// The dimensions in `axes`.
-    fn named_plane(&self, axes: &[String; 2], kept: &[usize]) -> Result<(usize, usize), Problem> {
-        let find = |name: &String| {
-            let by_name = self.names.iter().position(|known| known.as_ref() == Some(name));
-            let by_number = || name.parse().ok().filter(|&axis: &usize| axis < self.shape.len());
-            let axis = by_name.or_else(by_number).ok_or_else(|| {
-                bad(format!("`axes`: there is no dimension `{name}`; there is: {}", self.known()))
-            })?;
-            if !kept.contains(&axis) {
-                return Err(bad(format!("`axes`: the selection has only one index of `{name}`")));
-            }
-            Ok(axis)
-        };
-        let [rows, columns] = axes;
-        let plane = (find(rows)?, find(columns)?);
-        if plane.0 == plane.1 { Err(bad("`axes` names one dimension twice".to_owned())) } else { Ok(plane) }
-    }
-
-    fn known(&self) -> String {
-        let name = |(axis, name): (usize, &Option<String>)| name.clone().unwrap_or_else(|| axis.to_string());
-        self.names.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Rows and columns by their names, else the last two dimensions.
-    fn default_plane(&self, kept: &[usize]) -> Option<(usize, usize)> {
-        let last = |names: &[&str]| kept.iter().copied().rfind(|&axis| self.is_named(axis, names));
-        if let (Some(rows), Some(columns)) = (last(&ROWS), last(&COLUMNS)) {
-            return Some((rows, columns));
+/// The dimensions in `axes`.
+fn named_plane(
+    dimensions: &Dimensions<'_>,
+    axes: &[String; 2],
+    kept: &[usize],
+) -> Result<(usize, usize), Problem> {
+    let find = |name: &String| {
+        let by_name = dimensions.names.iter().position(|known| known.as_ref() == Some(name));
+        let by_number = || name.parse().ok().filter(|&axis: &usize| axis < dimensions.shape.len());
+        let axis = by_name.or_else(by_number).ok_or_else(|| {
+            bad(format!("`axes`: there is no dimension `{name}`; there is: {}", known(dimensions)))
+        })?;
+        if !kept.contains(&axis) {
+            return Err(bad(format!("`axes`: the selection has only one index of `{name}`")));
         }
-        let &[.., rows, columns] = kept else { return None };
-        Some((rows, columns))
-    }
+        Ok(axis)
+    };
+    let [rows, columns] = axes;
+    let plane = (find(rows)?, find(columns)?);
+    if plane.0 == plane.1 { Err(bad("`axes` names one dimension twice".to_owned())) } else { Ok(plane) }
+}
 
-    /// The dimension of channels: one that is called so, or else the only one that is left, if the request wants channels.
-    fn channel_axis(&self, free: &[usize], query: &ImageQuery) -> Option<usize> {
-        let named = free.iter().copied().find(|&axis| self.is_named(axis, &CHANNELS));
-        let wants = matches!(query.channels, Some(ChannelsWord::Listed(_) | ChannelsWord::Rgb(_)));
-        let is_photograph = self.is_bytes
-            && query.coloring.is_none()
-            && !self.is_named_at_all()
-            && free.last() == Some(&(self.shape.len() - 1));
-        named.or_else(|| free.last().copied().filter(|_| wants || is_photograph))
-    }
+fn known(dimensions: &Dimensions<'_>) -> String {
+    let name = |(axis, name): (usize, &Option<String>)| name.clone().unwrap_or_else(|| axis.to_string());
+    dimensions.names.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
+}
 
-    /// The elements of one plane.
-    fn base(
-        &self,
-        selected: &Subset,
-        plane: (usize, usize),
-        free: &[usize],
-        channels: Option<usize>,
-    ) -> Result<Subset, Problem> {
-        let mut base = selected.clone();
-        for &axis in free {
-            let range = &mut base.0[axis];
-            if range.count != 1 && !is_whole(range, self.shape[axis]) {
-                let name = self.names.get(axis).cloned().flatten().unwrap_or_else(|| axis.to_string());
-                return Err(bad(format!(
-                    "the selection must leave two dimensions, and it has {} indices of `{name}`; select one of them",
-                    range.count
-                )));
-            }
-            if range.count != 1 {
-                range.start = if Some(axis) == channels { 0 } else { self.default_index(axis) };
-                range.count = 1;
-                range.step = 1;
-            }
-            range.keep = false;
+/// The elements of one plane.
+fn base(
+    dimensions: &Dimensions<'_>,
+    selected: &Subset,
+    plane: (usize, usize),
+    free: &[usize],
+    channels: Option<usize>,
+) -> Result<Subset, Problem> {
+    let mut base = selected.clone();
+    for &axis in free {
+        let range = &mut base.0[axis];
+        if range.count != 1 && !is_whole(range, dimensions.shape[axis]) {
+            let name = dimensions.names.get(axis).cloned().flatten().unwrap_or_else(|| axis.to_string());
+            return Err(bad(format!(
+                "the selection must leave two dimensions, and it has {} indices of `{name}`; select one of them",
+                range.count
+            )));
         }
-        for axis in [plane.0, plane.1] {
-            if base.0[axis].count == 0 {
-                return Err(bad("the selection has no elements".to_owned()));
-            }
+        if range.count != 1 {
+            range.start = if Some(axis) == channels { 0 } else { dimensions.default_index(axis) };
+            range.count = 1;
+            range.step = 1;
         }
-        Ok(base)
+        range.keep = false;
     }
-
-    /// What the metadata of the image proposes, else the middle of heights and depths, and the first of other dimensions.
-    fn default_index(&self, axis: usize) -> u64 {
-        let length = self.shape[axis];
-        let name = self.names.get(axis).and_then(Option::as_deref).unwrap_or_default();
-        let proposed = self.proposed.iter().find(|(known, _)| *known == name).map(|(_, index)| *index);
-        let default = if self.is_named(axis, &HEIGHTS) { length / 2 } else { 0 };
-        proposed.filter(|&index| index < length).unwrap_or(default)
+    for axis in [plane.0, plane.1] {
+        if base.0[axis].count == 0 {
+            return Err(bad("the selection has no elements".to_owned()));
+        }
     }
+    Ok(base)
 }
 
 /// Whether a range is all elements of a dimension.

@@ -4,7 +4,6 @@ mod channels;
 mod headers;
 mod layout;
 mod legend;
-mod ome;
 mod orientation;
 mod picture;
 mod query;

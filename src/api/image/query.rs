@@ -7,12 +7,12 @@ use super::values::{
     part, part_of_plane, pixels, range, scale, size, stops, three, tile,
 };
 use super::words::{ChannelsWord, Coloring, ImageParamError, PictureSize, RangeWord, RowOrigin};
+use crate::api::query_params::is_of_page;
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::metadata::ArrayMetadata;
-use crate::render::raster::{Color, Colormap, Method, Outside, Part, Scale};
+use crate::reduce::Method;
+use crate::render::raster::{Color, Colormap, Outside, Part, Scale};
 
-/// The parameters of the page that do not change its picture.
-const OF_PAGE: [&str; 7] = ["tab", "at", "grid", "lock", "play", "pin", "theme"];
 /// Prefix of a parameter that selects along a named dimension.
 const BY_NAME: &str = "isel.";
 /// The longest side of a picture whose size is not requested.
@@ -86,7 +86,7 @@ impl ImageQuery {
                 "width" => once("width", &mut query.legend_size.0, pixels("width", value)?)?,
                 "height" => once("height", &mut query.legend_size.1, pixels("height", value)?)?,
                 "tms" => {}
-                name if OF_PAGE.contains(&name) => {}
+                name if is_of_page(name) => {}
                 name => match name.strip_prefix(BY_NAME) {
                     Some(dimension) => query.named.push((dimension.to_owned(), value.to_owned())),
                     None => return Err(ImageParamError::Unknown(name.chars().take(40).collect())),

@@ -123,7 +123,8 @@ mod tests {
 
     fn source(data_type: &DataType, attributes: &Value, word: RangeWord, scale: Scale) -> RangeSource {
         let attributes = attributes.as_object().unwrap();
-        let decoding = Decoding::cf(data_type, Part::Abs, attributes).unwrap();
+        let all = crate::metadata::Attributes::from(attributes.clone());
+        let decoding = Decoding::cf(data_type, Part::Abs, &all).unwrap();
         RangeContext { data_type, decoding: &decoding, attributes, part: Part::Abs, window: None }
             .source(word, scale)
     }

@@ -313,11 +313,10 @@ async fn draw(
     context: &Arc<ReadContext>,
 ) -> Result<Drawn, ElementsError> {
     let begun = Instant::now();
-    let (mut planes, mut reducing) = (Vec::with_capacity(snapshots.len()), Duration::ZERO);
+    let mut planes = Vec::with_capacity(snapshots.len());
     for snapshot in snapshots {
-        let (plane, reduced) = read_reduced(state, scene, snapshot, context).await?;
+        let plane = read_reduced(state, scene, snapshot, context).await?;
         planes.push((plane, scene.decoding.clone()));
-        reducing += reduced;
     }
     let mut ranges = Vec::with_capacity(planes.len());
     for ((plane, sample), drawn) in scene.planes.iter().zip(samples).zip(&planes) {
@@ -328,6 +327,7 @@ async fn draw(
         };
         ranges.push(usable(low, high, scene.scale));
     }
+    let reducing = context.stats().encode;
     let reading = begun.elapsed().saturating_sub(reducing);
     let begun = Instant::now();
     let (style, square) = (scene.style(&ranges), scene.square);

@@ -18,10 +18,10 @@ use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::validators::hex_tag;
 use crate::metadata::{DataType, Endianness};
+use crate::reduce::{ALGORITHM, Method, Missing, Reducer, Reduction, halved};
 use crate::render::Conversion;
 use crate::render::raster::{
-    Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Method, Outside, Part, Scale,
-    Style, halved,
+    Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Outside, Part, Scale, Style,
 };
 use crate::store::Version;
 
@@ -38,6 +38,8 @@ pub(crate) enum Drawing {
 #[derive(Debug)]
 pub(crate) struct ScenePlane {
     pub(crate) plan: Plan,
+    /// The elements that are drawn, before any halving.
+    pub(crate) subset: Subset,
     pub(crate) range: RangeSource,
     /// The channel, if the array has channels.
     pub(crate) channel: Option<u64>,
@@ -65,7 +67,8 @@ pub(crate) struct Scene {
     pub(crate) layout: Layout,
     pub(crate) planes: Vec<ScenePlane>,
     pub(crate) halvings: u32,
-    pub(crate) method: Method,
+    /// The halvings. They are part of the plans, unless fields are selected first.
+    pub(crate) reduction: Arc<Reduction>,
     pub(crate) decoding: Decoding,
     /// Selects the fields of a struct.
     pub(crate) conversion: Option<Arc<Conversion>>,
@@ -140,24 +143,26 @@ impl Scene {
         let metadata = subject.array.metadata();
         let part = query.part.unwrap_or_default();
         let attributes = subject.attributes();
-        let (conversion, decoding) = decoding(&subject, &attributes, query, part)?;
+        let (conversion, decoding) = decoding(&subject, query, part)?;
         let (rows, columns) = layout.sides();
         let halvings = frame.halvings(columns.count, rows.count);
         let labels = labels(&subject, &attributes, query);
         let channels = channels(&subject, &layout, query, labels.is_some())?;
         let is_label = labels.is_some() || metadata.data_type == DataType::Bool;
-        let method = query.method.unwrap_or(if is_label { Method::Mode } else { Method::Mean });
-        check_method(method, query.method.is_some(), decoding.data_type())?;
+        let method = query.method.unwrap_or_else(|| Method::auto(decoding.data_type(), is_label));
+        let reducer = match &conversion {
+            Some(_) => Reducer::new(method, decoding.data_type(), Missing::default()),
+            // Without a halving only the method is checked.
+            None if halvings == 0 => Reducer::new(method, &metadata.data_type, Missing::default()),
+            None => Reducer::of_array(method, metadata),
+        };
+        let reducer = reducer.map_err(Problem::from)?;
+        let sides = [layout.rows, layout.columns];
+        let reduction = Arc::new(Reduction::halvings(reducer, metadata.shape.len(), &sides, halvings));
         let drawing = drawing(query, channels.is_some(), labels, subject.ome.is_some())?;
         let scale = query.scale.unwrap_or_default();
         let is_photograph = layout.is_photograph && channels.is_some();
         let word = query.range.unwrap_or(if is_photograph { RangeWord::Type } else { RangeWord::Auto });
-        // Halved elements are read in pieces, so that only what is decoded counts.
-        let limits = if halvings > 0 {
-            ReadLimits { max_response_size: limits.max_decoded_size, ..*limits }
-        } else {
-            *limits
-        };
         let words = channels.unwrap_or_else(|| vec![(None, Color::opaque(0xff_ffff), None)]);
         let mut planes = Vec::with_capacity(words.len());
         for (channel, color, given) in words {
@@ -178,16 +183,21 @@ impl Scene {
             };
             check_scale(&range, scale)?;
             let subset = layout.plane(channel);
-            let plan = Plan::new(&subject.array, subset.clone(), &limits)
-                .map_err(|error| Refused::Cost(Box::new((error, Arc::clone(&subject.array), subset))))?;
-            planes.push(ScenePlane { plan, range, channel, color });
+            let plan = match &conversion {
+                Some(_) => Plan::new(&subject.array, subset.clone(), limits),
+                None => Plan::reduced(&subject.array, subset.clone(), Arc::clone(&reduction), limits),
+            };
+            let plan = plan.map_err(|error| {
+                Refused::Cost(Box::new((error, Arc::clone(&subject.array), subset.clone())))
+            })?;
+            planes.push(ScenePlane { plan, subset, range, channel, color });
         }
         let scene = Self {
             subject,
             layout,
             planes,
             halvings,
-            method,
+            reduction,
             decoding,
             conversion,
             drawing,
@@ -202,7 +212,7 @@ impl Scene {
                 PictureFrame::Within(..) => None,
             },
         };
-        match scene.check_total(&limits) {
+        match scene.check_total(limits) {
             Ok(()) => Ok(scene),
             Err(error) => {
                 let subset = scene.layout.plane(None);
@@ -232,7 +242,7 @@ impl Scene {
         let all = self.layout.channels.filter(|_| self.planes.len() > 1);
         let length = all.and_then(|axis| self.subject.array.metadata().shape.get(axis).copied());
         match (length, self.planes.first()) {
-            (None, Some(plane)) => slice_text(plane.plan.subset()),
+            (None, Some(plane)) => slice_text(&plane.subset),
             _ => self.layout.slice(length),
         }
     }
@@ -249,11 +259,8 @@ impl Scene {
         let pixels =
             self.square.map_or(width.saturating_mul(height), |side| u64::from(side) * u64::from(side));
         let item = self.decoding.data_type().element_bytes() as u64;
-        let (rows, columns) = self.layout.sides();
-        let row = rows.count.max(columns.count).saturating_mul(item);
-        let read = self.planes.iter().map(|plane| match self.halvings {
-            0 => plane.plan.response_bytes().saturating_mul(2),
-            _ => plane.plan.segment_bytes().saturating_mul(2).saturating_add(row.saturating_mul(4)),
+        let read = self.planes.iter().map(|plane| {
+            plane.plan.response_bytes().saturating_mul(2).saturating_add(plane.plan.reduced_source_bytes())
         });
         let numbers = self
             .planes
@@ -269,7 +276,7 @@ impl Scene {
     pub(crate) fn words(&self) -> String {
         let ranges: Vec<_> =
             self.planes.iter().map(|plane| (&plane.range, plane.channel, plane.color)).collect();
-        let subsets: Vec<_> = self.planes.iter().map(|plane| plane.plan.subset()).collect();
+        let subsets: Vec<_> = self.planes.iter().map(|plane| &plane.subset).collect();
         let fields = self.conversion.as_ref().map(|conversion| format!("{conversion:?}"));
         // A digest takes less time than 256 colours in words.
         let drawing = match &self.drawing {
@@ -280,9 +287,10 @@ impl Scene {
             other => format!("{other:?}"),
         };
         let (rows, columns) = (self.layout.rows, self.layout.columns);
-        let plane = (ranges, subsets, fields, rows, columns, self.halvings, self.method, &self.decoding);
+        let plane = (ranges, subsets, fields, rows, columns, &self.decoding);
+        let reduction = (ALGORITHM, self.reduction.reducer().method(), self.halvings);
         let colors = (drawing, self.scale, self.below, self.above, self.missing);
-        format!("{:?}", (plane, colors, self.flips_rows, self.square))
+        format!("{:?}", (plane, reduction, colors, self.flips_rows, self.square))
     }
 
     /// The style of the picture with these ranges of its planes; `None` if they do not fit the scale.
@@ -340,7 +348,6 @@ pub(crate) fn boxed(layout: Layout, query: &ImageQuery, shape: &[u64]) -> Result
 /// The elements of the requested fields, and the numbers that they stand for.
 fn decoding(
     subject: &Subject,
-    attributes: &Map<String, Value>,
     query: &ImageQuery,
     part: Part,
 ) -> Result<(Option<Arc<Conversion>>, Decoding), Problem> {
@@ -359,7 +366,7 @@ fn decoding(
     let decoding = if query.is_stored || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, attributes)
+        Decoding::cf(data_type, part, &metadata.attributes)
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();
@@ -374,7 +381,10 @@ fn decoding(
 
 /// The colours of labels, if the elements are labels and the request does not say otherwise.
 fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery) -> Option<Categories> {
-    let of_image = subject.ome.as_ref().and_then(|ome| ome.labels.clone());
+    let of_image = subject.ome.as_ref().filter(|ome| ome.is_labels).map(|ome| {
+        let color = |&(label, color): &(i64, [u8; 4])| (i128::from(label), Color(color));
+        ome.label_colors.iter().map(color).collect()
+    });
     let of_flags = || {
         let values = attributes.get("flag_values")?.as_array()?;
         let colors = attributes.get("flag_colors").and_then(Value::as_str).unwrap_or_default();
@@ -408,22 +418,6 @@ fn drawing(
         (Some(Coloring::Categories) | None, None) => named(if is_image { "gray" } else { "viridis" }),
     };
     drawing.ok_or_else(|| Problem::from_class(ErrorClass::Internal))
-}
-
-fn check_method(method: Method, is_requested: bool, data_type: &DataType) -> Result<(), Problem> {
-    let is_complex = data_type.complex_half().is_some();
-    let refused = match method {
-        Method::Mean if *data_type == DataType::Bool && is_requested => Some("mean of bool is not defined"),
-        Method::Min | Method::Max | Method::Mode if is_complex => {
-            Some("complex numbers have a mean, but no order")
-        }
-        _ => None,
-    };
-    match refused {
-        Some(reason) => Err(Problem::from_class(ErrorClass::InvalidRequest)
-            .detail(format!("`method={}`: {reason}; `stride` takes any type", method.name()))),
-        None => Ok(()),
-    }
 }
 
 /// Rejects a requested range that has no logarithm.

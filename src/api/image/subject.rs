@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
-use super::layout::{Dimensions, Layout, no_picture};
-use super::ome::Ome;
+use super::layout::{Layout, no_picture};
 use super::query::ImageQuery;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::nodes::missing;
@@ -14,6 +13,7 @@ use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
 use crate::chunk::{AxisRange, Subset};
+use crate::conventions::{Dimensions, OmeImage, OmeNode};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
@@ -56,7 +56,7 @@ pub(crate) struct Subject {
     /// The array whose sample the default range comes from: the smallest level.
     pub(crate) sampled: Arc<Array>,
     /// The image that the array is a level of.
-    pub(crate) ome: Option<Arc<Ome>>,
+    pub(crate) ome: Option<Arc<OmeImage>>,
     /// The stored levels, the largest first; the array alone, if it is not a level of an image.
     pub(crate) levels: Vec<NodePath>,
     /// Which of them the array is.
@@ -105,11 +105,9 @@ impl Subject {
     pub(crate) fn names(&self) -> Vec<Option<String>> {
         let metadata = self.array.metadata();
         let rank = metadata.shape.len();
-        let of_image = self.ome.as_ref().map(|ome| &ome.axes).filter(|axes| axes.len() == rank);
+        let of_image = self.ome.as_ref().filter(|ome| ome.axes.len() == rank);
         match (of_image, &metadata.dimension_names) {
-            (Some(axes), _) => {
-                axes.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect()
-            }
+            (Some(ome), _) => ome.names(),
             (None, Some(names)) => names.clone(),
             (None, None) => vec![None; rank],
         }
@@ -225,7 +223,7 @@ impl Opening<'_> {
         Ok(subject)
     }
 
-    async fn image(&self, path: &NodePath, group: Arc<OpenNode>, ome: Ome) -> Result<Subject, Problem> {
+    async fn image(&self, path: &NodePath, group: Arc<OpenNode>, ome: OmeImage) -> Result<Subject, Problem> {
         let levels = levels(path, &ome);
         let first = levels.first().ok_or_else(|| none(path))?;
         let node = self.target.opener.open(first).await?;
@@ -238,13 +236,13 @@ impl Opening<'_> {
     }
 
     /// The image in the attributes of a group.
-    async fn ome(&self, attributes: &Attributes) -> Result<Option<Ome>, Problem> {
+    async fn ome(&self, attributes: &Attributes) -> Result<Option<OmeImage>, Problem> {
         if !attributes.contains_key("ome") && !attributes.contains_key("multiscales") {
             return Ok(None);
         }
         let attributes = attributes.clone();
         let bytes = attributes.text().len() as u64;
-        Ok(self.state.engine.cpu.run_document(bytes, move || Ome::parse(&attributes.object())).await?)
+        Ok(self.state.engine.cpu.run_document(bytes, move || OmeImage::parse(&attributes)).await?)
     }
 
     /// The path of the first image of a plate, a well or a collection of images (OME-NGFF, "plate", "well",
@@ -256,20 +254,19 @@ impl Opening<'_> {
     ) -> Result<Option<NodePath>, Problem> {
         let attributes = attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let kind = self.state.engine.cpu.run_document(bytes, move || {
-            let attributes = attributes.object();
-            let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(&attributes);
-            let first = |of: &str, list: &str| {
-                let path = ome.get(of)?.get(list)?.as_array()?.first()?.get("path")?.as_str()?;
-                Some(path.trim_matches('/').to_owned())
-            };
-            match (first("plate", "wells"), first("well", "images")) {
-                (Some(well), _) => Some((well, true)),
-                (None, Some(image)) => Some((image, false)),
-                _ => ome.contains_key("bioformats2raw.layout").then(|| ("0".to_owned(), false)),
+        let node = self.state.engine.cpu.run_document(bytes, move || OmeNode::parse(&attributes)).await?;
+        let first = |paths: Vec<String>| paths.into_iter().next();
+        let found = match node {
+            Some((OmeNode::Plate(plate), _)) => {
+                plate.wells.into_iter().next().map(|(well, _, _)| (well, true))
             }
-        });
-        let Some((below, is_well)) = kind.await? else { return Ok(None) };
+            Some((OmeNode::Well(images), _)) => first(images).map(|image| (image, false)),
+            Some((OmeNode::Collection(images), _)) => {
+                Some((first(images).unwrap_or_else(|| "0".to_owned()), false))
+            }
+            _ => None,
+        };
+        let Some((below, is_well)) = found else { return Ok(None) };
         let Ok(found) = NodePath::parse(&format!("{}{below}", path.prefix())) else { return Ok(None) };
         if !is_well {
             return Ok(Some(found));
@@ -322,8 +319,8 @@ fn is_variable(array: &Array) -> bool {
 }
 
 /// The paths of the levels of an image. A path that is not one of a node ends the list.
-fn levels(group: &NodePath, ome: &Ome) -> Vec<NodePath> {
-    let path = |level: &String| NodePath::parse(&format!("{}{level}", group.prefix())).ok();
+fn levels(group: &NodePath, ome: &OmeImage) -> Vec<NodePath> {
+    let path = |(level, _): &(String, _)| NodePath::parse(&format!("{}{level}", group.prefix())).ok();
     ome.levels.iter().map_while(path).collect()
 }
 

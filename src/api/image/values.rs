@@ -2,7 +2,8 @@
 
 use super::words::{ChannelWord, ChannelsWord, Coloring, ImageParamError, PictureSize, RangeWord, RowOrigin};
 use crate::error::nearest;
-use crate::render::raster::{COLORMAPS, Color, Colormap, Method, Outside, Part, Scale};
+use crate::reduce::Method;
+use crate::render::raster::{COLORMAPS, Color, Colormap, Outside, Part, Scale};
 
 /// Most channels of a composite.
 const MOST_CHANNELS: usize = 32;
@@ -165,7 +166,7 @@ pub(super) fn three(value: &str) -> Result<[u64; 3], ImageParamError> {
 /// `None` for `auto`, which depends on the array.
 pub(super) fn method(value: &str) -> Result<Option<Method>, ImageParamError> {
     let takes = "`auto`, `mean`, `mode`, `min`, `max` or `stride`";
-    match (value, Method::parse(value)) {
+    match (value, Method::from_name(value)) {
         ("auto", _) => Ok(None),
         (_, Some(method)) => Ok(Some(method)),
         _ => Err(not_understood("method", value, takes)),

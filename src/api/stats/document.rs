@@ -3,7 +3,8 @@
 use serde_json::{Map, Number, Value, json};
 
 use super::query::StatsQuery;
-use crate::reduce::statistics::{CfValues, Distribution, Partial};
+use crate::reduce::CfValues;
+use crate::reduce::statistics::{Distribution, Partial};
 
 /// What was computed.
 pub(crate) struct Computed {

@@ -27,7 +27,8 @@ use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::timing::put_trace;
 use crate::http::validators::hex_tag;
 use crate::reduce::ALGORITHM;
-use crate::reduce::statistics::{Bins, CfValues, MAX_VALUES};
+use crate::reduce::CfValues;
+use crate::reduce::statistics::{Bins, MAX_VALUES};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -142,7 +143,7 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let array = Arc::clone(node.array()?);
     query.array.check_shape(&array.metadata().shape)?;
     let subset = query.selection.subset(array.metadata())?;
-    let values = Arc::new(CfValues::new(array.metadata(), query.decodes())?);
+    let values = Arc::new(CfValues::of_array(array.metadata(), query.decodes())?);
     let keeps_values = !query.percentiles().is_empty() && !values.are_few();
     let most_elements = if keeps_values { MAX_VALUES } else { u64::MAX };
     let limits = &state.engine.read;

@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use utoipa::IntoParams;
 
-use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
+use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, is_of_page, once, pairs};
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::Sampling;
 
@@ -78,7 +78,7 @@ impl StatsQuery {
             let Self { selection, array, stats } = &mut query;
             let is_known =
                 selection.take(name, value)? || array.take(name, value)? || stats.take(name, value)?;
-            if !is_known {
+            if !is_known && !is_of_page(name) {
                 let known = KnownParams::default();
                 let known = known.and::<SelectionParams>().and::<StatsParams>().and::<ArrayParams>();
                 return Err(ParamError::unknown(name, &known));

@@ -1,6 +1,6 @@
 //! [`Partial`]: the statistics of a piece of an array, which can be merged with those of the next piece.
 
-use super::cf::{CfValues, Visitor, double};
+use crate::reduce::cf::{CfValues, Visitor, double};
 
 /// Values are summed in blocks of this length, which are merged.
 const BLOCK: usize = 4096;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cf::{CfValues, Visitor, double};
+use crate::reduce::cf::{CfValues, Visitor, double};
 
 /// The most values that are kept one by one, unless there are few different ones.
 pub const MAX_VALUES: u64 = 4 << 20;

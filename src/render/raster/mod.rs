@@ -15,7 +15,6 @@ mod part;
 mod picture;
 mod plane;
 mod quantiles;
-mod reduce;
 mod style;
 mod tables;
 
@@ -29,5 +28,4 @@ pub use part::Part;
 pub use picture::{Picture, Pixels};
 pub use plane::Plane;
 pub use quantiles::{extremes, quantiles};
-pub use reduce::{Method, Reducer, halved};
 pub use style::{Channel, MappedStyle, Outside, Style};

@@ -2,56 +2,44 @@
 
 use super::part::Part;
 use crate::metadata::DataType;
+use crate::reduce::CfValues;
 
-/// Whether elements of a type are numbers here.
-pub(super) fn is_number(data_type: &DataType) -> bool {
-    let mut none = Vec::new();
-    append(data_type, Part::Abs, &[], &mut none)
-}
-
-/// Appends the number of each element; false if the elements are not numbers. A complex number gives one of its parts. What
-/// is `NaT` becomes NaN.
-pub(super) fn append(data_type: &DataType, part: Part, items: &[u8], out: &mut Vec<f64>) -> bool {
-    if let Some(half) = data_type.complex_half() {
+/// Appends the number that each element stands for; false if the elements are not numbers. A complex number gives one of its
+/// parts. What is `NaT` becomes NaN.
+pub(super) fn append(values: &CfValues, part: Part, items: &[u8], out: &mut Vec<f64>) -> bool {
+    if values.are_real() {
+        values.append_numbers(items, out);
+        return true;
+    }
+    let begin = out.len();
+    if let Some(half) = values.data_type().complex_half() {
         let mut parts = Vec::with_capacity(items.len() / half.element_bytes().max(1));
-        let is_float = append(&half, part, items, &mut parts);
+        let is_float = append(&CfValues::stored(&half), part, items, &mut parts);
         out.extend(parts.as_chunks::<2>().0.iter().map(|&[real, imaginary]| part.of(real, imaginary)));
+        unpack(values, out, begin);
         return is_float;
     }
-    match data_type {
-        DataType::Bool => extend(out, items, |[byte]: [u8; 1]| f64::from(u8::from(byte != 0))),
-        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
-            extend(out, items, |item| f64::from(i8::from_le_bytes(item)));
-        }
-        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
-            extend(out, items, |item| f64::from(u8::from_le_bytes(item)));
-        }
-        DataType::Int16 => extend(out, items, |item| f64::from(i16::from_le_bytes(item))),
-        DataType::UInt16 => extend(out, items, |item| f64::from(u16::from_le_bytes(item))),
-        DataType::Int32 => extend(out, items, |item| f64::from(i32::from_le_bytes(item))),
-        DataType::UInt32 => extend(out, items, |item| f64::from(u32::from_le_bytes(item))),
-        DataType::Int64 => extend(out, items, |item| from_i64(i64::from_le_bytes(item))),
-        DataType::UInt64 => extend(out, items, |item| from_u64(u64::from_le_bytes(item))),
+    match values.data_type() {
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
             extend(out, items, |item| match i64::from_le_bytes(item) {
                 i64::MIN => f64::NAN,
                 steps => from_i64(steps),
             });
         }
-        DataType::Float16 => {
-            extend(out, items, |item| f64::from(half::f16::from_bits(u16::from_le_bytes(item))));
-        }
-        DataType::BFloat16 => {
-            extend(out, items, |item| f64::from(half::bf16::from_bits(u16::from_le_bytes(item))));
-        }
-        DataType::Float32 => extend(out, items, |item| f64::from(f32::from_le_bytes(item))),
-        DataType::Float64 => extend(out, items, f64::from_le_bytes),
         DataType::SmallFloat(format) => {
             extend(out, items, |[byte]: [u8; 1]| f64::from(format.value(byte)));
         }
         _ => return false,
     }
+    unpack(values, out, begin);
     true
+}
+
+/// Replaces the stored numbers from one place on by those that they stand for.
+fn unpack(values: &CfValues, out: &mut [f64], begin: usize) {
+    for number in out.iter_mut().skip(begin) {
+        *number = values.unpacked(*number);
+    }
 }
 
 fn extend<const N: usize>(out: &mut Vec<f64>, items: &[u8], number: impl Fn([u8; N]) -> f64) {
@@ -60,11 +48,6 @@ fn extend<const N: usize>(out: &mut Vec<f64>, items: &[u8], number: impl Fn([u8;
 
 #[expect(clippy::cast_precision_loss, reason = "a colour needs no more than 53 bits")]
 fn from_i64(number: i64) -> f64 {
-    number as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a colour needs no more than 53 bits")]
-fn from_u64(number: u64) -> f64 {
     number as f64
 }
 
@@ -91,26 +74,5 @@ pub(super) fn integer(data_type: &DataType, item: &[u8]) -> Option<i128> {
         | DataType::Int32
         | DataType::Int64 => bytes(true),
         _ => None,
-    }
-}
-
-/// Appends an integer element of the nearest number of an integer type.
-pub(super) fn write_integer(data_type: &DataType, number: i128, out: &mut Vec<u8>) {
-    let bytes = number.to_le_bytes();
-    out.extend_from_slice(bytes.get(..data_type.element_bytes()).unwrap_or_default());
-}
-
-/// Appends the element nearest to a number, of a type with numbers that are not integers.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the type of the elements")]
-pub(super) fn write_number(data_type: &DataType, number: f64, out: &mut Vec<u8>) {
-    match data_type {
-        DataType::Float16 => out.extend(half::f16::from_f64(number).to_le_bytes()),
-        DataType::BFloat16 => out.extend(half::bf16::from_f64(number).to_le_bytes()),
-        DataType::Float32 => out.extend((number as f32).to_le_bytes()),
-        DataType::SmallFloat(format) => out.push(format.nearest(number as f32).unwrap_or_default()),
-        DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
-            out.extend((number.round_ties_even() as i64).to_le_bytes());
-        }
-        _ => out.extend(number.to_le_bytes()),
     }
 }
