@@ -165,6 +165,13 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
             "zarrd: the configuration has no mount `{mount}`: the URL works only on a server that has one"
         )?;
     }
+    let is_open = || {
+        let anonymous = config.mounts.get(&mount).and_then(|mount| mount.anonymous.as_ref());
+        anonymous.is_some_and(|scopes| scopes.contains(&zarrd::auth::Scope::Read))
+    };
+    if !zarrd::auth::is_granted(&config.access, &by, &mount, &key) && !is_open() {
+        note(format_args!("warning: `{by}` has no grant for this: the URL gets 403"));
+    }
     print(&format!("{url}\n"))
 }
 

@@ -1,7 +1,7 @@
 //! [`App`]: everything that a configuration gives, from stores to listeners.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl App {
         // Before the address is known to anyone: an early signal must be handled, too.
         let signals = Signals::catch().map_err(AppError::Signals)?;
         let hangups = shutdown::hangups().map_err(AppError::Signals)?;
-        let (address, listener) = bind(self.config.server.listen).await?;
+        let (address, listener) = bind(self.config.server.listen).await.map_err(with_port)?;
         let listening = |listener, routes| BoundListener { listener, routes, tls: self.tls.clone() };
         let scheme = self.scheme();
         let whole = self.site();
@@ -181,6 +181,18 @@ impl App {
 async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError> {
     let listener = TcpListener::bind(address).await.map_err(|source| AppError::Bind { address, source })?;
     Ok((listener.local_addr().unwrap_or(address), listener))
+}
+
+/// The error of the server's own address, with the flag that chooses another port if this one is in use.
+fn with_port(error: AppError) -> AppError {
+    match error {
+        AppError::Bind { address, source } if source.kind() == ErrorKind::AddrInUse => {
+            let source =
+                std::io::Error::new(source.kind(), format!("{source}; choose another with `--port`"));
+            AppError::Bind { address, source }
+        }
+        error => error,
+    }
 }
 
 /// Sets `/readyz` to draining when the shutdown begins; never ends itself.

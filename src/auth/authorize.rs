@@ -22,6 +22,7 @@ use super::lookup::MountLookup;
 use super::principal::Principal;
 use super::rights::Rights;
 use super::rules::{AccessRequest, access_request, of_destination};
+use super::scope::Scope;
 use super::signed_url::SignedUrl;
 use super::token::Tokens;
 use super::within_array::is_in_an_array;
@@ -145,7 +146,12 @@ impl Authorizer<'_> {
         let is_private = if spec.resource == Resource::Mounts {
             credential.is_some()
         } else {
-            let refused = || if credential.is_some() { forbidden() } else { no_credential() };
+            let refused = |scope: Option<Scope>| match (&credential, scope) {
+                (None, _) => no_credential(),
+                // A caller that may do nothing with the mount does not learn more of it.
+                (Some(_), Some(scope)) if rights.can_see(&needed.mount) => lacks(scope),
+                (Some(_), _) => forbidden(),
+            };
             self.check(&rights, &needed, refused).await?;
             self.check_destination(&rights, &needed.mount, &target, request)?;
             let is_for_all = |need| rights.is_for_all(&needed.mount, need);
@@ -187,14 +193,14 @@ impl Authorizer<'_> {
         self,
         rights: &Rights,
         needed: &AccessRequest,
-        refused: impl Fn() -> Problem,
+        refused: impl Fn(Option<Scope>) -> Problem,
     ) -> Result<(), Problem> {
         let AccessRequest { mount, needs, .. } = needed;
         if needs.is_empty() && !rights.can_see(mount) {
-            return Err(refused());
+            return Err(refused(None));
         }
         for need in needs {
-            let prefix = rights.covering_grant(mount, need).ok_or_else(&refused)?;
+            let prefix = rights.covering_grant(mount, need).ok_or_else(|| refused(Some(need.scope)))?;
             if !need.is_derived || prefix.is_root() {
                 continue;
             }
@@ -227,7 +233,8 @@ impl Authorizer<'_> {
         let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::remote_destination)?;
         let overwrites = webdav_headers::overwrite(request.headers())?;
         let needs = of_destination(self.mounts.erases_prefixes(mount), &place, overwrites);
-        if needs.iter().all(|need| rights.allows(mount, need)) { Ok(()) } else { Err(forbidden()) }
+        let missing = needs.iter().find(|need| !rights.allows(mount, need));
+        missing.map_or(Ok(()), |need| Err(lacks(need.scope)))
     }
 }
 
@@ -330,8 +337,15 @@ fn unauthorized(challenge: &'static str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized").header(header::WWW_AUTHENTICATE, challenge)
 }
 
+/// The problem for a known caller of a mount without the scope that the request takes.
+pub(crate) fn lacks(scope: Scope) -> Problem {
+    let scope = scope.as_str();
+    forbidden()
+        .detail(format!("the token or signature does not grant this here: it takes the scope `{scope}`"))
+}
+
 /// The problem for a known caller without the needed grant.
-pub(crate) fn forbidden() -> Problem {
+fn forbidden() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden").detail("the token or signature does not grant this here")
 }
 

@@ -39,11 +39,11 @@ pub use options::{
     AccessError, AccessFault, AccessOptions, GrantOptions, IssuerOptions, SigningKeyOptions, TokenOptions,
 };
 pub use scope::Scope;
-pub use signed_url::sign;
+pub use signed_url::{is_granted, sign};
 pub use timestamp::Timestamp;
 pub use token::new_token;
 
-pub(crate) use authorize::{Authorizer, Refusal, forbidden};
+pub(crate) use authorize::{Authorizer, Refusal, lacks};
 pub(crate) use credential::{COOKIE, of_cookies};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};

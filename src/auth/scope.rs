@@ -25,6 +25,17 @@ pub enum Scope {
 pub(crate) struct Scopes(u8);
 
 impl Scope {
+    /// Its name in grants.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::List => "list",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Admin => "admin",
+        }
+    }
+
     const fn bit(self) -> u8 {
         1 << self as u8
     }

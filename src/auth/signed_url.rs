@@ -139,6 +139,23 @@ fn message(mount: &str, reach: &KeyScope, expires: &str) -> Option<String> {
     Some(format!("{PURPOSE}\n{mount}\n{kind}\n{text}\n{expires}"))
 }
 
+/// Whether a signing key is granted reading or listing of what [`sign`] signs for `text`, or of a part of it. A URL of a key
+/// without this gives no more than callers without a credential have.
+#[must_use]
+pub fn is_granted(options: &AccessOptions, name: &str, mount: &str, text: &str) -> bool {
+    let grants = options.signing_keys.get(name).map(|key| &key.grants);
+    let mut grants = grants.into_iter().flatten().filter_map(GrantOptions::grant);
+    grants.any(|grant| {
+        let KeyScope::Prefix(prefix) = &grant.reach else { return false };
+        let (prefix, is_below) = (prefix.as_str(), text.is_empty() || text.ends_with('/'));
+        let overlaps = text.starts_with(prefix)
+            || prefix.strip_suffix('/') == Some(text)
+            || (is_below && prefix.starts_with(text));
+        let scopes = grant.scopes;
+        grant.is_of(mount) && overlaps && (scopes.has(Scope::Read) || (is_below && scopes.has(Scope::List)))
+    })
+}
+
 /// The path and query of a URL that is valid until a time: for the key `text`, or, if `text` ends in a slash or is
 /// empty, for everything below that prefix. `None` for an unknown signing key, or an invalid key, prefix or time.
 #[must_use]

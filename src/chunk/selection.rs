@@ -30,7 +30,7 @@ pub enum SelectionError {
     /// A dimension is neither an integer nor a slice nor `...`.
     #[error(
         "`{part}` (dimension {position} of the selection) is not an integer, a slice `start:stop:step` or `...`: elements \
-         are selected by index; which index has which label, the coordinate array beside the array says"
+         are selected by index; coordinate arrays give the label of each index"
     )]
     Syntax {
         /// Which of the comma-separated parts, from 0.

@@ -1,6 +1,6 @@
 //! [`ConfigError`]: why a configuration is rejected.
 //!
-//! Every message gives the origin and the key of the setting; none repeats the value, which may be a secret.
+//! Every message gives the origin and the key of the setting; none repeats a text, which may be a secret.
 
 use std::path::PathBuf;
 

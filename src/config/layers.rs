@@ -77,7 +77,7 @@ impl Sources {
         mounts::check_options(&tree)?;
         let memory = budgets::apply_limit(&mut tree, self.memory);
         budgets::resolve_auto(&mut tree, memory);
-        let mut config: Config = read(&tree)?;
+        let mut config: Config = read(&tree).map_err(|error| mounts::explain_missing_url(error, &tree))?;
         config.memory = memory;
         config.missing_directories = check(&config, &tree)?;
         budgets::check(&config, &tree)?;
@@ -141,7 +141,7 @@ fn set_flags(tree: &mut LocatedValue, flags: &ServeArgs) -> Result<(), ConfigErr
         return Err(ConfigError::InvalidValue {
             origin: Origin::Flag("--writable"),
             key: "mounts.NAME.writable".to_owned(),
-            reason: "the flag is for mounts given beside it; in a file, set the key".to_owned(),
+            reason: "`--writable` needs a mount on the command line; in a file, set the key".to_owned(),
         });
     }
     if flags.demo {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
+use super::origin::Origin;
 use super::server::{ServerOptions, some_listen_address};
 use super::tree::{ConfigValue, LocatedValue};
 use crate::auth::Scope;
@@ -148,6 +149,41 @@ pub(super) fn freshness_error(mount: &MountOptions) -> Option<String> {
 
 /// The longest lifetime of URLs that backends sign.
 const MAX_REDIRECT_LIFETIME: Duration = Duration::from_hours(7 * 24);
+
+/// The error for a mount without a URL, with the variable that sets it if nothing but environment variables does: exported for
+/// one mount, they reach every command. Other errors are unchanged.
+pub(super) fn explain_missing_url(error: ConfigError, tree: &LocatedValue) -> ConfigError {
+    let variable = |key: &str| {
+        let name = key.strip_prefix("mounts.")?;
+        let mount = tree.get(&["mounts", name]).filter(|mount| mount.get(&["url"]).is_none())?;
+        Some((name.to_owned(), only_variable(mount)?.to_owned()))
+    };
+    match error {
+        ConfigError::InvalidValue { origin, key, reason } => match variable(&key) {
+            None => ConfigError::InvalidValue { origin, key, reason },
+            Some((name, variable)) => ConfigError::InvalidValue {
+                reason: format!(
+                    "{reason}, and the mount is set only by the variable {variable}: unset it, or give a mount `{name}`"
+                ),
+                origin: Origin::Variable(variable),
+                key,
+            },
+        },
+        error => error,
+    }
+}
+
+/// The first environment variable that sets a value, if nothing but variables does.
+fn only_variable(value: &LocatedValue) -> Option<&str> {
+    match (&value.node, &value.origin) {
+        (ConfigValue::Table(entries), _) => {
+            let variables: Option<Vec<&str>> = entries.values().map(only_variable).collect();
+            variables?.first().copied()
+        }
+        (_, Origin::Variable(name)) => Some(name),
+        _ => None,
+    }
+}
 
 /// Rejects options that are not for the backend of their mount.
 ///

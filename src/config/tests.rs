@@ -367,6 +367,15 @@ fn rejects_invalid_variables_by_name() {
         ("ZARRD__SERVER__LISTEN", "8000", ["`server.listen`", "expected ADDRESS:PORT"]),
         ("ZARRD__SERVER__IDLE_TIMEOUT", "soon", ["`server.idle_timeout`", "found text"]),
         ("ZARRD__SERVER__IDLE_TIMEOUT", "0s", ["`server.idle_timeout`", "between"]),
+        ("ZARRD__SERVER__DRAIN_TIMEOUT", "1", ["`server.drain_timeout`", "`1` has no unit; write `1s`"]),
+        (
+            "ZARRD__MOUNTS__A__OPTIONS__REGION",
+            "canary",
+            [
+                "`mounts.a`: the key `url` is missing",
+                "set only by the variable ZARRD__MOUNTS__A__OPTIONS__REGION: unset it, or give a mount `a`",
+            ],
+        ),
         ("ZARRD__SERVER", "x", ["`server`", "found text"]),
         ("ZARRD__", "x", ["ZARRD__SECTION__KEY", "named"]),
         ("ZARRD__MOUNTS__A__OPTIONS__SECRET_ACCESS_KEYS", "canary", ["secret_access_keys", "`mounts.a"]),
@@ -388,7 +397,7 @@ fn rejects_invalid_arguments_with_their_flag() {
         (&["/nowhere/at/all"][..], ["[NAME=]URL", "/nowhere/at/all"]),
         (&["memory://", "memory://"][..], ["[NAME=]URL", "a mount named `memory` already"]),
         (&["a=memory://", "a=s3://x"][..], ["[NAME=]URL", "a mount named `a` already"]),
-        (&["--writable"][..], ["--writable", "beside it"]),
+        (&["--writable"][..], ["--writable", "on the command line"]),
         (&["--demo", "demo=memory://"][..], ["[NAME=]URL", "a mount named `demo` already"]),
         (&["gopher://x"][..], ["[NAME=]URL", "scheme"]),
     ] {

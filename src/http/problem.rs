@@ -85,15 +85,17 @@ impl Problem {
 
     /// The problem of invalid query parameters.
     pub(crate) fn from_query_error(rejection: &QueryRejection) -> Self {
-        Self::from_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
+        let text = rejection.body_text();
+        let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+        Self::from_class(ErrorClass::InvalidRequest).detail(text.to_owned())
     }
 
     /// A problem derived from a status alone, for responses that do not come from a handler of this server.
     pub(crate) fn from_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::NOT_FOUND => Self::from_class(ErrorClass::NotFound).detail(
-                "there is nothing at this URL: `/v1/mounts` lists the mounts, and `/docs/` describes the routes",
-            ),
+            StatusCode::NOT_FOUND => {
+                Self::from_class(ErrorClass::NotFound).detail("there is nothing at this URL")
+            }
             StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.as_str())
                 .detail("the method is not supported here; the `Allow` header lists the supported methods"),
             StatusCode::PAYLOAD_TOO_LARGE => Self::from_class(ErrorClass::TooLarge),

@@ -23,7 +23,6 @@ mod size;
 mod test_elements;
 mod value;
 #[cfg(feature = "vectors")]
-#[cfg(feature = "vectors")]
 mod vertices;
 mod write;
 

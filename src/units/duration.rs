@@ -43,11 +43,22 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
-            parse(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+            parse(text).ok_or_else(|| match text.trim() {
+                // Digits alone are no secret.
+                digits if is_number(digits) => {
+                    E::custom(format_args!("`{digits}` has no unit; write `{digits}s`"))
+                }
+                _ => E::invalid_value(Unexpected::Str(text), &self),
+            })
         }
     }
 
     deserializer.deserialize_str(DurationVisitor)
+}
+
+/// Whether a text is a short decimal number.
+fn is_number(text: &str) -> bool {
+    (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -177,12 +177,13 @@ impl Inner {
         }
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
-            let Some(uri) = base.strip_uri(request.uri()) else {
+            let stripped = base.strip_uri(request.uri());
+            let base = BasePath::of(request.extensions()).join(base);
+            base.put(request.extensions_mut());
+            let Some(uri) = stripped else {
                 return run_middleware(state, None, None, request, no_route).await;
             };
             *request.uri_mut() = uri;
-            let base = BasePath::of(request.extensions()).join(base);
-            base.put(request.extensions_mut());
         }
         // Clients see redirect targets below the base path.
         let base = BasePath::of(request.extensions());

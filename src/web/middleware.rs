@@ -38,6 +38,7 @@ use crate::auth::caller::Administrator;
 use crate::auth::caller::Caller;
 use crate::auth::origin;
 use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
 use crate::http::body::NoBody;
 use crate::http::cors;
 use crate::http::options::HttpOptions;
@@ -46,6 +47,7 @@ use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::validators::{from_text, hex_tag};
 use crate::metrics::{Counts, RouteCounts};
+use crate::services::extract::RootMount;
 use crate::services::lifecycle::Lifecycle;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
@@ -350,7 +352,19 @@ pub(crate) async fn no_route(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
     }
-    Problem::from_status(StatusCode::NOT_FOUND).into_response()
+    let problem = Problem::from_status(StatusCode::NOT_FOUND);
+    let extensions = request.extensions();
+    // The routes that help are at neither the admin listener nor the root of a mount.
+    let is_without_help = Administrator::is_asking(extensions) || extensions.get::<RootMount>().is_some();
+    if is_without_help {
+        return problem.into_response();
+    }
+    let base = BasePath::of(extensions);
+    let base = base.as_str();
+    let detail = format!(
+        "there is nothing at this URL: `{base}/v1/mounts` lists the mounts, and `{base}/docs/` describes the routes"
+    );
+    problem.detail(detail).into_response()
 }
 
 /// The response for methods that a route does not have; the router adds `Allow`.

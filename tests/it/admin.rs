@@ -186,10 +186,19 @@ async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
         "unknown-mount",
         "no such mount",
     );
-    admin.request("POST", "/v1/cache/m/g?level=all", &[], "").await.is_problem(
+    let detail = admin.request("POST", "/v1/cache/m/g?level=all", &[], "").await.is_problem(
         400,
         "invalid-request",
         "no such level",
+    );
+    assert!(
+        detail.contains("`metadata`, `indexes`, `chunks`") && !detail.contains("deserialize"),
+        "{detail}"
+    );
+    let detail = admin.request("GET", "/v2/nothing", &[], "").await.is_problem(404, "not-found", "no route");
+    assert!(
+        !detail.contains("/v1/mounts") && !detail.contains("/docs/"),
+        "the admin listener has neither: {detail}"
     );
     admin.request("POST", "/v1/cache/m/g?much=1", &[], "").await.is_problem(
         400,

@@ -24,8 +24,9 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[server]\nmax_connections = 0", 2, "`server.max_connections`"),
     ("[server]\n\nfirst_byte_timeout = '0s'", 3, "`server.first_byte_timeout`"),
     ("[server]\nheader_timeout = 1e9", 2, "`server.header_timeout`"),
+    ("[server]\nidle_timeout = '30'", 2, "`server.idle_timeout`: `30` has no unit; write `30s`"),
     (
-        "[server]\nidle_timeout = '30'",
+        "[server]\nidle_timeout = 'soon'",
         2,
         "`server.idle_timeout`: expected a duration such as \"30s\" or \"250ms\", found text",
     ),

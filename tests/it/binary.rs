@@ -158,6 +158,7 @@ fn an_address_in_use_is_exit_code_69() {
     assert_eq!(output.status.code(), Some(69), "{}", text(&output.stderr));
     let message = text(&output.stderr);
     assert!(message.contains(&format!("zarrd: cannot listen on {address}: ")), "{message}");
+    assert!(message.contains("choose another with `--port`"), "{message}");
 }
 
 #[test]

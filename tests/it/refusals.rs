@@ -438,6 +438,12 @@ async fn a_missing_node_is_answered_with_what_exists_nearby() {
             "nearest",
             "climate.zarr/t2m",
         ),
+        (
+            "/v1/data/data/images/cells/c/0",
+            "one chunk is at `/v1/chunk/data/images/cells/c/0`",
+            "nearest",
+            "images/cells",
+        ),
         ("/v1/nodes/data/images/wells", "did you mean `/images/cells`?", "nearest", "images"),
     ] {
         let answer = server.get(url).await;

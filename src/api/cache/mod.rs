@@ -17,7 +17,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::MountParam;
 use crate::auth::caller::Administrator;
-use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::access_control::AccessControl;
@@ -160,7 +159,7 @@ pub(crate) async fn warm(
     check_right(&state.access, &request)?;
     let target = NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
-        .map_err(|refused| Problem::from_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
+        .map_err(|refused| Problem::from_query_error(&refused))?;
     let longest = state.options.response_timeout.mul_f64(0.9);
     let wanted = PrefetchRequest {
         level: query.level.unwrap_or_default(),

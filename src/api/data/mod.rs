@@ -28,6 +28,7 @@ use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
 use crate::http::chunk_path::split_chunk;
 use crate::http::negotiate;
 use crate::http::path::encode;
@@ -160,7 +161,8 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
                 Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
             };
             let rendering = rendering(&head.headers, &query)?;
-            let node = open(head, &target, &target.path, &query.array).await?;
+            let node = open(head, &target, &target.path, &query.array).await;
+            let node = node.map_err(|problem| with_chunk_route(problem, head, &target))?;
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
             let subset = query.selection.subset(array.metadata())?;
@@ -172,6 +174,18 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
+}
+
+/// A problem with the route of chunks, if what does not exist is named as a chunk.
+fn with_chunk_route(problem: Problem, head: &Parts, target: &NodeTarget) -> Problem {
+    let is_chunk = split_chunk(&target.path).is_some_and(|(_, chunk)| chunk != "c");
+    if problem.code() != ErrorClass::NotFound.as_str() || !is_chunk {
+        return problem;
+    }
+    let (base, mount, path) = (BasePath::of(&head.extensions), &target.mount.name, &target.path);
+    let base = base.as_str();
+    let detail = format!("{}; one chunk is at `{base}/v1/chunk/{mount}/{path}`", problem.message());
+    problem.detail(detail)
 }
 
 /// A response before any planning: one from the response cache, or a rejection under overload.

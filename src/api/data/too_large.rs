@@ -50,7 +50,7 @@ impl Broken {
         let advice = if slices.is_empty() {
             "select less"
         } else {
-            "select less; `suggested_slices` fit, in place of what was selected"
+            "select less; these slices fit (`suggested_slices`)"
         };
         let detail = format!("{error} (`{setting}`): {advice}");
         Problem::from(error)

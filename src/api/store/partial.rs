@@ -27,7 +27,7 @@ use crate::api::documented::MountParam;
 use crate::api::held::Held;
 use crate::api::json_body::{Limited, read_json};
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Scope, forbidden, origin};
+use crate::auth::{KeyScope, Permission, Scope, lacks, origin};
 use crate::error::{Classify, ErrorClass};
 use crate::http::body::content_length_body;
 use crate::http::problem::Problem;
@@ -269,7 +269,7 @@ fn permit<'a>(
     let is_refused =
         |key: StoreKey| !caller.rights().allows(&mount.name, &Permission::stored(scope, KeyScope::Key(key)));
     let refused = keys.enumerate().find(|(_, text)| StoreKey::parse(text).is_ok_and(is_refused));
-    refused.map_or(Ok(()), |(part, _)| Err(forbidden().extension("part", part)))
+    refused.map_or(Ok(()), |(part, _)| Err(lacks(scope).extension("part", part)))
 }
 
 fn refused(mount: &Mount) -> Problem {

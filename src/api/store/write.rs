@@ -216,14 +216,21 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
     Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
 }
 
+/// The name of the built-in demo.
+const DEMO: &str = "demo";
+
 /// The detail for a read-only mount, with the setting that would make it writable.
 pub(crate) fn read_only(mount: &Mount) -> String {
     let name = &mount.name;
     if mount.store.kind() == StoreKind::ZIP {
         return format!("the mount `{name}` is a zip file, which is only read: unpack it to write to it");
     }
+    if name == DEMO && mount.store.kind() == StoreKind::MEMORY {
+        return "the demo is read-only; to write: `zarrd serve NAME=DIR --writable`".to_owned();
+    }
     format!(
-        "the mount `{name}` is read-only: start with `--writable`, or set `mounts.{name}.writable = true`"
+        "the mount `{name}` is read-only: set `mounts.{name}.writable = true`, or give the mount on the command line \
+         with `--writable`"
     )
 }
 

@@ -23,7 +23,7 @@ use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::store::list;
 use crate::api::store::write::{failed, refusal};
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Rights, Scope, forbidden};
+use crate::auth::{KeyScope, Permission, Rights, Scope, lacks};
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
 use crate::http::conditions::{Conditions, Verdict};
@@ -269,7 +269,7 @@ impl Transfer<'_> {
     /// Checks the right to erase what the destination replaces. Only here is it known whether anything has to be erased.
     fn check_erasing(&self, reach: KeyScope) -> Result<(), Problem> {
         let need = Permission::stored(Scope::Delete, reach);
-        if self.rights.allows(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
+        if self.rights.allows(&self.mount.name, &need) { Ok(()) } else { Err(lacks(Scope::Delete)) }
     }
 
     /// Copies one value and, for MOVE, erases the source. Returns whether the value is new at the destination; `None` if the

@@ -95,7 +95,10 @@ async fn printed_tokens_and_urls_are_valid_and_show_no_secret() {
         let signed = run(&["sign", "m", place, "--by", "k", "--seconds", "60", "--config", file]);
         let url = text(&signed.stdout);
         assert_eq!(get(url.trim(), None).await.0, 200, "{url} {}", text(&signed.stderr));
+        assert!(!text(&signed.stderr).contains("no grant"), "{}", text(&signed.stderr));
     }
+    let signed = run(&["sign", "other", "key", "--by", "k", "--config", file]);
+    assert!(text(&signed.stderr).contains("`k` has no grant for this"), "{}", text(&signed.stderr));
     let none = run(&["sign", "m", "key", "--by", "none", "--config", file]);
     assert_eq!((none.status.code(), text(&none.stdout)), (Some(1), String::new()));
     assert_eq!(run(&["token", "a_b"]).status.code(), Some(1));
