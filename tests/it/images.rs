@@ -89,6 +89,7 @@ async fn a_tile_of_the_first_level_is_the_whole_picture() {
 }
 
 /// Each mean of two rows and two columns, rounded half to even; 255 is missing.
+#[expect(clippy::float_cmp, reason = "both are whole numbers")]
 fn halved(elements: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let window = |rows: &[Vec<u8>], column: usize| {
         let all = rows.iter().flat_map(|row| row[column..row.len().min(column + 2)].to_vec());
