@@ -43,7 +43,7 @@ impl Classify for CfError {
 struct Numbers<'a>(&'a mut Vec<f64>);
 
 impl Visitor for Numbers<'_> {
-    fn integer(&mut self, number: i64) {
+    fn integer(&mut self, number: i128) {
         self.0.push(double(number));
     }
 
@@ -59,7 +59,7 @@ impl Visitor for Numbers<'_> {
 /// Takes values, one after the other.
 pub(super) trait Visitor {
     /// An integer that is not missing, as it is.
-    fn integer(&mut self, number: i64);
+    fn integer(&mut self, number: i128);
 
     /// Another number, which may be NaN.
     fn float(&mut self, number: f64);
@@ -165,7 +165,7 @@ impl CfValues {
             DataType::UInt32 => self.integers::<u32>(items, visitor),
             DataType::Int32 => self.integers::<i32>(items, visitor),
             DataType::Int64 => self.integers::<i64>(items, visitor),
-            DataType::UInt64 => self.large_integers(items, visitor),
+            DataType::UInt64 => self.integers::<u64>(items, visitor),
             DataType::Float16 => self.floats::<f16>(items, visitor),
             DataType::BFloat16 => self.floats::<bf16>(items, visitor),
             DataType::Float32 => self.floats::<f32>(items, visitor),
@@ -179,7 +179,7 @@ impl CfValues {
         elements.filter_map(|element| T::raw(element).first().copied()).map(T::get).collect()
     }
 
-    fn integers<T: Real + Into<i64>>(&self, items: &[u8], visitor: &mut impl Visitor) {
+    fn integers<T: Real + Into<i128>>(&self, items: &[u8], visitor: &mut impl Visitor) {
         let missing = self.missing::<T>();
         for &raw in T::raw(items) {
             let number = T::get(raw);
@@ -189,25 +189,6 @@ impl CfValues {
                 visitor.float(double(number.into()) * scale + offset);
             } else {
                 visitor.integer(number.into());
-            }
-        }
-    }
-
-    /// Integers of 64 bits without a sign: those that are no `i64` count as floats.
-    fn large_integers(&self, items: &[u8], visitor: &mut impl Visitor) {
-        let missing = self.missing::<u64>();
-        for &raw in u64::raw(items) {
-            let number = <u64 as Real>::get(raw);
-            if missing.contains(&number) {
-                visitor.missing();
-                continue;
-            }
-            match (self.packing, i64::try_from(number)) {
-                (None, Ok(number)) => visitor.integer(number),
-                (packing, _) => {
-                    let (scale, offset) = packing.unwrap_or((1.0, 0.0));
-                    visitor.float(unsigned_double(number) * scale + offset);
-                }
             }
         }
     }
@@ -228,14 +209,11 @@ impl CfValues {
     }
 }
 
+/// The nearest float64.
 #[expect(clippy::cast_precision_loss, reason = "values are float64")]
-pub(super) fn double(number: i64) -> f64 {
-    number as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "values are float64")]
-fn unsigned_double(number: u64) -> f64 {
-    number as f64
+pub(super) fn double(number: i128) -> f64 {
+    // The processor converts integers of 64 bits; wider ones take a function.
+    i64::try_from(number).map_or(number as f64, |number| number as f64)
 }
 
 #[cfg(test)]

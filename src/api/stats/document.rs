@@ -17,35 +17,38 @@ pub(crate) struct Computed {
     pub(crate) seen: (u64, u64),
 }
 
-/// The document of the requested statistics. Without values they are null.
-pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Computed) -> Value {
+/// The document of the requested statistics, as text: sums may be longer than the integers of the JSON library. Without values
+/// they are null.
+pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Computed) -> String {
     let Computed { partial, histogram, distribution, is_exact, seen: (elements, chunks) } = computed;
-    let mut members = Map::new();
+    let mut members: Vec<(&str, String)> = Vec::new();
     for &name in query.ops() {
         let value = match name {
-            "count" => json!(partial.count),
-            "missing" => json!(partial.missing),
-            "nan" => json!(partial.nan),
-            "mean" => optional(partial.mean()),
-            "std" => optional(partial.deviation()),
+            "count" => partial.count.to_string(),
+            "missing" => partial.missing.to_string(),
+            "nan" => partial.nan.to_string(),
+            "mean" => optional(partial.mean()).to_string(),
+            "std" => optional(partial.deviation()).to_string(),
             "sum" => sum(values, partial),
             "min" => extreme(values, partial, |(low, _)| low, |(low, _)| low),
             _ => extreme(values, partial, |(_, high)| high, |(_, high)| high),
         };
-        members.insert(name.to_owned(), value);
+        members.push((name, value));
     }
     if let Some(distribution) = distribution {
         let one =
             |(text, percent): &(String, f64)| (text.clone(), optional(distribution.percentile(*percent)));
-        members
-            .insert("percentiles".to_owned(), Value::Object(query.percentiles().iter().map(one).collect()));
+        let percentiles: Map<String, Value> = query.percentiles().iter().map(one).collect();
+        members.push(("percentiles", Value::Object(percentiles).to_string()));
     }
     if let Some((edges, counts)) = histogram {
-        members.insert("histogram".to_owned(), json!({ "edges": edges, "counts": counts }));
+        members.push(("histogram", json!({ "edges": edges, "counts": counts }).to_string()));
     }
-    members.insert("exact".to_owned(), json!(is_exact));
-    members.insert("seen".to_owned(), json!({ "elements": elements, "chunks": chunks }));
-    Value::Object(members)
+    members.push(("exact", is_exact.to_string()));
+    members.push(("seen", json!({ "elements": elements, "chunks": chunks }).to_string()));
+    // No name has a character that JSON escapes.
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 /// A float as JSON: what is not finite is the text that JSON elements have for it.
@@ -62,23 +65,20 @@ fn optional(number: Option<f64>) -> Value {
 }
 
 /// The sum: exact for integers.
-fn sum(values: &CfValues, partial: &Partial) -> Value {
-    if values.are_integers() && partial.float_sum == 0.0 {
-        return partial.integer_sum.to_string().parse().map_or(Value::Null, Value::Number);
-    }
-    float(partial.sum())
+fn sum(values: &CfValues, partial: &Partial) -> String {
+    if values.are_integers() { partial.integer_sum.to_string() } else { float(partial.sum()).to_string() }
 }
 
 /// An extreme, which is an integer if all values are.
 fn extreme(
     values: &CfValues,
     partial: &Partial,
-    integer: impl Fn((i64, i64)) -> i64,
+    integer: impl Fn((i128, i128)) -> i128,
     number: impl Fn((f64, f64)) -> f64,
-) -> Value {
-    let is_integer = values.are_integers() && partial.float_sum == 0.0;
-    match (is_integer, partial.extent.integers) {
-        (true, Some(extent)) => json!(integer(extent)),
-        _ => partial.extent.floats.map_or(Value::Null, |extent| float(number(extent))),
+) -> String {
+    match (values.are_integers(), partial.extent.integers, partial.extent.floats) {
+        (true, Some(extent), _) => integer(extent).to_string(),
+        (_, _, Some(extent)) => float(number(extent)).to_string(),
+        _ => Value::Null.to_string(),
     }
 }

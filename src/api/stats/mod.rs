@@ -218,7 +218,7 @@ impl StatsRequest {
         let (is_exact, seen) = (self.pieces.is_exact, statistics.seen());
         let computed = Computed { partial, histogram, distribution, is_exact, seen };
         let (query, values) = (self.query.clone(), Arc::clone(&self.values));
-        let text = state.engine.cpu.run(move || document(&query, &values, &computed).to_string()).await?;
+        let text = state.engine.cpu.run(move || document(&query, &values, &computed)).await?;
         Ok(text.into())
     }
 

@@ -30,7 +30,7 @@ impl Bins {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extremes {
     /// Of integers.
-    pub integers: Option<(i64, i64)>,
+    pub integers: Option<(i128, i128)>,
     /// Of all values.
     pub floats: Option<(f64, f64)>,
 }
@@ -178,7 +178,7 @@ impl Partial {
 
 impl Extremes {
     fn merge(&mut self, other: Self) {
-        let integers = |one: (i64, i64), other: (i64, i64)| (one.0.min(other.0), one.1.max(other.1));
+        let integers = |one: (i128, i128), other: (i128, i128)| (one.0.min(other.0), one.1.max(other.1));
         let floats = |one: (f64, f64), other: (f64, f64)| (one.0.min(other.0), one.1.max(other.1));
         self.integers = match (self.integers, other.integers) {
             (Some(one), Some(other)) => Some(integers(one, other)),
@@ -198,10 +198,10 @@ struct Numbers<'a> {
 }
 
 impl Visitor for Numbers<'_> {
-    fn integer(&mut self, number: i64) {
+    fn integer(&mut self, number: i128) {
         let partial = &mut *self.partial;
         partial.count += 1;
-        partial.integer_sum += i128::from(number);
+        partial.integer_sum += number;
         partial.extent.merge(Extremes {
             integers: Some((number, number)),
             floats: Some((double(number), double(number))),

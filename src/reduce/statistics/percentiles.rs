@@ -91,7 +91,7 @@ impl Distribution {
 struct Collector(Vec<u64>);
 
 impl Visitor for Collector {
-    fn integer(&mut self, number: i64) {
+    fn integer(&mut self, number: i128) {
         self.0.push(place(double(number)));
     }
 

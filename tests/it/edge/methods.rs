@@ -5,6 +5,7 @@ use serde_json::Value;
 use zarrd::services::Mount;
 
 use super::{Served, long_timeouts};
+use crate::rfc9110::{OF_GENERATED, is_generated};
 use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
@@ -77,11 +78,12 @@ async fn head_matches_get_on_every_route() {
             let get = get.send().await.unwrap();
             let head = ask(Method::HEAD).send().await.unwrap();
             assert_eq!(head.status(), get.status(), "{url} {name}: {value}");
-            assert_eq!(
-                stable_headers(head.headers()),
-                stable_headers(get.headers()),
-                "{url} {name}: {value}"
-            );
+            let [of_head, of_get] = [&head, &get].map(|answer| {
+                let mut headers = stable_headers(answer.headers());
+                headers.retain(|(name, _)| !is_generated(&url) || !OF_GENERATED.contains(&name.as_str()));
+                headers
+            });
+            assert_eq!(of_head, of_get, "{url} {name}: {value}");
             assert!(head.bytes().await.unwrap().is_empty());
             *found.entry(get.status().as_u16()).or_default() += 1;
         }
