@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::array_tabs;
 use super::attributes;
-use super::facts::{ArrayFacts, Drawn, bytes_text, count_text, cut, name};
+use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name};
 use super::layout::{Site, page};
 use super::node_page::{Place, tree};
 use super::state::PageState;
@@ -47,7 +47,7 @@ impl ArrayPage {
     #[must_use]
     pub fn render(&self, site: &Site) -> String {
         let bound = self.array.as_deref();
-        let facts = ArrayFacts::of(&self.metadata, bound.map_err(String::as_str));
+        let facts = ShownArray::of(&self.metadata, bound.map_err(String::as_str));
         let array = bound.ok();
         let view = ArrayView::of(&self.state, &facts, array);
         let attributes = self.metadata.attributes.object();
@@ -92,13 +92,13 @@ impl ArrayPage {
         page(site, &format!("{title} – {}", name(&self.place.mount)), &self.place.crumbs, has_viewer, &body)
     }
 
-    fn tab(&self, view: &ArrayView, facts: &ArrayFacts) -> &'static str {
+    fn tab(&self, view: &ArrayView, facts: &ShownArray) -> &'static str {
         let asked = TABS.iter().find(|(word, _)| Some(*word) == self.state.get("tab"));
         asked.map_or_else(|| default_tab(view, facts), |(word, _)| word)
     }
 }
 
-fn default_tab(view: &ArrayView, facts: &ArrayFacts) -> &'static str {
+fn default_tab(view: &ArrayView, facts: &ShownArray) -> &'static str {
     match view.shown {
         _ if facts.drawn == Drawn::Text => "table",
         Shown::Plane { .. } => "image",
@@ -108,7 +108,7 @@ fn default_tab(view: &ArrayView, facts: &ArrayFacts) -> &'static str {
 }
 
 /// The name, type and dimensions of an array.
-pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &ViewedArray<'_>) -> Markup {
+pub(super) fn heading(title: &str, facts: &ShownArray, viewed: &ViewedArray<'_>) -> Markup {
     let attribute = |name: &str| viewed.attributes.get(name).and_then(serde_json::Value::as_str);
     let long =
         attribute("long_name").or_else(|| attribute("standard_name")).or_else(|| attribute("description"));
@@ -134,7 +134,7 @@ pub(super) fn heading(title: &str, facts: &ArrayFacts, viewed: &ViewedArray<'_>)
     }
 }
 
-fn warnings(state: &PageState, view: &ArrayView, facts: &ArrayFacts) -> Markup {
+fn warnings(state: &PageState, view: &ArrayView, facts: &ShownArray) -> Markup {
     let unknown = state.unknown();
     html! {
         @if let Some(complaint) = &view.complaint {

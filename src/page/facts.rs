@@ -100,7 +100,7 @@ impl Drawn {
 
 /// The facts about an array that pages show.
 #[derive(Clone, Debug)]
-pub(super) struct ArrayFacts {
+pub(super) struct ShownArray {
     pub(super) shape: Vec<u64>,
     /// A name for each dimension: its own, or `dim_0` and so on.
     pub(super) names: Vec<String>,
@@ -121,7 +121,7 @@ pub(super) struct ArrayFacts {
     pub(super) unreadable: Option<String>,
 }
 
-impl ArrayFacts {
+impl ShownArray {
     /// The facts about an array; `bound` is the array, or why it cannot be read.
     pub(super) fn of(metadata: &ArrayMetadata, bound: Result<&Array, &str>) -> Self {
         let own =

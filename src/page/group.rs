@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::array_tabs::documents;
 use super::attributes;
-use super::facts::{ArrayFacts, Drawn, bytes_text, count_text, cut, name, shape_text};
+use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::layout::{Site, page};
 use super::node_page::{NodeLinks, Place, TreeItem, tree};
-use super::ome::{self, OmeImage, Plate};
+use super::ome::{self, Plate, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, Shown};
 use super::viewed_array::{Level, ViewedArray};
@@ -61,7 +61,7 @@ pub struct GroupPage {
 /// An array below a group, with its facts.
 struct ArrayRow<'a> {
     child: &'a ChildRow,
-    facts: ArrayFacts,
+    facts: ShownArray,
     array: Option<&'a Array>,
     metadata: &'a ArrayMetadata,
 }
@@ -72,7 +72,7 @@ impl GroupPage {
     pub fn render(&self, site: &Site) -> String {
         let attributes = self.attributes.as_ref().map(Attributes::object).unwrap_or_default();
         let title = self.place.name();
-        let image = OmeImage::of(&attributes).filter(|_| !self.levels.is_empty());
+        let image = ShownImage::of(&attributes).filter(|_| !self.levels.is_empty());
         let rows: Vec<ArrayRow<'_>> = self.children.iter().flatten().filter_map(row).collect();
         let is_level = |row: &ArrayRow<'_>| {
             image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
@@ -122,7 +122,7 @@ impl GroupPage {
     fn summary(
         &self,
         attributes: &Map<String, Value>,
-        image: Option<&OmeImage>,
+        image: Option<&ShownImage>,
         rows: &[ArrayRow<'_>],
         groups: &[&ChildRow],
     ) -> Markup {
@@ -153,7 +153,7 @@ impl GroupPage {
     }
 
     /// The picture of an image, from its levels.
-    fn image(&self, image: &OmeImage, attributes: &Map<String, Value>, title: &str) -> Markup {
+    fn image(&self, image: &ShownImage, attributes: &Map<String, Value>, title: &str) -> Markup {
         let level = |child: &ChildRow| {
             let row = row(child)?;
             Some(Level {
@@ -314,7 +314,7 @@ fn kind_of(attributes: &Attributes) -> Option<&'static str> {
 }
 
 /// The facts about a level, with the names that the image gives its axes.
-fn named(mut facts: ArrayFacts, image: &OmeImage) -> ArrayFacts {
+fn named(mut facts: ShownArray, image: &ShownImage) -> ShownArray {
     if image.axes.len() == facts.names.len() {
         for (dim, axis) in image.axes.iter().enumerate() {
             if !facts.is_named[dim] && !axis.name.is_empty() {
@@ -328,7 +328,7 @@ fn named(mut facts: ArrayFacts, image: &OmeImage) -> ArrayFacts {
 fn row(child: &ChildRow) -> Option<ArrayRow<'_>> {
     let (metadata, array) = child.array.as_ref()?;
     let bound = array.as_deref();
-    let facts = ArrayFacts::of(metadata, bound.map_err(String::as_str));
+    let facts = ShownArray::of(metadata, bound.map_err(String::as_str));
     Some(ArrayRow { child, facts, array: bound.ok(), metadata })
 }
 

@@ -28,7 +28,7 @@ pub use group::{ChildRow, GroupPage, OpenedArray};
 pub use home::{HomePage, MountCard};
 pub use layout::{Crumb, Site};
 pub use node_page::{NodeLinks, Place, TreeItem};
-pub use ome::OmeImage;
+pub use ome::ShownImage;
 pub use problem::ProblemPage;
 pub use sign_in::SignInPage;
 pub use state::PageState;

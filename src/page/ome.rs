@@ -1,4 +1,4 @@
-//! [`OmeImage`]: what the attributes of a group say about an image or a plate (OME-Zarr 0.4 and 0.5).
+//! [`ShownImage`]: what the attributes of a group say about an image or a plate (OME-Zarr 0.4 and 0.5).
 //!
 //! Attributes are written by others: what is not as the specification has it is left out, and lists are cut.
 
@@ -11,13 +11,13 @@ const MOST_WELLS: usize = 2000;
 
 /// An image of several levels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OmeImage {
+pub struct ShownImage {
     /// The paths of its levels below the group, the finest first.
     pub levels: Vec<String>,
     pub(super) name: Option<String>,
     pub(super) version: Option<String>,
     pub(super) axes: Vec<OmeAxis>,
-    pub(super) channels: Vec<Channel>,
+    pub(super) channels: Vec<ShownChannel>,
 }
 
 /// An axis of an image.
@@ -32,7 +32,7 @@ pub(super) struct OmeAxis {
 
 /// A channel of an image.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Channel {
+pub(super) struct ShownChannel {
     pub(super) label: String,
     /// Six hexadecimal digits.
     pub(super) color: Option<String>,
@@ -64,7 +64,7 @@ fn list<'a>(value: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = &
     value.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }
 
-impl OmeImage {
+impl ShownImage {
     /// The image that the attributes of a group describe.
     #[must_use]
     pub fn of(attributes: &Map<String, Value>) -> Option<Self> {
@@ -107,7 +107,7 @@ impl OmeImage {
 
     /// The channels for the viewer.
     pub(super) fn channels_json(&self) -> Value {
-        let one = |channel: &Channel| {
+        let one = |channel: &ShownChannel| {
             json!({
                 "label": channel.label, "color": channel.color,
                 "window": channel.window.map(|(start, end)| [start, end]), "active": channel.is_active,
@@ -117,13 +117,13 @@ impl OmeImage {
     }
 }
 
-fn channel((at, channel): (usize, &Map<String, Value>)) -> Channel {
+fn channel((at, channel): (usize, &Map<String, Value>)) -> ShownChannel {
     let is_color = |color: &String| color.len() == 6 && color.bytes().all(|byte| byte.is_ascii_hexdigit());
     let window = channel.get("window").and_then(Value::as_object).and_then(|window| {
         let number = |name: &str| window.get(name)?.as_f64();
         Some((number("start").or_else(|| number("min"))?, number("end").or_else(|| number("max"))?))
     });
-    Channel {
+    ShownChannel {
         label: text(channel.get("label")).unwrap_or_else(|| format!("channel {at}")),
         color: text(channel.get("color")).filter(is_color),
         window: window.filter(|(start, end)| start < end),
@@ -185,7 +185,7 @@ mod tests {
         let old = json!({ "multiscales": multiscales, "omero": omero });
         let new = json!({ "ome": { "version": "0.5", "multiscales": multiscales, "omero": omero } });
         for (attributes, version) in [(old, "0.4"), (new, "0.5")] {
-            let image = OmeImage::of(attributes.as_object().unwrap()).unwrap();
+            let image = ShownImage::of(attributes.as_object().unwrap()).unwrap();
             assert_eq!(image.version.as_deref(), Some(version));
             assert_eq!(image.levels, ["0", "1"]);
             assert_eq!((image.axes[1].unit.as_deref(), image.axes[1].scale), (Some("micrometer"), Some(0.5)));
@@ -195,7 +195,7 @@ mod tests {
         for hostile in
             [json!({}), json!({ "multiscales": 1 }), json!({ "multiscales": [{ "datasets": [1, {}] }] })]
         {
-            assert_eq!(OmeImage::of(hostile.as_object().unwrap()), None);
+            assert_eq!(ShownImage::of(hostile.as_object().unwrap()), None);
         }
     }
 }

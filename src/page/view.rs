@@ -4,7 +4,7 @@
 //! rows and columns by their names, else the last two dimensions; the middle of dimensions of depth, and the first element
 //! of others. A plane that costs too much is shown in part, from its centre.
 
-use super::facts::{ArrayFacts, Drawn};
+use super::facts::{Drawn, ShownArray};
 use super::state::PageState;
 use crate::array::Array;
 use crate::chunk::{AxisRange, Selection, Subset};
@@ -57,7 +57,7 @@ impl Cost {
     }
 
     /// The cost of reading a subset of an array.
-    pub(super) fn of(subset: &[AxisRange], facts: &ArrayFacts, array: &Array) -> Self {
+    pub(super) fn of(subset: &[AxisRange], facts: &ShownArray, array: &Array) -> Self {
         let touched = || array.decoded_axes().iter().zip(subset).map(|(axis, range)| axis.touched(range));
         let chunks = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.chunks.into()));
         let elements = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.elements));
@@ -67,7 +67,7 @@ impl Cost {
 
 impl ArrayView {
     /// The view that a URL asks for.
-    pub(super) fn of(state: &PageState, facts: &ArrayFacts, array: Option<&Array>) -> Self {
+    pub(super) fn of(state: &PageState, facts: &ShownArray, array: Option<&Array>) -> Self {
         let named = state.selections();
         let asked = match state.get("slice") {
             Some(slice) => Some(Selection::parse(slice)),
@@ -94,7 +94,7 @@ impl ArrayView {
     }
 
     /// The view that a page shows when its URL selects nothing.
-    pub(super) fn default_of(facts: &ArrayFacts, array: Option<&Array>) -> Self {
+    pub(super) fn default_of(facts: &ShownArray, array: Option<&Array>) -> Self {
         let shown = default_shown(facts);
         let kept = |dim: usize| match shown {
             Shown::Plane { rows, columns, colors } => dim == rows || dim == columns || Some(dim) == colors,
@@ -158,7 +158,7 @@ fn range_text(range: &AxisRange, length: u64) -> String {
 }
 
 /// What a selection shows: by the dimensions that it keeps.
-fn shown_of(subset: &[AxisRange], facts: &ArrayFacts) -> Shown {
+fn shown_of(subset: &[AxisRange], facts: &ShownArray) -> Shown {
     let kept: Vec<usize> = (0..subset.len()).filter(|&dim| subset[dim].keep).collect();
     if facts.drawn == Drawn::Text && !kept.is_empty() {
         return Shown::Table;
@@ -186,7 +186,7 @@ fn shown_of(subset: &[AxisRange], facts: &ArrayFacts) -> Shown {
 }
 
 /// The axes that the URL names for rows and columns, in place of the usual ones.
-fn swap(shown: Shown, state: &PageState, facts: &ArrayFacts) -> Shown {
+fn swap(shown: Shown, state: &PageState, facts: &ShownArray) -> Shown {
     let (Shown::Plane { rows, columns, colors }, Some(axes)) = (shown, state.get("axes")) else {
         return shown;
     };
@@ -200,7 +200,7 @@ fn swap(shown: Shown, state: &PageState, facts: &ArrayFacts) -> Shown {
     }
 }
 
-fn default_shown(facts: &ArrayFacts) -> Shown {
+fn default_shown(facts: &ShownArray) -> Shown {
     let rank = facts.shape.len();
     if rank == 0 {
         return Shown::Value;
@@ -222,7 +222,7 @@ fn default_shown(facts: &ArrayFacts) -> Shown {
     last_two(facts)
 }
 
-fn last_two(facts: &ArrayFacts) -> Shown {
+fn last_two(facts: &ShownArray) -> Shown {
     let rank = facts.shape.len();
     let dims: Vec<usize> = (0..rank).collect();
     let (rows, columns) = plane_of(&facts.names, &dims).unwrap_or((rank - 2, rank - 1));
@@ -256,8 +256,8 @@ fn default_index(name: &str, length: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ArrayFacts {
-        ArrayFacts {
+    fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ShownArray {
+        ShownArray {
             shape: shape.to_vec(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             is_named: vec![true; names.len()],
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    fn slice(facts: &ArrayFacts, query: &[(&str, &str)]) -> (String, Shown) {
+    fn slice(facts: &ShownArray, query: &[(&str, &str)]) -> (String, Shown) {
         let pairs = query.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let view = ArrayView::of(&PageState::new(pairs), facts, None);
         (view.slice(&facts.shape), view.shown)

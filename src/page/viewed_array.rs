@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::facts::{ArrayFacts, Drawn, cut};
+use super::facts::{Drawn, ShownArray, cut};
 use super::node_page::NodeLinks;
-use super::ome::{self, OmeImage};
+use super::ome::{self, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
 use crate::array::Array;
@@ -30,7 +30,7 @@ const PICTURE: &str = "720";
 
 /// An array to show.
 pub(super) struct ViewedArray<'a> {
-    pub(super) facts: &'a ArrayFacts,
+    pub(super) facts: &'a ShownArray,
     pub(super) array: Option<&'a Array>,
     pub(super) view: &'a ArrayView,
     pub(super) state: &'a PageState,
@@ -38,7 +38,7 @@ pub(super) struct ViewedArray<'a> {
     pub(super) attributes: &'a Map<String, Value>,
     pub(super) coordinates: &'a [Coordinate],
     /// The image that the array is the finest level of, with all its levels.
-    pub(super) image: Option<(&'a OmeImage, &'a [Level])>,
+    pub(super) image: Option<(&'a ShownImage, &'a [Level])>,
 }
 
 /// A level of an image.
@@ -46,7 +46,7 @@ pub(super) struct ViewedArray<'a> {
 pub(super) struct Level {
     pub(super) name: String,
     pub(super) links: NodeLinks,
-    pub(super) facts: ArrayFacts,
+    pub(super) facts: ShownArray,
 }
 
 impl ViewedArray<'_> {

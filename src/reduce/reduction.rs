@@ -35,7 +35,7 @@ impl Reduction {
         Self::halvings(reducer, subset.axes().len(), &dimensions, count)
     }
 
-    /// So many halvings of some dimensions of an array with this many.
+    /// That many halvings of some dimensions of an array with this many.
     #[must_use]
     pub fn halvings(reducer: Reducer, rank: usize, dimensions: &[usize], count: u32) -> Self {
         let step = (0..rank).map(|dim| if dimensions.contains(&dim) { 2 } else { 1 }).collect();
@@ -127,7 +127,7 @@ impl Reduction {
     }
 }
 
-/// The length of a dimension after so many halvings.
+/// The length of a dimension after that many halvings.
 #[must_use]
 pub fn halved(length: u64, halvings: u32) -> u64 {
     length.div_ceil(1_u64.checked_shl(halvings).unwrap_or(u64::MAX))

@@ -183,7 +183,7 @@ fn with_chunk_route(problem: Problem, head: &Parts, target: &NodeTarget) -> Prob
         return problem;
     }
     let (base, mount, path) = (BasePath::of(&head.extensions), &target.mount.name, &target.path);
-    let base = base.as_str();
+    let (base, path) = (base.as_str(), path.as_str());
     let detail = format!("{}; one chunk is at `{base}/v1/chunk/{mount}/{path}`", problem.message());
     problem.detail(detail)
 }

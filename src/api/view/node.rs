@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
-use crate::page::{ArrayPage, Coordinate, GroupPage, OmeImage, PageState, Place};
+use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place, ShownImage};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 
@@ -285,7 +285,7 @@ impl View<'_> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
         let image =
-            self.state.engine.cpu.run_document(bytes, move || OmeImage::of(&attributes.object())).await?;
+            self.state.engine.cpu.run_document(bytes, move || ShownImage::of(&attributes.object())).await?;
         let Some(image) = image else { return Ok(Vec::new()) };
         let prefix = self.target.path.prefix().as_str();
         let paths = image.levels.iter().filter_map(|level| {
