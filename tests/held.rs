@@ -357,10 +357,8 @@ async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlig
     }
     let answer = site.handle(request, Peer::LOOPBACK).await;
     let status = answer.status();
+    assert!(status.is_success() || status.is_redirection(), "{name}: {status}");
     let mut body = answer.into_body().into_data_stream();
-    if !status.is_success() && !status.is_redirection() {
-        panic!("{name}: {status}: {:?}", body.next().await);
-    }
     let first = body.next().await.transpose().unwrap();
     InFlight { _answer: Some((body, first)), upload: None }
 }
