@@ -352,7 +352,8 @@ async fn head_answers_with_the_headers_of_get_on_every_route() {
             let (mut of_get, mut of_head) = (without_chance(&get.headers), without_chance(&head.headers));
             if is_generated(&url) {
                 for name in OF_GENERATED {
-                    (of_get.remove(name), of_head.remove(name));
+                    of_get.remove(name);
+                    of_head.remove(name);
                 }
             }
             assert_eq!(of_get, of_head, "{url} {sent:?}");
