@@ -104,7 +104,7 @@ const ROWS: &[Row] = &[
     ("elements of the root", "GET", "/v1/data/{mount}", "/v1/data/a", None, Nothing),
     ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536", None, Nothing),
     ("statistics of the root's elements", "GET", "/v1/stats/{mount}", "/v1/stats/a", None, Nothing),
-    ("a picture", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=512", None, Nothing),
+    ("a picture", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=2048", None, Nothing),
     ("a picture of the root", "GET", "/v1/image/{mount}", "/v1/image/a", None, Nothing),
     ("a tile", "GET", "/tiles/{mount}/{tms}/{z}/{x}/{y}/{path}", "/tiles/m/native/4/0/0/arr?tile=512", None, Nothing),
     ("a tile of the root", "GET", "/tiles/{mount}/{tms}/{z}/{x}/{y}", "/tiles/a/native/0/0/0", None, Nothing),

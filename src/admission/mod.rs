@@ -174,7 +174,9 @@ impl Admission {
     }
 
     fn permit(&self, ask: PermitRequest, bytes: u64, covered_bytes: u64) -> Permit {
-        Permit { gate: Arc::clone(&self.gate), ask, least_units: ask.units(), bytes, covered_bytes }
+        // A permit that starts at zero may return to it. Any other counts its share of the budget to its end.
+        let least_units = self.least_units.max(1).min(ask.units());
+        Permit { gate: Arc::clone(&self.gate), ask, least_units, bytes, covered_bytes }
     }
 
     /// A permit for `bytes` if one is free now: for work that can be left out.
@@ -432,7 +434,7 @@ mod tests {
         assert_eq!(in_flight(), 3, "a refused request changes nothing");
         drop(other);
         permit.resize(0).unwrap();
-        assert_eq!(in_flight(), 1, "never less than it was admitted with");
+        assert_eq!(in_flight(), 1, "at least a unit until it ends");
         drop(permit);
         assert_eq!((in_flight(), gate.load().rejected[0]), (0, ("metadata", 1)));
     }
@@ -452,6 +454,25 @@ mod tests {
         let other = answer(10 << 20).await;
         assert_eq!((other.status().as_u16(), gate.load().in_flight_bytes), (503, 11 << 20));
         assert_eq!(answer(20 << 20).await.status(), 413, "nor if it were alone");
+    }
+
+    #[tokio::test]
+    async fn a_permit_shrinks_to_what_is_left_when_the_work_is_done() {
+        let options = HttpOptions {
+            inflight_size: 64 * UNIT_BYTES,
+            max_inflight_requests: 32,
+            ..HttpOptions::default()
+        };
+        let gate = Admission::new(&options);
+        let mut permit = gate.acquire(ONE, 40 * UNIT_BYTES).await.unwrap();
+        permit.resize(3 * UNIT_BYTES).unwrap();
+        assert_eq!(gate.load().in_flight_bytes, 3 * UNIT_BYTES);
+        permit.resize(0).unwrap();
+        assert_eq!(gate.load().in_flight_bytes, 2 * UNIT_BYTES, "its share of the budget to its end");
+        let other = gate.acquire(ONE, 40 * UNIT_BYTES).await.unwrap();
+        assert!(permit.grow(30 * UNIT_BYTES).is_err(), "what it gave back may be taken");
+        drop((permit, other));
+        assert_eq!(gate.load().in_flight_bytes, 0);
     }
 
     #[tokio::test]
