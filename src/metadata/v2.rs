@@ -52,6 +52,7 @@ pub(super) fn array(
         zarr_format: ZarrFormat::V2,
         codecs: codecs(members, shape.len(), &orders, lookup, limits)?,
         fill_value: fill_value(&data_type, &orders, members.get("fill_value"))?,
+        has_fill_value: members.get("fill_value").is_some_and(|value| !value.is_null()),
         dimension_names: dimension_names(&attributes, shape.len()),
         shape,
         data_type,

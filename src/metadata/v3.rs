@@ -116,6 +116,7 @@ pub(super) fn array(
         chunk_grid,
         chunk_key_encoding,
         fill_value,
+        has_fill_value: true,
         codecs,
         attributes: checked_attributes(members, attributes)?,
         dimension_names,

@@ -32,7 +32,9 @@ impl Missing {
         let mut values: Vec<Vec<u8>> = Vec::new();
         if matches!(Kind::of(data_type), Kind::Integer | Kind::Float) {
             let read_as = read_as(attributes, data_type);
-            let element = |value: &Value| element(value, data_type).or_else(|| element(value, &read_as));
+            let element = |value: &Value| {
+                missing_element(value, data_type).or_else(|| missing_element(value, &read_as))
+            };
             for name in ["_FillValue", "missing_value"] {
                 if attributes.member_text(name).is_some_and(|text| text.len() > MAX_TEXT_BYTES) {
                     return Err(ReduceError::MissingValues { limit: MAX_VALUES });
@@ -61,8 +63,10 @@ impl Missing {
     }
 }
 
-/// The element of an attribute's value; `None` if the type has none.
-fn element(value: &Value, data_type: &DataType) -> Option<Vec<u8>> {
+/// The element that a value of the attribute `_FillValue` or `missing_value` stands for, in canonical form; `None` if the type
+/// has none. Only integers and floats have one.
+#[must_use]
+pub fn missing_element(value: &Value, data_type: &DataType) -> Option<Vec<u8>> {
     match Kind::of(data_type) {
         Kind::Integer => integer(value, data_type),
         Kind::Float => {

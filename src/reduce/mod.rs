@@ -41,7 +41,7 @@ mod windows;
 pub use accumulate::Accumulate;
 pub use cf::{CfError, CfValues};
 pub use method::{Method, ReduceError};
-pub use missing::Missing;
+pub use missing::{Missing, missing_element};
 pub use read_as::read_as;
 pub use reducer::Reducer;
 pub use reduction::{Reduction, halved};

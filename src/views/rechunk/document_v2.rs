@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray, v2_filter};
-use crate::metadata::{ArrayMetadata, Attributes};
+use crate::metadata::Attributes;
 
 /// The `.zarray`; `None` if v2 has no name for the data type.
 pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
@@ -17,7 +17,7 @@ pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
         "chunks": rechunked.chunk_shape,
         "dtype": rechunked.v2_dtype()?,
         "compressor": rechunked.codec().to_v2(data_type),
-        "fill_value": rechunked.fill_value.to_v2(data_type),
+        "fill_value": rechunked.missing_value.v2_fill_value(),
         "order": "C",
         "filters": v2_filter(data_type).map(|filter| [filter]),
         "dimension_separator": "/",
@@ -25,8 +25,9 @@ pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
 }
 
 /// The `.zattrs` of an array.
-pub(super) fn zattrs(array: &ArrayMetadata) -> Attributes {
-    let attributes = &array.attributes;
+pub(super) fn zattrs(rechunked: &RechunkedArray) -> Attributes {
+    let array = rechunked.array().metadata();
+    let attributes = rechunked.missing_value.to_v2(&array.attributes);
     let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
     // xarray requires the attribute even if there are no dimensions.
     let is_named = array.dimension_names.is_some() || array.shape.is_empty();
@@ -35,7 +36,7 @@ pub(super) fn zattrs(array: &ArrayMetadata) -> Attributes {
     {
         return attributes.with(ARRAY_DIMENSIONS, &json!(names));
     }
-    attributes.clone()
+    attributes
 }
 
 /// The `.zgroup`.

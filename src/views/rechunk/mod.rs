@@ -11,6 +11,7 @@ mod derived_chunk;
 mod document_v2;
 mod document_v3;
 mod list;
+mod missing_value;
 mod rechunked_array;
 mod rechunker;
 mod resolve_key;

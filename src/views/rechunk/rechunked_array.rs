@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::chunk_shape::chunk_shape;
+use super::missing_value::MissingValue;
 use super::spec::{CodecSpec, RechunkSpec};
 use crate::array::Array;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
@@ -30,6 +31,7 @@ pub(super) struct RechunkedArray {
     codec: CodecSpec,
     pub(super) data_type: DataType,
     pub(super) fill_value: FillValue,
+    pub(super) missing_value: MissingValue,
     pub(super) chunk_shape: Vec<u64>,
     grid: Vec<ChunkAxis>,
     limits: CodecLimits,
@@ -55,6 +57,7 @@ impl RechunkedArray {
                 (Some(cast), to, fill_value)
             }
         };
+        let missing_value = MissingValue::new(array.metadata(), cast.as_ref(), &data_type, &fill_value);
         let element_bytes = stored.element_bytes().max(data_type.element_bytes()) as u64;
         let chunk_shape = chunk_shape(&recipe.chunks, shape, element_bytes);
         // During encoding, a chunk is in memory in both types.
@@ -73,6 +76,7 @@ impl RechunkedArray {
             codec: recipe.codec,
             data_type,
             fill_value,
+            missing_value,
             chunk_shape,
             grid,
             limits: *limits,
@@ -171,6 +175,7 @@ impl RechunkedArray {
         let is_redundant =
             dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(json!(dimension_names));
         let attributes = if is_redundant { attributes.without(ARRAY_DIMENSIONS) } else { attributes.clone() };
+        let attributes = self.missing_value.to_v3(&attributes);
         ArrayMetadata {
             zarr_format: ZarrFormat::V3,
             shape: shape.clone(),
@@ -178,6 +183,7 @@ impl RechunkedArray {
             chunk_grid: ChunkGridMetadata::Regular { chunk_shape: self.chunk_shape.clone() },
             chunk_key_encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
             fill_value: self.fill_value.clone(),
+            has_fill_value: true,
             codecs: v3_codecs(self.codec, &self.data_type),
             attributes,
             dimension_names: dimension_names.clone(),

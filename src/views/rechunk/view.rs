@@ -234,10 +234,10 @@ fn document_text(node: &Node, rechunked: Option<&RechunkedArray>, name: &str) ->
             _ => document_v2::zgroup().to_string(),
         }),
         (Node::Array(_), None) => None,
-        (Node::Array(array), Some(rechunked)) => match name {
+        (Node::Array(_), Some(rechunked)) => match name {
             ZARR_JSON => rechunked.has_v3_type().then(|| document_v3::zarr_json(rechunked)),
             ZARRAY => document_v2::zarray(rechunked).map(|zarray| zarray.to_string()),
-            _ => rechunked.v2_dtype().map(|_| document_v2::zattrs(array).text().to_owned()),
+            _ => rechunked.v2_dtype().map(|_| document_v2::zattrs(rechunked).text().to_owned()),
         },
     }
 }
