@@ -1,7 +1,7 @@
 //! [`Selection`]: the elements that a request selects, in numpy's grammar and with numpy's meaning.
 //!
 //! ```text
-//! slice := dim ("," dim)*          dim := int | [int] ":" [int] [":" [int]] | "..."
+//! slice := dim ("," dim)* [","]    dim := int | [int] ":" [int] [":" [int]] | "..."
 //! ```
 //! One pair of `[]` or `()` around the whole selection is accepted. Slices are half-open; negative numbers count from the end;
 //! missing trailing dimensions are selected in full; stops are clamped; an integer drops its dimension; negative steps
@@ -116,6 +116,9 @@ impl Selection {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
+        // As behind the only element of a tuple.
+        let text = text.trim_end();
+        let text = text.strip_suffix(',').unwrap_or(text);
         let mut dims = Vec::new();
         for (position, part) in text.split(',').map(str::trim).enumerate() {
             if position >= MAX_DIMENSIONS {
@@ -209,14 +212,15 @@ impl DimSelection {
         if part == "..." {
             return Some(Self::Ellipsis);
         }
+        if !part.contains(':') {
+            return parse_int(part).and_then(|index| i64::try_from(index).ok()).map(Self::Index);
+        }
         let mut numbers = part.split(':').map(|number| match number.trim() {
             "" => Some(None),
-            number => parse_int(number).map(Some),
+            number => parse_int(number).map(|number| Some(clamped(number))),
         });
         let first = numbers.next()??;
-        let Some(stop) = numbers.next() else {
-            return first.map(Self::Index);
-        };
+        let stop = numbers.next()?;
         let step = numbers.next().unwrap_or(Some(None))?;
         if numbers.next().is_some() {
             return None;
@@ -225,9 +229,17 @@ impl DimSelection {
     }
 }
 
-fn parse_int(text: &str) -> Option<i64> {
+/// An integer in decimal; of more digits than an `i128` has, the nearest `i128`.
+fn parse_int(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    let is_int = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let furthest = if digits.len() < text.len() { i128::MIN } else { i128::MAX };
+    is_int.then(|| text.parse().unwrap_or(furthest))
+}
+
+/// The nearest `i64`. No axis is longer, so a slice with it selects the same.
+fn clamped(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// A number that counts from the end if it is negative.
@@ -282,6 +294,11 @@ mod tests {
             ("[3:4]", vec![3]),
             ("(3:4)", vec![3]),
             (" 1 : 3 ", vec![1, 2]),
+            ("1:3,", vec![1, 2]),
+            ("(3,)", vec![3]),
+            ("8:9223372036854775808", vec![8, 9]),
+            ("-99999999999999999999999999999999999999999:2:1", vec![0, 1]),
+            ("99999999999999999999999999999999999999999::-5", vec![9, 4]),
             ("9223372036854775807:-9223372036854775808:-9223372036854775808", vec![9]),
             ("::9223372036854775807", vec![0]),
         ] {
@@ -324,7 +341,8 @@ mod tests {
         assert_eq!(select("::0", &[10]), Err(E::ZeroStep { position: 0 }));
         for text in [
             "a",
-            "1,",
+            "1,,",
+            ",",
             ",1",
             "1:2:3:4",
             "1.5",

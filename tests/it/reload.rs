@@ -155,6 +155,31 @@ fn a_path_that_now_names_another_directory_is_reopened() {
 }
 
 #[test]
+fn vectors_of_another_directory_are_read_after_a_reload() {
+    let server = Process::start(|at| mount(at, "v", "one"));
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vectors/real");
+    let link = |folder: &str, example: &str| {
+        let link = server.folder.path().join(folder).join("data");
+        let _ = std::fs::remove_file(&link);
+        symlink(examples.join(example), link).unwrap();
+    };
+    let config = |at: &Path, folder: &str| mount(at, "v", folder) + "options.symlinks = 'follow'\n";
+    link("one", "points_tiny.zarrvectors");
+    link("two", "points_cloud.zarrvectors");
+    let vertices = |folder: &str| {
+        server.reload(|at| config(at, folder));
+        // The second answer is from a cache.
+        let [first, second] = [(); 2].map(|()| server.get("/v1/vectors/v/data/levels/0/chunks"));
+        assert_eq!(first, second);
+        assert_eq!(first.0, 200);
+        first.1
+    };
+    let (tiny, cloud) = (vertices("one"), vertices("two"));
+    assert_ne!(tiny, cloud);
+    assert_eq!(vertices("one"), tiny);
+}
+
+#[test]
 fn a_missing_directory_does_not_hold_up_the_rest_of_a_reload() {
     let secret = "1".repeat(43);
     let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());

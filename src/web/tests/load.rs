@@ -216,6 +216,18 @@ async fn a_rate_limited_caller_gets_the_time_to_retry() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_bytes_that_are_sent_count_towards_the_transfer_rate() {
+    let rates = RateOptions { transfer_rate: 1, transfer_burst: 1, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
+    let status = async |method| begin(&server, method, "/store/m/a/c/0", peer(1)).await.status().as_u16();
+    for _ in 0..4 {
+        assert_eq!(status("HEAD").await, 200);
+    }
+    assert_eq!(status("GET").await, 200);
+    assert_eq!((status("GET").await, status("HEAD").await), (429, 429));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_addresses_are_each_limited_to_their_rate() {
     let rates = RateOptions { request_rate: 1, request_burst: 1, ..RateOptions::default() };
     let server = Server::with_options(VALUES, HttpOptions { rate_limit: rates, ..HttpOptions::default() });
