@@ -326,7 +326,7 @@ async fn views_emit_fill_values_that_clients_refuse_as_specified() {
 #[tokio::test]
 async fn non_finite_numbers_in_attributes_are_emitted_as_strings() {
     let store = memory();
-    put(&store, ".zarray", v2(&json!({}))).await;
+    put(&store, ".zarray", v2(&json!({ "fill_value": null }))).await;
     put(&store, ".zattrs", r#"{"a": NaN, "b": [-Infinity, 2.5]}"#).await;
     let server = Server::of(store);
     let expected = json!({ "a": "NaN", "b": ["-Infinity", 2.5] });

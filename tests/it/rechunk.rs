@@ -298,7 +298,7 @@ async fn documents_of_both_versions_follow_the_rechunk_specification() {
 async fn dimension_names_are_placed_as_each_version_specifies() {
     let v2 = Format::V2 { compressor: None, fortran: false, big: false, separator: '.' };
     let store = memory();
-    Array::of(&[2, 3]).format(v2).store(&store, "a").await;
+    Array::of(&[2, 3]).format(v2).members(json!({ "fill_value": null })).store(&store, "a").await;
     let names = json!(["y", "x"]);
     put(&store, "a/.zattrs", json!({"_ARRAY_DIMENSIONS": names, "b": 1}).to_string()).await;
     let server = Server::of(store);
