@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_priority_has_its_own_index() {
+    fn places_and_reserves_of_priorities_follow_their_order() {
         assert!(Priority::ALL.iter().enumerate().all(|(place, class)| class.place() == place));
         assert!(Priority::ALL.is_sorted() && Priority::ALL.is_sorted_by_key(|class| class.reserve()));
     }

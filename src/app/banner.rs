@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_the_url_and_the_rights_of_each_mount() {
+    fn the_banner_prints_the_url_and_the_rights_of_each_mount() {
         let mounts = [line("a", false, AnonymousAccess::Read), line("long", true, AnonymousAccess::Write)];
         let text = banner("127.0.0.1:8000", &mounts);
         assert!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn warns_about_anonymous_access_on_reachable_addresses() {
+    fn the_banner_warns_of_anonymous_access_on_reachable_addresses() {
         let mounts = [line("a", false, AnonymousAccess::Read), line("p", true, AnonymousAccess::None)];
         let text = banner("0.0.0.0:8000", &mounts);
         assert!(text.starts_with("zarrd listens on http://0.0.0.0:8000\n"), "{text}");

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_that_takes_something_is_not_overdue() {
+    fn a_slow_client_above_the_minimum_rate_does_not_time_out() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
         let guard = monitor.begin_request(false);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_too_little_for_long_is_overdue() {
+    fn a_client_below_the_minimum_rate_exceeds_the_write_timeout() {
         for (bytes, expected) in [(999, Some(TimeoutReason::WritePace)), (1000, None), (1001, None)] {
             let start = Instant::now();
             let monitor = ConnectionMonitor::new(start);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_handshake_the_first_byte_is_waited_for_again() {
+    fn the_first_byte_timeout_restarts_after_the_tls_handshake() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
         monitor.on_read(start);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_refuses_bytes_is_overdue_and_not_at_rest() {
+    fn a_socket_that_accepts_no_bytes_exceeds_the_stall_timeout_and_is_not_idle() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
         monitor.on_read(start);

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_length_that_exceeds_the_buffer() {
+    fn a_length_or_coding_header_longer_than_the_buffer_is_rejected() {
         for name in ["Content-Length", "Transfer-Encoding"] {
             let head = format!("PUT /a HTTP/1.1\r\n{name}:{}4\r\n\r\n", " ".repeat(LINE_BYTES));
             assert!(passed(head.as_bytes(), &[7]).contains(&REFUSED), "{name}");

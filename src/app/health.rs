@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_on_any_address_is_asked_on_the_loopback() {
+    fn a_listener_on_any_address_is_checked_on_the_loopback() {
         for (listen, reached) in
             [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("10.0.0.1:80", "10.0.0.1:80")]
         {

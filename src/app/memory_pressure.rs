@@ -69,7 +69,7 @@ mod tests {
     use MemoryPressure::{Critical, High, None};
 
     #[test]
-    fn steps_are_entered_at_their_place_and_left_a_little_below() {
+    fn pressure_levels_begin_at_their_threshold_and_end_a_little_below_it() {
         let steps = |readings: &[u64]| {
             readings
                 .iter()
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn evicts_half_once_a_second_while_memory_is_short() {
+    async fn memory_pressure_is_reported_and_evicts_once_a_second() {
         let (resident, evictions, reported) =
             (AtomicU64::new(100), AtomicUsize::new(0), Mutex::new(Vec::new()));
         let watching = watch(

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_lives_until_its_last_piece_is_dropped() {
+    async fn a_response_is_charged_until_its_last_piece_is_dropped() {
         let charged = Arc::new(());
         let charge = Arc::clone(&charged);
         let pieces = stream::iter(["a", "b"]).map(move |piece| {

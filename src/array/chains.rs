@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_a_bounded_number_of_chains_by_shape() {
+    fn a_bounded_number_of_chains_is_cached_by_shape() {
         let array = array();
         let chains = Chains::bind(&array, vec![4], &CodecLimits::default()).unwrap();
         let once = chains.get_or_bind(&array, &[6]).unwrap();

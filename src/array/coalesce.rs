@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_adjacent_ranges_and_separates_distant_ones() {
+    fn adjacent_ranges_are_merged_and_distant_ones_stay_separate() {
         assert_eq!(ranges(&[10..20, 0..10, 40..50], 0, 100), [0..20, 40..50]);
         assert_eq!(ranges(&[10..20, 0..10, 40..50], 20, 100), vec![0..50]);
         assert_eq!(ranges(&[0..10, 0..10, 2..5], 0, 100), vec![0..10]);

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_small_chunks_and_separates_large_ones() {
+    fn jobs_group_small_chunks_and_separate_large_ones() {
         assert_eq!(sizes(&[10; 5], 100), [5]);
         assert_eq!(sizes(&[10; 5], JOB_BYTES / 2), [2, 2, 1]);
         assert_eq!(sizes(&[10; 3], JOB_BYTES + 1), [1, 1, 1]);

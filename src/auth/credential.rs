@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_header_holds_one_token() {
+    fn the_authorization_header_holds_one_bearer_token_of_bounded_length() {
         let of = |headers: &[&str]| {
             presented_credential("PUT", "/a", headers, BOTH).map(|(credential, _)| credential)
         };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_in_the_query_is_removed_from_it() {
+    fn a_credential_in_the_query_is_removed_from_it_and_must_be_the_only_one() {
         let of = |url: &str, allowed| presented_credential("GET", url, &[], allowed);
         let none = InQuery { tokens: false, signatures: false };
         for (url, allowed, credential, left) in [

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_fails_ten_times_in_a_second_without_effect_on_others() {
+    fn an_address_may_fail_ten_times_a_second_without_effect_on_others() {
         let attempts = FailedAuthLimiter::default();
         for _ in 0..MOST {
             assert!(!attempts.are_too_many_at(address(1), 5));

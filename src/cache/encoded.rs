@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn encodes_a_chunk_once_for_each_version_of_its_sources() {
+    async fn a_chunk_is_encoded_once_for_each_version_of_its_sources() {
         let cache = EncodedCache::new(1 << 20);
         assert_eq!(get(&cache, &key(&[0]), "1", "one").await, "one");
         assert_eq!(get(&cache, &key(&[0]), "1", "other").await, "one");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn returns_no_chunk_where_nothing_is_stored() {
+    async fn no_chunk_is_returned_where_nothing_is_stored() {
         let cache = EncodedCache::new(1 << 20);
         let encode = Box::pin(std::future::ready(Ok(None)));
         let encoded = cache.get(&key(&[0]), || Box::pin(std::future::ready(Ok(None))), encode).await;

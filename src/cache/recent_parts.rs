@@ -63,7 +63,7 @@ mod tests {
     use crate::key::StoreKey;
 
     #[test]
-    fn reports_a_second_part_of_a_chunk() {
+    fn a_second_part_of_a_chunk_is_reported() {
         let parts = RecentParts::new();
         let key = StoreKey::parse("a/c/0").unwrap();
         let chunk = |start| ChunkLocation { mount: "m", key: &key, start };

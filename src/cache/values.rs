@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn caches_small_values_and_parts_but_not_long_ones() {
+    async fn small_values_and_parts_are_cached_and_long_values_are_not() {
         let (directory, store) = opened();
         fs::write(directory.path().join("small"), vec![1; 256 << 10]).unwrap();
         fs::write(directory.path().join("long"), vec![1; (256 << 10) + 1]).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn never_returns_an_entry_older_than_the_read() {
+    async fn a_read_never_returns_an_entry_older_than_itself() {
         let (directory, store) = opened();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("d")).unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_every_time_where_file_times_are_not_trusted() {
+    async fn values_are_read_every_time_where_file_times_are_not_trusted() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a"), "one").unwrap();
         let options = LocalOptions { trusts_file_times: false, ..LocalOptions::default() };

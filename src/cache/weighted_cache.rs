@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_evictions_but_not_purged_entries() {
+    fn evictions_are_counted_and_purged_entries_are_not() {
         let cache = WeightedCache::<u64, u64>::new(20_000, |_, _| 1000);
         for key in 0..100 {
             cache.insert(&key, &key, cache.generation());

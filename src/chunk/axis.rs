@@ -396,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_chunks_of_a_vast_axis_without_visiting_them() {
+    fn chunks_of_a_vast_axis_are_counted_without_visiting_them() {
         let chunks = |axis: ChunkAxis, range| axis.touched(&range).chunks;
         assert_eq!(chunks(ChunkAxis::new(1 << 62, 1), range(0, 1 << 62, 1)), 1 << 62);
         assert_eq!(chunks(ChunkAxis::new(1 << 62, 1 << 40), range(1, 1 << 61, 2)), 1 << 22);
     }
 
     #[test]
-    fn h27_a_run_of_two_to_the_62_chunks_is_found_by_arithmetic() {
+    fn a_run_of_two_to_the_62_chunks_is_found_by_arithmetic() {
         let vast = 1 << 62;
         let axis =
             ChunkAxis::from_runs(vast + 10, &runs(&[(1, vast), (3, vast), (i64::MAX as u64, u64::MAX)]));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn never_undercounts_chunks_that_long_steps_touch_in_many_runs() {
+    fn chunks_that_long_steps_touch_in_many_runs_are_never_undercounted() {
         let edges: Vec<(u64, u64)> = (0..5000).map(|place| (1 + place % 7, 1)).collect();
         let length: u64 = edges.iter().map(|(edge, _)| edge).sum();
         let axis = ChunkAxis::from_runs(length, &runs(&edges));

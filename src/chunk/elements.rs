@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_fills_texts_with_their_bytes() {
+    fn texts_are_copied_and_filled_with_their_bytes() {
         let chunk = texts(&["a", "", "ccc", "dé"]);
         let mut response = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], 100);
         response.fill(b"fill", &window(0, 3, 1)).unwrap();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_more_text_than_the_limit() {
+    fn text_over_the_limit_is_rejected() {
         let chunk = texts(&["aaaa", "bbbb"]);
         let mut response = ElementsMut::variable(vec![0; 2 * VAR_SLICE_BYTES], 7);
         assert_eq!(response.copy_from(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_window_that_does_not_fit() {
+    fn a_window_that_does_not_fit_is_rejected() {
         let mut response = ElementsMut::variable(vec![0; VAR_SLICE_BYTES], 100);
         assert_eq!(response.copy_from(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
         assert_eq!(response.fill(b"a", &window(0, 2, 1)), Err(AssembleError::Geometry));

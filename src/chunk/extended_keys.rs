@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_spellings_of_a_key() {
+    fn other_spellings_of_a_key_are_rejected() {
         let template = json!({"name": "template", "configuration": {"format": "{0:02}-{1}"}});
         let suffixed = json!({"name": "zarrs.default_suffix", "configuration": {"suffix": "5"}});
         for (value, rank, good, bad) in [
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_key_that_could_be_two_chunks() {
+    fn a_key_that_could_be_two_chunks_is_rejected() {
         let template = json!({"name": "template", "configuration": {"format": "{0}{1}"}});
         let encoding = encoding(&template, 2).unwrap();
         assert_eq!(encoding.encode(&[1, 23]), encoding.encode(&[12, 3]));
@@ -201,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn never_panics_on_any_template_and_key(format in "[{}*0-9:/.c-]{0,12}", key in "[0-9c/.d]{0,12}") {
+        fn any_key_that_decodes_encodes_to_itself(format in "[{}*0-9:/.c-]{0,12}", key in "[0-9c/.d]{0,12}") {
             let value = json!({"name": "template", "configuration": {"format": format, "separator": "/"}});
             for rank in 0..3 {
                 let Ok(encoding) = encoding(&value, rank) else { continue };

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_only_the_canonical_spelling_of_a_key() {
+    fn only_the_canonical_spelling_of_a_key_decodes() {
         let encoding = ChunkKeyEncoding::canonical();
         for key in [
             "c/00",

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_the_keys_of_grids_of_any_size() {
+    fn keys_of_grids_of_any_size_are_compared_within_a_budget() {
         let (huge, flat) = ([1_u64 << 40, 1 << 40], [1_u64 << 40]);
         let suffix = json!({"name": "suffix", "configuration": {"suffix": ".x"}});
         for (one, other, grid_shape) in [

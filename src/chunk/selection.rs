@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_does_not_fit_with_its_position() {
+    fn an_invalid_slice_is_rejected_with_its_position() {
         use SelectionError as E;
         assert_eq!(select("10", &[10]), Err(E::OutOfRange { axis: 0, length: 10, index: 10 }));
         assert_eq!(select("0,-5", &[1, 4]), Err(E::OutOfRange { axis: 1, length: 4, index: -5 }));

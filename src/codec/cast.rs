@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_an_integer_to_the_same_integer_or_names_it_in_an_error() {
+    fn an_integer_is_cast_exactly_or_named_in_an_error() {
         let (int64, float64) = (DataType::Int64, DataType::Float64);
         for exact in [0_i64, -1, 1 << 53, -(1 << 53), i64::MIN, (1 << 53) + 2, 3 << 60] {
             let expected = (exact as f64).to_le_bytes();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_floats_to_floats_but_not_to_integers() {
+    fn floats_are_rounded_to_floats_and_never_to_integers() {
         let (float32, float64) = (DataType::Float32, DataType::Float64);
         assert_eq!(
             cast(&float64, &float32, &0.1_f64.to_le_bytes()).as_deref(),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_types_that_are_not_real_numbers() {
+    fn types_that_are_not_real_numbers_are_not_cast() {
         for other in [DataType::Bool, DataType::Complex64, DataType::String, DataType::RawBits { bytes: 4 }] {
             assert!(Cast::new(&other, &DataType::Float32).is_none());
             assert!(Cast::new(&DataType::Float32, &other).is_none());

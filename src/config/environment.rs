@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_misspelt_variables_with_the_nearest_name() {
+    fn misspelt_variables_are_rejected_with_the_nearest_name() {
         for (name, part) in [
             ("ZARRD_SERVER_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
             ("ZARRD_SERVER__LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_the_variables_of_kubernetes_services() {
+    fn variables_of_kubernetes_services_are_ignored() {
         for (name, value) in [
             ("ZARRD_SERVICE_HOST", "10.0.0.1"),
             ("ZARRD_SERVICE_PORT", "8000"),

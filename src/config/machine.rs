@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_ancestors_counts() {
+    fn the_lowest_memory_limit_of_a_control_group_and_its_ancestors_applies() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let second = "0::/a.slice/b.scope\n";

@@ -16,13 +16,13 @@ mod tests {
     use super::hint;
 
     #[test]
-    fn suggests_the_nearest_word() {
+    fn the_hint_suggests_the_nearest_word() {
         assert_eq!(hint("listne", &["idle_timeout", "listen"]), "did you mean `listen`?");
         assert_eq!(hint("Listen", &["idle_timeout", "listen"]), "did you mean `listen`?");
     }
 
     #[test]
-    fn lists_all_words_if_none_is_near() {
+    fn the_hint_lists_all_words_if_none_is_near() {
         assert_eq!(hint("port", &["idle_timeout", "listen"]), "known here: idle_timeout, listen");
     }
 }

@@ -29,7 +29,7 @@ pub fn in_use() -> Option<ProcessUse> {
 mod tests {
     #[test]
     #[cfg(target_os = "linux")]
-    fn returns_what_this_process_uses() {
+    fn the_memory_files_and_time_that_this_process_uses_are_found() {
         let now = super::in_use().unwrap();
         assert!(now.resident_bytes > 1 << 20 && now.open_files >= 3 && now.cpu_seconds >= 0.0, "{now:?}");
     }

@@ -141,7 +141,7 @@ fn zarrd_alone_serves_the_demo() {
 }
 
 #[test]
-fn what_is_served_can_be_the_first_word() {
+fn the_command_serve_may_be_omitted_before_what_is_served() {
     let arguments = ["/srv/zarr", "b=memory://", "--writable", "-p", "9000"];
     let words = |first: &[&'static str]| [first, &arguments[..]].concat();
     let [short, long] =
@@ -156,7 +156,7 @@ fn what_is_served_can_be_the_first_word() {
 }
 
 #[test]
-fn a_port_alone_and_localhost_say_where_to_listen() {
+fn an_address_to_listen_on_may_be_a_port_alone_or_localhost() {
     let listen = |file: &str, arguments: &[&str]| resolve(file, &[], arguments).server.listen.to_string();
     assert_eq!(listen("", &["--port", "9000"]), "127.0.0.1:9000");
     assert_eq!(listen("[server]\nlisten = '0.0.0.0:1'", &["-p", "9000"]), "0.0.0.0:9000");
@@ -347,7 +347,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn rejects_invalid_files_with_line_and_key() {
+fn invalid_files_are_rejected_with_line_and_key() {
     for (file, parts) in BAD_FILES {
         let message = error_of(file, &[], &[]);
         for part in *parts {
@@ -360,7 +360,7 @@ fn rejects_invalid_files_with_line_and_key() {
 }
 
 #[test]
-fn rejects_invalid_variables_by_name() {
+fn invalid_variables_are_rejected_by_name() {
     for (name, value, parts) in [
         ("ZARRD__SERVR__LISTEN", "x", ["`servr`", "did you mean `server`?"]),
         ("ZARRD__SERVER__LISTNE", "x", ["`server.listne`", "did you mean `listen`?"]),
@@ -391,7 +391,7 @@ fn rejects_invalid_variables_by_name() {
 }
 
 #[test]
-fn rejects_invalid_arguments_with_their_flag() {
+fn invalid_arguments_are_rejected_with_their_flag() {
     for (arguments, parts) in [
         (&["--listen", "nonsense"][..], ["--listen", "expected ADDRESS:PORT"]),
         (&["/nowhere/at/all"][..], ["[NAME=]URL", "/nowhere/at/all"]),
@@ -533,7 +533,7 @@ fn proxies_are_addresses_or_networks() {
 }
 
 #[test]
-fn detects_addresses_that_others_can_read() {
+fn addresses_that_others_can_read_are_detected() {
     let is_readable = |file: &str, listen: &str| {
         resolve(file, &[], &[]).server.is_readable_by_others(listen.parse().unwrap())
     };
@@ -545,7 +545,7 @@ fn detects_addresses_that_others_can_read() {
 }
 
 #[test]
-fn names_the_settings_that_differ() {
+fn settings_that_differ_are_named() {
     let mount = "[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'one'\n";
     let one = resolve(mount, &[], &[]);
     assert_eq!(one.differences(&one.clone()), Vec::<String>::new());

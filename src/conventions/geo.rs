@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_another_form_place_nothing() {
+    fn attributes_of_another_form_give_no_georeference() {
         for value in [
             json!({}),
             json!({ "proj:code": 4326, "spatial:transform": [1, 2], "spatial:bbox": "0,0,1,1" }),

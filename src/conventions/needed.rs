@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn needs_survive_as_text() {
+    fn needed_nodes_are_read_back_from_their_text() {
         let path = |text: &str| NodePath::parse(text).unwrap();
         let needed = Needed {
             declared: vec![path("a/0"), path("a/é\"")],

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_another_form_are_nothing_of_ome() {
+    fn attributes_of_another_form_are_no_node_of_ome() {
         for attributes in [
             json!({}),
             json!({ "multiscales": {} }),

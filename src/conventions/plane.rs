@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_in_threes_are_a_photograph_and_channels_that_are_drawn_together_stay_whole() {
+    fn three_or_four_channels_of_bytes_are_a_photograph_and_channels_drawn_together_stay_whole() {
         for (shape, names, is_bytes, draws, slice) in [
             (&[9, 7, 3][..], "", true, false, ":,:,:"),
             (&[9, 7, 3], "", false, false, "0,:,:"),

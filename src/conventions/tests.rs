@@ -174,7 +174,7 @@ fn broken_rules_of_ome_are_warned_of() {
 }
 
 #[test]
-fn layouts_that_view_badly_are_warned_of_with_a_way_out() {
+fn layouts_that_are_slow_to_view_are_warned_of_with_a_better_view() {
     let names = json!(["z", "y", "x"]);
     let of = |shape: &[u64], chunk: &[u64], names: &Value| {
         let node = array(shape, chunk, "uint16", names, &json!({}));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_work_in_the_order_it_was_queued() {
+    async fn work_runs_in_the_order_it_was_queued() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         let works: Vec<_> = (0..20)
@@ -254,7 +254,7 @@ mod tests {
 
     #[tokio::test]
     #[cfg(debug_assertions)]
-    async fn rejects_long_documents_on_reactor_threads() {
+    async fn a_long_document_on_a_reactor_thread_panics_in_debug_builds() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
         assert_eq!(cpu.run(move || expect_pool_for(long)).await, Ok(()));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_no_more_work_at_a_time_than_threads_when_callers_are_dropped() {
+    async fn no_more_work_runs_at_a_time_than_threads_when_callers_are_dropped() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..8 {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_on_the_pool_unless_the_value_is_taken_out() {
+    fn a_value_is_dropped_on_the_pool_unless_it_is_taken_out() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, dropped) = channel();
         drop(DropOnPool::new(vec![ReportsThread(Some(sender.clone()))], &cpu));

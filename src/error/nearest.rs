@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suggests_the_nearest_known_word_only_if_it_is_near() {
+    fn the_nearest_known_word_is_suggested_only_if_it_is_near() {
         let known = ["slice", "format", "t2m", "Precip"];
         for (word, found) in [
             ("slcie", Some("slice")),

@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn reports_nothing_for_a_dependent_stored_below_its_own_name() {
+    fn a_dependent_stored_below_its_own_name_has_no_diagnostics() {
         let dependents = json!({"s1": {"chunk_key_encoding": prefix("s1/")}});
         assert_eq!(codes(1 << 40, &json!("default"), &dependents), [[""; 0]; 2]);
     }
 
     #[test]
-    fn reports_equal_views_of_chunks_as_aliases_and_others_as_collisions() {
+    fn equal_views_of_chunks_are_reported_as_aliases_and_others_as_collisions() {
         let dependents = json!({
             "a": {"chunk_key_encoding": prefix("a/")},
             "b": {"chunk_key_encoding": prefix("a/"), "data_type": "int8"},
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_a_dependent_whose_name_is_a_prefix_of_the_primarys_chunk_keys() {
+    fn a_dependent_whose_name_is_a_prefix_of_the_primarys_chunk_keys_is_reported() {
         let dependents = json!({"s0": {"chunk_key_encoding": prefix("s1/")}});
         assert_eq!(
             codes(3, &prefix("s0/"), &dependents),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_comparisons_that_take_too_long_as_unknown() {
+    fn comparisons_that_take_too_long_are_reported_as_unknown() {
         let affixed = |name: &str, text: &str| json!({"chunk_key_encoding": {"name": name, "configuration": {name: text, "base_encoding": "v2"}}});
         let dependents = json!({"a": affixed("prefix", "1"), "b": affixed("suffix", "1")});
         let found = codes(1 << 40, &json!("default"), &dependents);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_the_diagnostics_of_a_thousand_arrays_with_the_same_chunks() {
+    fn diagnostics_of_a_thousand_arrays_with_the_same_chunks_are_bounded() {
         let dependents: Map<String, Value> =
             (0..1000).map(|number| (format!("d{number}"), json!({}))).collect();
         let found = codes(3, &json!("default"), &Value::Object(dependents));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_a_path_at_every_possible_store() {
+    fn a_path_is_split_at_every_possible_store() {
         let found = |text: &str| {
             let tails = split_candidates(&NodePath::parse(text).unwrap());
             tails

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_reserved_names_for_reading_and_rejects_them_for_new_nodes() {
+    fn reserved_names_are_accepted_for_reading_and_rejected_for_new_nodes() {
         for text in ["__zarr", "a/__x", "a/...", "zarr.json"] {
             assert!(NodePath::parse(text).unwrap().check_names().is_err(), "{text}");
         }

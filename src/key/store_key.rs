@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn returns_the_parent_and_the_last_segment_of_a_key() {
+    fn a_key_has_a_parent_and_a_last_segment() {
         let key = StoreKey::parse("a/b/zarr.json").unwrap();
         assert_eq!((key.name(), key.parent().as_str()), ("zarr.json", "a/b/"));
         let key = StoreKey::parse("zarr.json").unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_keys() {
+    fn invalid_keys_are_rejected() {
         for (text, error) in [
             ("", KeyError::Empty),
             ("/a", KeyError::EmptySegment),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_unusual_valid_keys_byte_for_byte() {
+    fn unusual_valid_keys_are_kept_byte_for_byte() {
         for text in
             ["a1/0..0", "...foo", "c.1.2", "%2e%2e", "e\u{301}", "a b", "x\\y", "a&b'<c>", "...", "日本/0"]
         {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_as_prefix_only_the_root_or_text_with_a_trailing_slash() {
+    fn a_prefix_is_the_root_or_a_text_with_a_trailing_slash() {
         assert!(StorePrefix::parse("").unwrap().is_root());
         assert_eq!(StorePrefix::parse("a"), Err(KeyError::PrefixWithoutSlash));
         assert_eq!(StorePrefix::parse("/"), Err(KeyError::Empty));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_longest_prefix_of_any_text_that_is_a_key() {
+    fn the_longest_prefix_of_any_text_that_is_a_key_is_found() {
         for (text, key) in [
             ("", None),
             ("/", None),

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_text_with_the_errors_of_the_value_parser() {
+    fn invalid_text_is_rejected_with_the_errors_of_the_value_parser() {
         let limits = MetadataLimits { depth: 3, document_bytes: 60, ..MetadataLimits::default() };
         for text in [
             "",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_or_appends_an_attribute() {
+    fn an_attribute_can_be_removed_or_appended() {
         let found = attributes(r#"{"b":[1.50],"a":{"b":1},"c":2}"#);
         assert_eq!(found.without("b").text(), r#"{"a":{"b":1},"c":2}"#);
         assert_eq!(found.without("a").without("c").text(), r#"{"b":[1.50]}"#);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_small_parsed_attributes_and_keeps_only_the_text_of_large_ones() {
+    fn small_parsed_attributes_are_cached_and_large_ones_kept_as_text_only() {
         let short = Attributes::from(Map::from_iter([("a".to_owned(), json!([1, 2]))]));
         assert!(Arc::ptr_eq(&short.object(), &short.object()));
         let long = Attributes::from(Map::from_iter([("a".to_owned(), json!(vec![json!({"": 1}); 20_000]))]));
@@ -264,7 +264,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn parses_any_text_as_the_value_parser_does(text in "[{}\\[\\]\":,0-9a-b\\\\ eE.+-]{0,24}") {
+        fn any_text_parses_as_by_the_value_parser(text in "[{}\\[\\]\":,0-9a-b\\\\ eE.+-]{0,24}") {
             let limits = MetadataLimits::default();
             let parsed = parse_attributes(text.as_bytes(), &limits).map(|object| Value::Object(object).to_string());
             let found = parse_zattrs(text.as_bytes(), &limits).map(|found| found.text().to_owned());

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_every_form_of_edges_in_the_extension() {
+    fn every_form_of_edges_in_the_extension_parses() {
         let edges = json!([4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]);
         let expected = [
             ChunkEdges::Regular(4),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_runs_that_parse_to_the_same_grid() {
+    fn written_runs_parse_to_the_same_grid() {
         let grid = parse(&[6, 9, 0, 0], &json!([4, [[2, 1], 2, [2, 3], 1], [], [7, 7]])).unwrap();
         let document = grid.to_document();
         let edges = &document["configuration"]["chunk_shapes"];
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_edges_that_end_before_the_array_and_accepts_edges_beyond_it() {
+    fn edges_may_end_beyond_the_array_and_not_before_it() {
         assert!(parse(&[6], &json!([[[2, 3]]])).is_ok());
         assert!(parse(&[6], &json!([[5, 1, 100, 100]])).is_ok());
         for edges in [json!([[2, 2]]), json!([[[2, 2], 1]]), json!([[]])] {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn h27_huge_runs_are_neither_expanded_nor_wrapped_around() {
+    fn huge_runs_are_neither_expanded_nor_wrapped_around() {
         let most = i64::MAX;
         for edges in [
             json!([[[1, 1_u64 << 62]]]),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn h27_rejects_edges_and_counts_that_are_not_positive_integers() {
+    fn edges_and_counts_that_are_not_positive_integers_are_rejected() {
         for edges in [
             "[0]",
             "[-1]",

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_encodings_that_parse_to_the_same_encoding() {
+    fn written_encodings_parse_to_the_same_encoding() {
         let suffix = json!({ "name": "suffix", "configuration": { "suffix": ".x", "base-encoding": "v2" } });
         for (value, rank) in [
             (json!("default"), 2),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_encodings_of_invalid_keys() {
+    fn encodings_of_invalid_keys_are_rejected() {
         for value in [
             prefix("a/", &prefix("./x", &json!("default"))),
             prefix("a/", &json!({ "name": "template", "configuration": { "format": "/{0}" } })),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_four_nested_encodings_and_rejects_five() {
+    fn four_nested_encodings_are_accepted_and_five_rejected() {
         let nested = |count: usize| (0..count).fold(json!("v2"), |base, _| prefix("a", &base));
         assert!(parsed(&nested(4), 1).is_ok());
         assert!(parsed(&nested(5), 1).is_err());

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_names_by_objects_and_completes_configurations() {
+    fn names_are_replaced_by_objects_and_configurations_completed() {
         let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
         for (codecs, expected) in [
             (json!(["bytes", "gzip"]), json!([little, {"name": "gzip", "configuration": {"level": 5}}])),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_complete_and_invalid_codecs_unchanged() {
+    fn complete_and_invalid_codecs_stay_unchanged() {
         for codecs in [
             json!([{"name": "bytes", "configuration": {"endian": "big"}}]),
             json!([{"name": "gzip", "configuration": {"level": 1}}]),

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_the_nodes_in_zmetadata_that_have_documents() {
+    fn the_nodes_in_zmetadata_are_those_with_documents() {
         let metadata = json!({
             "b/.zattrs": {}, "b/c/.zarray": {"shape": NAN}, ".zgroup": {}, "b/.zgroup": {}, "a/.zarray": {},
             "d/.zattrs": {}, "e/f/.zarray": {}, "both/.zarray": {}, "both/.zgroup": {}, ".zattrs": {}, "x.zarray": {},
@@ -328,7 +328,7 @@ mod tests {
     const NAN: &str = "NaN";
 
     #[test]
-    fn returns_the_nodes_in_inline_metadata_in_any_order_and_with_nested_copies() {
+    fn the_nodes_in_inline_metadata_are_found_in_any_order_and_beside_nested_copies() {
         let metadata = json!({
             "g/a": {"node_type": "array", "consolidated_metadata": null},
             "z": {"node_type": "array"},
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_hostile_names() {
+    fn hostile_names_are_skipped() {
         let hostile = [
             "..",
             "../x",
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_none_for_documents_without_copies() {
+    fn documents_without_copies_have_none_and_invalid_or_long_ones_are_errors() {
         let root = NodePath::root();
         for text in [
             "{}",
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_repeated_consolidated_metadata() {
+    fn repeated_consolidated_metadata_is_rejected() {
         let text =
             r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{},"consolidated_metadata":{}}"#;
         assert!(matches!(v3::parse(text.as_bytes(), &limits()), Err(MetadataError::Json(_))));

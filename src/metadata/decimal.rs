@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn returns_known_bits_for_known_numbers() {
+    fn known_numbers_have_known_bits() {
         for (text, bits) in [
             ("0", 0x0000),
             ("-0.0", 0x8000),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_a_float16_next_to_a_tie_once() {
+    fn a_float16_next_to_a_tie_is_rounded_once() {
         // 1 + 2^-11 lies halfway between 1 and the next float16; the texts below are equal as f32 and f64.
         let tie = "1.00048828125";
         assert_eq!(float16_bits(tie), Some(0x3c00));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_finite_float16_reads_back_from_its_text() {
+    fn finite_float16_numbers_are_read_back_from_their_text() {
         for bits in (0..=u16::MAX).step_by(7).filter(|&bits| f16::from_bits(bits).is_finite()) {
             let text = format!("{:?}", float16_to_print(bits));
             assert_eq!(float16_bits(&text), Some(bits), "{text}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_finite_bfloat16_reads_back_from_its_text() {
+    fn finite_bfloat16_numbers_are_read_back_from_their_text() {
         for bits in (0..=u16::MAX).step_by(7).filter(|&bits| bf16::from_bits(bits).is_finite()) {
             let text = format!("{:?}", bfloat16_to_print(bits));
             assert_eq!(bfloat16_bits(&text), Some(bits), "{text}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_a_bfloat16_once() {
+    fn a_bfloat16_is_rounded_once() {
         // 1 + 2^-8 lies halfway between 1 and the next bfloat16; the texts below are equal as f32.
         assert_eq!(bfloat16_bits("1.00390625"), Some(0x3f80));
         assert_eq!(bfloat16_bits("1.0039062500000000000000000000001"), Some(0x3f81));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_shortest_text_of_a_float16() {
+    fn a_float16_is_written_as_its_shortest_text() {
         for (bits, text) in [
             (0x2e66, "0.1"),
             (0x3c00, "1.0"),

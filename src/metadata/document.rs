@@ -142,7 +142,7 @@ mod tests {
     const ARRAY: &str = r#"{"zarr_format":3,"node_type":"array","shape":[10,0],"data_type":"float32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[5,1]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":"NaN","codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"},{"name":"x.y","must_understand":false}],"attributes":{"a":1.50},"dimension_names":["y",null]}"#;
 
     #[test]
-    fn writes_a_canonical_document_unchanged() {
+    fn a_canonical_document_is_written_unchanged() {
         let limits = MetadataLimits::default();
         let Ok(v3::V3Node::Array(array)) = v3::parse(ARRAY.as_bytes(), &limits) else { panic!("no array") };
         assert_eq!(array.to_document().to_string(), ARRAY);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_codecs_of_numcodecs_with_a_configuration_even_if_empty() {
+    fn codecs_of_numcodecs_are_written_with_a_configuration_even_if_empty() {
         let zarray = json!({
             "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|b1", "order": "C", "fill_value": null,
             "filters": [{"id": "packbits"}], "compressor": {"id": "crc32"},
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn converts_a_v2_array_to_v3() {
+    fn a_v2_array_is_converted_to_v3() {
         let zarray = json!({
             "zarr_format": 2, "shape": [0, 4], "chunks": [0, 2], "dtype": ">i2", "order": "F", "fill_value": null,
             "filters": null, "dimension_separator": "/",

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_documents_with_any_sign_of_a_draft() {
+    fn documents_with_any_sign_of_a_draft_are_rejected() {
         for document in [
             json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json"}),
             json!({"metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"}),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_documents_of_the_final_version() {
+    fn documents_of_the_final_version_are_accepted() {
         for document in [
             json!({"zarr_format": 3, "node_type": "array", "data_type": "float64", "chunk_grid": {"name": "regular"}}),
             json!({"data_type": {"name": "struct", "configuration": {}}, "extensions": {"must_understand": false}}),

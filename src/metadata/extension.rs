@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accepts_a_name_as_short_hand_for_an_object() {
+    fn a_name_is_short_hand_for_an_object() {
         for value in [json!("a"), json!({"name": "a"}), json!({"name": "a", "configuration": {}})] {
             let extension = Extension::parse(&value, "x").unwrap();
             assert_eq!((extension.name.as_str(), extension.must_understand), ("a", true));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_extensions() {
+    fn invalid_extensions_are_rejected() {
         for value in [
             json!(1),
             json!(null),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_lengths_from_0_to_2_to_the_63_minus_1() {
+    fn lengths_are_from_0_to_2_to_the_63_minus_1() {
         let largest = json!([9_223_372_036_854_775_807_u64, 0, -0]);
         assert_eq!(lengths(&largest, "shape", 3), Ok(vec![(1 << 63) - 1, 0, 0]));
         for text in

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_bare_nan_tokens_as_strings() {
+    fn bare_nan_and_infinity_tokens_are_parsed_as_strings() {
         assert_eq!(
             emitted(r#"{"a":[NaN, Infinity,-Infinity ],"b":"NaN, -Infinity","c":NaN}"#),
             r#"{"a":["NaN","Infinity","-Infinity"],"b":"NaN, -Infinity","c":"NaN"}"#
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_text_that_is_not_json() {
+    fn text_that_is_not_json_is_rejected() {
         for text in [
             "",
             " ",
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_document_over_the_size_limit() {
+    fn a_document_over_the_size_limit_is_rejected() {
         let limits = MetadataLimits { document_bytes: 4, ..MetadataLimits::default() };
         assert_eq!(parse_document(b"[  ]", &limits), Ok(Value::Array(Vec::new())));
         assert_eq!(parse_document(b"[   ]", &limits), Err(MetadataError::TooLarge { size: 5, limit: 4 }));
     }
 
     #[test]
-    fn accepts_nesting_up_to_the_limit_and_rejects_deeper_nesting() {
+    fn nesting_is_accepted_up_to_the_limit_and_rejected_beyond_it() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(document(&nested(64)).is_ok());
         assert!(document(&nested(65)).is_err());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_repeated_names_in_the_structure_and_takes_the_last_in_attributes() {
+    fn repeated_names_are_rejected_in_the_structure_and_the_last_counts_in_attributes() {
         assert!(document(r#"{"shape":[1],"shape":[2]}"#).is_err());
         assert!(document(r#"{"codecs":[{"a":1,"a":1}]}"#).is_err());
         assert!(document(r#"{"attributes":{},"attributes":{}}"#).is_err());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_names_with_nul_in_the_structure_and_keeps_them_in_attributes() {
+    fn names_with_nul_are_rejected_in_the_structure_and_kept_in_attributes() {
         assert!(document(r#"{"shape\u0000": [1]}"#).is_err());
         assert!(document(r#"{"codecs": [{"na\u0000me": 1}]}"#).is_err());
         let attributes = r#"{"attributes":{"a\u0000b":{"\u0000":1}}}"#;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_a_value_of_any_kind_and_takes_the_last_of_repeated_names() {
+    fn a_value_of_any_kind_is_parsed_with_the_last_of_repeated_names() {
         let limits = MetadataLimits { depth: 2, ..MetadataLimits::default() };
         let value = parse_value(br#" [{"a":1,"a":NaN}] "#, &limits).unwrap();
         assert_eq!(value.to_string(), r#"[{"a":"NaN"}]"#);

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn visits_members_with_the_text_of_their_values() {
+    fn members_are_visited_with_the_text_of_their_values() {
         let text =
             "\u{feff} {\"a\" : [1, {\"b\": \"}\\\"]\"}] ,\"\\u0062\":NaN,\"c\":\"\",\"a\":{ } }\n".as_bytes();
         let mut found = Vec::new();

@@ -44,13 +44,13 @@ fn with(document: &str, pointer: &str, value: &str) -> String {
 }
 
 #[test]
-fn accepts_the_valid_documents_that_other_tests_modify() {
+fn the_documents_that_other_tests_modify_are_valid() {
     assert_eq!(parse_any(V3.as_bytes()), Ok(()));
     assert_eq!(parse_any(V2.as_bytes()), Ok(()));
 }
 
 #[test]
-fn rejects_invalid_v3_documents() {
+fn invalid_v3_documents_are_rejected() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     let many = format!("[{}1]", "1,".repeat(100));
     let codecs = format!("[{}\"bytes\"]", "\"crc32c\",".repeat(100));
@@ -137,7 +137,7 @@ fn rejects_invalid_v3_documents() {
 }
 
 #[test]
-fn rejects_invalid_v2_documents() {
+fn invalid_v2_documents_are_rejected() {
     for (pointer, value) in [
         ("/shape", "[4]"),
         ("/shape", "[4,-6]"),
@@ -182,7 +182,7 @@ fn rejects_invalid_v2_documents() {
 }
 
 #[test]
-fn names_a_missing_member_in_the_error() {
+fn a_missing_member_is_named_in_the_error() {
     let limits = MetadataLimits::default();
     for (document, members) in [
         (
@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn parses_emitted_json_to_the_same_value(value in any_json()) {
+    fn emitted_json_parses_to_the_same_value(value in any_json()) {
         let text = value.to_string();
         let read = parse_document(text.as_bytes(), &MetadataLimits::default());
         // Values have no repeated names, so neither does their text.
@@ -402,11 +402,11 @@ fn check_fixtures(folder: &str) -> usize {
 }
 
 #[test]
-fn parses_arrays_written_by_zarr_python() {
+fn documents_written_by_zarr_python_are_parsed_as_expected() {
     assert!(check_fixtures("generated") > 250);
 }
 
 #[test]
-fn parses_arrays_of_other_projects() {
+fn documents_of_other_projects_are_parsed_as_expected() {
     assert!(check_fixtures("public") > 150);
 }

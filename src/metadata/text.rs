@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_only_zeros_at_the_end() {
+    fn only_zeros_at_the_end_are_stripped() {
         assert_eq!(without_padding(b"a\0b\0\0"), b"a\0b");
         assert_eq!(without_padding(b"\0\0"), b"");
         assert_eq!(without_padding(b""), b"");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_numbers_that_are_not_characters() {
+    fn numbers_that_are_not_characters_are_rejected() {
         assert_eq!(text(&[0x61, 0x10_ffff, 0xd7ff, 0xe000]), Ok("a\u{10ffff}\u{d7ff}\u{e000}".to_owned()));
         for number in [0xd800, 0xdfff, 0x11_0000, 0x6100_0000, u32::MAX] {
             assert_eq!(text(&[0x61, number, 0xd800]), Err(number));

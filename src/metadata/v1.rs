@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_an_array_document() {
+    fn an_array_document_is_parsed() {
         let attrs = br#"{"_ARRAY_DIMENSIONS":["y","x"],"a":NaN}"#;
         let array = parse_array(&meta_with(json!({})), Some(attrs), test_codec, &MetadataLimits::default());
         let array = array.unwrap().unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_a_number_a_string_an_object_or_nothing_as_compression_options() {
+    fn compression_options_may_be_a_number_a_string_an_object_or_nothing() {
         for (name, options, expected) in [
             ("zlib", json!(1), CodecMetadata::new("zlib", json!({"level": 1}))),
             ("zlib", json!(null), CodecMetadata::new("zlib", json!({}))),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_members_unknown_to_v1() {
+    fn members_unknown_to_v1_are_ignored() {
         let more = json!({
             "filters": [{"id": "delta", "dtype": "<i4"}], "dimension_separator": "/", "compressor": {"id": "zlib"},
         });
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_none_for_documents_of_other_formats() {
+    fn documents_of_other_formats_are_no_arrays() {
         let limits = MetadataLimits::default();
         for text in ["", "binary\0", "[1]", "{}", r#"{"zarr_format": 2}"#, r#"{"zarr_format": "1"}"#, "1"] {
             assert_eq!(parse_array(text.as_bytes(), None, test_codec, &limits), Ok(None), "{text}");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_missing_or_invalid_member_in_the_error() {
+    fn a_missing_member_is_named_in_the_error_and_invalid_ones_are_rejected() {
         for member in ["shape", "chunks", "dtype", "compression", "order"] {
             let mut parsed: Value = serde_json::from_slice(&meta_with(json!({}))).unwrap();
             parsed.as_object_mut().unwrap().remove(member);

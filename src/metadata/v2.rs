@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_an_array_document() {
+    fn an_array_document_is_parsed() {
         let array = array_with(json!({"dtype": ">f4", "fill_value": "NaN", "unknown": 1})).unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V2);
         assert_eq!(array.shape, [20, 30]);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn converts_order_f_to_a_transpose_that_reverses_the_dimensions() {
+    fn order_f_is_a_transpose_that_reverses_the_dimensions() {
         let codecs = codecs_with(json!({"order": "F", "shape": [2, 3, 4], "chunks": [1, 2, 3]}));
         assert_eq!(codecs.first(), Some(&CodecMetadata::new("transpose", json!({"order": [2, 1, 0]}))));
         assert_eq!(codecs.len(), 2);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_configuration_of_a_compressor_under_its_v3_name() {
+    fn a_compressor_keeps_its_configuration_under_its_v3_name() {
         let blosc = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         let expected = json!({"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         assert_eq!(
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn places_filters_on_elements_before_bytes_and_filters_on_bytes_after() {
+    fn filters_on_elements_are_before_the_bytes_codec_and_filters_on_bytes_after_it() {
         let filters = json!([{"id": "delta", "dtype": "<i4"}, {"id": "zlib"}]);
         let names: Vec<String> =
             codecs_with(json!({"filters": filters, "order": "F", "compressor": {"id": "zstd"}}))
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_the_byte_order_of_the_last_filters_output() {
+    fn the_bytes_codec_has_the_byte_order_of_the_last_filters_output() {
         let endian = |dtype: &str, filters: Value| {
             let codecs = codecs_with(json!({"dtype": dtype, "fill_value": null, "filters": filters}));
             codecs
@@ -461,14 +461,14 @@ mod tests {
     }
 
     #[test]
-    fn rejects_filters_for_the_other_byte_order() {
+    fn filters_for_the_other_byte_order_are_rejected() {
         let filters = json!([{"id": "delta", "dtype": "<i4", "astype": "<i4"}]);
         let result = array_with(json!({"dtype": ">i4", "filters": filters}));
         assert!(matches!(result, Err(MetadataError::Unsupported { .. })), "{result:?}");
     }
 
     #[test]
-    fn accepts_an_empty_list_of_filters() {
+    fn an_empty_list_of_filters_is_none() {
         assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
     }
 
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_pickles_at_any_position() {
+    fn pickles_are_rejected_at_any_position() {
         let pickle = json!({"id": "pickle"});
         let text = json!({"id": "vlen-utf8"});
         for (filters, compressor) in [
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn requires_exactly_one_object_codec() {
+    fn an_array_of_objects_needs_exactly_one_object_codec_in_front() {
         let none = objects(&json!([{"id": "zlib"}]), &json!(null));
         assert!(matches!(none, Err(MetadataError::Unsupported { .. })), "{none:?}");
         let two = objects(&json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), &json!(null));
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn applies_defaults_for_members_that_writers_omit() {
+    fn members_that_writers_omit_have_defaults() {
         let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
         let array = parse_array(document, None, test_codec, &MetadataLimits::default()).unwrap();
         assert_eq!(array.fill_value, FillValue::zero(&DataType::UInt16));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_dimension_separator() {
+    fn the_dimension_separator_is_kept() {
         use ChunkKeyEncodingMetadata::{V2, V2Unspecified};
         for (separator, expected) in [
             (json!("/"), V2(Separator::Slash)),
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_dimension_names_from_the_attribute_if_it_fits() {
+    fn dimension_names_are_those_of_the_attribute_if_it_fits() {
         let limits = MetadataLimits::default();
         let names = |zattrs: &str| {
             parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), test_codec, &limits)
@@ -558,14 +558,14 @@ mod tests {
     }
 
     #[test]
-    fn accepts_an_edge_of_0_only_where_the_length_is_0() {
+    fn an_edge_of_0_is_accepted_only_where_the_length_is_0() {
         assert!(array_with(json!({"shape": [0, 30], "chunks": [0, 8]})).is_ok());
         assert!(array_with(json!({"shape": [0], "chunks": [1]})).is_ok());
         assert!(array_with(json!({"shape": [1], "chunks": [0]})).is_err());
     }
 
     #[test]
-    fn parses_a_group_with_and_without_attributes() {
+    fn a_group_is_parsed_with_and_without_attributes() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
         let expected = GroupMetadata {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_an_array_document() {
+    fn an_array_document_is_parsed() {
         let array = array_with(json!({"attributes": {"a": 1}, "dimension_names": ["y", null]})).unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V3);
         assert_eq!(array.shape, [20, 30]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_unknown_members_unless_they_may_be_ignored() {
+    fn unknown_members_are_rejected_unless_they_may_be_ignored() {
         assert!(array_with(json!({"x": {"must_understand": false}})).is_ok());
         assert!(is_unsupported(array_with(json!({"x": {"must_understand": true}})), "member", "x"));
         assert!(is_unsupported(array_with(json!({"x": {"name": "y"}})), "member", "x"));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_consolidated_metadata_on_groups_and_arrays() {
+    fn consolidated_metadata_is_accepted_on_groups_and_arrays() {
         assert!(array_with(json!({"consolidated_metadata": null})).is_ok());
         for consolidated in ["null", r#"{"kind":"inline","must_understand":false,"metadata":{}}"#, "{}"] {
             let document =
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn applies_the_default_separator_of_a_chunk_key_encoding() {
+    fn a_chunk_key_encoding_has_its_default_separator() {
         use ChunkKeyEncodingMetadata::{Default, V2};
         for (encoding, expected) in [
             (json!("default"), Default(Separator::Slash)),
@@ -296,21 +296,21 @@ mod tests {
     }
 
     #[test]
-    fn parses_the_endian_codec_of_old_writers_as_bytes() {
+    fn the_endian_codec_of_old_writers_is_parsed_as_bytes() {
         let codecs = json!([{"name": "endian", "configuration": {"endian": "big"}}]);
         let array = array_with(json!({"codecs": codecs})).unwrap();
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
     }
 
     #[test]
-    fn accepts_unknown_codecs_for_the_codec_module_to_judge() {
+    fn unknown_codecs_are_accepted_and_may_be_marked_as_ignorable() {
         let array =
             array_with(json!({"codecs": ["bytes", {"name": "x", "must_understand": false}]})).unwrap();
         assert_eq!(array.codecs.iter().map(|codec| codec.must_understand).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
-    fn names_unknown_extensions_in_the_error() {
+    fn unknown_extensions_are_named_in_the_error() {
         assert!(is_unsupported(array_with(json!({"data_type": "int3"})), "data type", "int3"));
         assert!(is_unsupported(array_with(json!({"chunk_grid": "voronoi"})), "chunk grid", "voronoi"));
         assert!(is_unsupported(array_with(json!({"chunk_key_encoding": "p"})), "chunk key encoding", "p"));
@@ -319,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn treats_null_as_an_absent_optional_member() {
+    fn a_null_optional_member_is_absent() {
         let members = json!({"attributes": null, "storage_transformers": null, "dimension_names": null});
         assert_eq!(array_with(members), array_with(json!({"storage_transformers": []})));
     }
 
     #[test]
-    fn accepts_arrays_of_rank_0_and_of_length_0() {
+    fn arrays_of_rank_0_and_of_length_0_are_accepted() {
         let rank_0 = json!({"chunk_shape": []});
         let grid = json!({"name": "regular", "configuration": rank_0});
         assert!(array_with(json!({"shape": [], "chunk_grid": grid, "dimension_names": []})).is_ok());
@@ -336,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn accepts_a_huge_shape() {
+    fn a_huge_shape_is_accepted() {
         let shape = json!([9_223_372_036_854_775_807_u64, 9_223_372_036_854_775_807_u64]);
         assert!(array_with(json!({"shape": shape})).is_ok());
     }
 
     #[test]
-    fn names_a_draft_of_v3_in_the_error() {
+    fn a_draft_of_v3_is_named_in_the_error() {
         let entry_point =
             r#"{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_encoding":"x"}"#;
         assert!(is_unsupported(group(entry_point), "format", "a draft of Zarr v3"));

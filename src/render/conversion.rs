@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn reverses_the_bytes_of_each_number() {
+    fn the_bytes_of_each_number_are_reversed() {
         assert_eq!(swapped(&DataType::Int16, &[1, 2, 3, 4]), [2, 1, 4, 3]);
         assert_eq!(swapped(&DataType::Float64, &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]
-    fn keeps_the_order_of_complex_parts_and_of_characters() {
+    fn complex_parts_and_characters_keep_their_order() {
         let text = DataType::FixedLengthUtf32 { code_points: 2 };
         for data_type in [DataType::Complex64, text] {
             assert_eq!(swapped(&data_type, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_single_and_raw_bytes_unchanged() {
+    fn single_and_raw_bytes_stay_unchanged() {
         for data_type in [
             DataType::Bool,
             DataType::UInt8,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn reverses_the_bytes_of_each_field_of_a_struct() {
+    fn the_bytes_of_each_field_of_a_struct_are_reversed() {
         let data_type = structure(&[("a", DataType::UInt8), ("b", subarray(DataType::Int16, &[2]))]);
         assert_eq!(swapped(&data_type, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), [1, 3, 2, 5, 4, 6, 8, 7, 10, 9]);
     }
@@ -309,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_single_name_with_a_comma() {
+    fn a_field_with_a_comma_in_its_name_is_found() {
         assert_eq!(fields("c,d", Endianness::Little).2, [15]);
     }
 
     #[test]
-    fn rejects_an_unknown_field_with_the_known_names() {
+    fn an_unknown_field_is_rejected_with_the_known_names() {
         for name in ["z", "", "p.z", "a.", "a.c", "p.x.y", ".a", "a, p", "q.", "A"] {
             let error = Conversion::fields(&nested(), name, Endianness::Little).unwrap_err();
             assert!(error.to_string().contains("a, p, q, a.b, c,d"), "{error}");

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_dimensions_as_rows_and_columns() {
+    fn dimensions_are_written_as_rows_and_columns() {
         let numbers = [fixed(&[&[1, 2, 3, 4]]), fixed(&[&[5, 6]])];
         assert_eq!(csv(&DataType::UInt8, &[6], &numbers).unwrap(), "1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n");
         assert_eq!(csv(&DataType::UInt8, &[2, 3], &numbers).unwrap(), "1,2,3\r\n4,5,6\r\n");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_header_line_that_may_be_too_long_before_writing() {
+    fn a_header_line_that_may_be_too_long_is_rejected_before_writing() {
         let heading = Some(Heading { name: String::new(), columns: AxisRange::full(1 << 40) });
         let schema = ResultSchema { heading, ..schema(&DataType::UInt8, &[0, 1 << 40]) };
         let result = CsvWriter::new(&schema, NanMode::String, 1 << 20).map(drop);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_more_than_two_dimensions_with_advice() {
+    fn more_than_two_dimensions_are_rejected_with_advice() {
         let error = csv(&DataType::UInt8, &[1, 1, 1], &[]).unwrap_err();
         assert_eq!(error, RenderError::Rank { rank: 3, max: 2 });
         assert!(error.to_string().contains("`slice`"), "{error}");
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_numbers_and_times_without_quotes() {
+    fn numbers_and_times_are_written_without_quotes() {
         assert_eq!(column(&DataType::Bool, &[&[0], &[1]]), "false\r\ntrue\r\n");
         assert_eq!(column(&DataType::Int16, &[&[0, 0x80]]), "-32768\r\n");
         let floats = [0.1_f32, f32::NAN, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_complex_numbers_as_python_reads_them() {
+    fn complex_numbers_are_written_as_python_reads_them() {
         let complex = |real: f64, imaginary: f64| [real, imaginary].map(f64::to_le_bytes).concat();
         let elements = [complex(1.0, 2.5), complex(-0.5, -1.0), complex(f64::NAN, f64::INFINITY)];
         let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
@@ -377,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn quotes_text_where_necessary_and_where_empty() {
+    fn text_is_quoted_where_necessary_and_where_empty() {
         let elements: [&[u8]; 6] = [b"plain text", b"", b"a,b", b"a\"b", b"a\nb", b"=1"];
         let text = "plain text\r\n\"\"\r\n\"a,b\"\r\n\"a\"\"b\"\r\n\"a\nb\"\r\n=1\r\n";
         assert_eq!(column(&DataType::String, &elements), text);
     }
 
     #[test]
-    fn writes_bytes_as_hexadecimal_and_lists_and_values_as_json() {
+    fn bytes_are_hexadecimal_or_escaped_text_and_lists_and_values_are_json() {
         assert_eq!(column(&DataType::VariableBytes, &[b"\x00\xff", b""]), "00ff\r\n\"\"\r\n");
         assert_eq!(column(&DataType::RawBits { bytes: 2 }, &[b"az"]), "617a\r\n");
         let bytes = DataType::NullTerminatedBytes { bytes: 2 };
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_struct_as_a_row_below_the_names_of_its_fields() {
+    fn a_struct_is_a_row_below_the_names_of_its_fields() {
         let point = structure(&[("x", DataType::Int8), ("y,z", DataType::UInt8)]);
         let data_type =
             structure(&[("a", DataType::UInt8), ("p", point), ("q", subarray(DataType::UInt8, &[2]))]);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_too_few_and_too_many_elements() {
+    fn too_few_and_too_many_elements_are_rejected() {
         for (shape, elements) in [([2], &[0_u8, 0] as &[u8]), ([2], &[0; 6]), ([2], &[0; 3]), ([0], &[0; 2])]
         {
             let result = csv(&DataType::Int16, &shape, &[fixed(&[elements])]);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_response_that_may_be_too_large_before_writing() {
+    fn a_response_that_may_be_too_large_is_rejected_before_writing() {
         let result = csv(&DataType::UInt8, &[1 << 40, 1 << 40], &[]);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })));
     }

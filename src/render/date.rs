@@ -134,7 +134,7 @@ mod tests {
 
     /// Expected texts are those of numpy 2 for the same numbers.
     #[test]
-    fn writes_the_same_dates_as_numpy() {
+    fn dates_are_written_as_by_numpy() {
         for (unit, scale_factor, steps, text) in [
             (TimeUnit::Year, 1, 54, "2024"),
             (TimeUnit::Year, 10, -3, "1940"),
@@ -162,20 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn writes_hours_with_minutes() {
+    fn hours_are_written_with_minutes() {
         assert_eq!(date(TimeUnit::Hour, 1, 5), "1970-01-01T05:00");
         assert_eq!(date(TimeUnit::Hour, 6, -1), "1969-12-31T18:00");
     }
 
     #[test]
-    fn writes_years_without_four_digits_with_a_sign_and_six_digits() {
+    fn years_beyond_four_digits_are_written_with_a_sign_and_six_digits() {
         assert_eq!(date(TimeUnit::Day, 1, 2_932_897), "+010000-01-01");
         assert_eq!(date(TimeUnit::Day, 1, -719_529), "-000001-12-31");
         assert_eq!(date(TimeUnit::Year, 1, 1 << 40), "+1099511629746");
     }
 
     #[test]
-    fn writes_the_largest_numbers_of_steps() {
+    fn the_largest_numbers_of_steps_are_written() {
         // 2^63 − 1 times 2^31 − 1 is 19807040619342712359383728129.
         let largest = i32::MAX.unsigned_abs();
         assert_eq!(date(TimeUnit::Year, largest, i64::MAX), "+19807040619342712359383730099");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_generic_date_as_its_number() {
+    fn a_generic_date_is_written_as_its_number() {
         assert_eq!(date(TimeUnit::Generic, 3, -7), "-7");
     }
 

@@ -44,7 +44,7 @@ mod tests {
     use crate::chunk::VarSlice;
 
     #[test]
-    fn writes_each_element_unchanged_after_its_length() {
+    fn each_element_is_written_unchanged_after_its_length() {
         let spans = [VarSlice { offset: 0, length: 6 }, VarSlice { offset: 6, length: 7 }];
         let spans: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
         let elements = Elements::variable(spans.into(), b"\"a\\nb\"{\"a\":1}".as_slice().into());

@@ -151,7 +151,7 @@ mod tests {
     use crate::metadata::TimeStep;
 
     #[test]
-    fn writes_the_header_bytes_of_the_format() {
+    fn the_header_has_the_bytes_of_the_format() {
         let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
         expected.extend_from_slice(b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
         expected.extend_from_slice(&[b' '; 58]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_shape_as_a_tuple() {
+    fn a_shape_is_written_as_a_tuple() {
         for (shape, tuple) in [
             (&[] as &[u64], "'shape': (), }"),
             (&[5], "'shape': (5,), }"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn names_every_type_as_numpy_does() {
+    fn types_have_the_names_of_numpy() {
         for (data_type, name) in [
             (DataType::Bool, "|b1"),
             (DataType::Int8, "|i1"),

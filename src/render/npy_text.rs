@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn pads_texts_to_the_characters_of_the_longest() {
+    fn texts_are_padded_to_the_characters_of_the_longest() {
         let texts: [&[u8]; 3] = ["\u{e9}\u{1f600}".as_bytes(), b"", b"a"];
         let little = file(&DataType::String, Endianness::Little, &texts).unwrap();
         let (header, items) = split(&little);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pads_bytes_to_the_longest_and_at_least_one_byte() {
+    fn bytes_are_padded_to_the_longest_and_at_least_one_byte() {
         let bytes = file(&DataType::VariableBytes, Endianness::Big, &[b"\0a", b"\xff"]).unwrap();
         let (header, items) = split(&bytes);
         assert!(header.contains("'|S2'"), "{header}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_elements_that_numpy_would_shorten() {
+    fn elements_that_numpy_would_shorten_are_rejected() {
         for data_type in [DataType::String, DataType::VariableBytes] {
             let error = file(&data_type, Endianness::Little, &[b"a", b"b\0"]).unwrap_err();
             assert_eq!(error, RenderError::TrailingZero);
@@ -184,21 +184,21 @@ mod tests {
     }
 
     #[test]
-    fn rejects_arrays_of_variable_length() {
+    fn arrays_of_variable_length_are_rejected() {
         let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
         let error = file(&arrays, Endianness::Little, &[b"a"]).unwrap_err();
         assert!(matches!(error, RenderError::UnsupportedType { .. }), "{error}");
     }
 
     #[test]
-    fn rejects_a_long_text_before_padding_all_others_to_its_length() {
+    fn a_long_text_is_rejected_before_all_others_are_padded_to_its_length() {
         let long = [b'a'; 100];
         let result = file(&DataType::String, Endianness::Little, &[&long, b"", b""]);
         assert_eq!(result, Err(RenderError::TooLarge { bytes: 1200, limit: 1 << 10 }));
     }
 
     #[test]
-    fn rejects_too_few_and_too_many_elements() {
+    fn too_few_and_too_many_elements_are_rejected() {
         for (count, elements) in [(1, &[b"a" as &[u8], b"b"] as &[&[u8]]), (3, &[b"a", b"b"])] {
             let schema = schema(&DataType::String, &[count]);
             let writer = NpyTextWriter::new(&schema, Endianness::Little, 100).unwrap();

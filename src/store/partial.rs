@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn returns_ranges_in_order_and_none_for_missing_keys() {
+    async fn ranges_are_returned_in_order_and_none_for_missing_keys() {
         let store = memory();
         put(&*store, "a", b"0123456789").await;
         put(&*store, "b", b"").await;
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writes_parts_into_a_value_and_fills_gaps_with_zeros() {
+    async fn parts_are_written_into_a_value_and_gaps_filled_with_zeros() {
         let store = memory();
         let created = set_partial_values(&*store, &write(&[(2, b"cd"), (3, b"DE")]), always).await.unwrap();
         assert!(created.created);
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejects_parts_for_a_backend_with_only_weak_versions() {
+    async fn parts_are_rejected_for_a_backend_with_only_weak_versions() {
         let store = FlakyStore { weak: true, ..FlakyStore::new(0) };
         put(&*store.inner, "a", b"before").await;
         let error = set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap_err();
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn erases_keys_up_to_the_first_failure_and_counts_them() {
+    async fn keys_are_erased_up_to_the_first_failure_and_counted() {
         let store = FlakyStore::new(0);
         let names: Vec<String> = (0..40).map(|number| format!("k{number:02}")).collect();
         for name in &names {
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejects_an_old_value_of_another_length_than_its_metadata_says() {
+    async fn an_old_value_of_another_length_than_its_metadata_says_is_rejected() {
         for (bytes, size) in [(&b"0123"[..], 5), (b"0123456", 5), (b"", 5), (b"0", 0)] {
             for parts in [&[][..], &[(0, &b"abc"[..])], &[(4, b"x"), (9, b"y")], &[(0, b"abcdefgh")]] {
                 let (end, parts) = disjoint(&write(parts).parts).unwrap();

@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejects_a_body_of_another_length_than_its_range() {
+    async fn a_body_of_another_length_than_its_range_is_rejected() {
         let value = |parts: Vec<&'static [u8]>, range: Range<u64>| Value {
             info: ValueInfo { size: 100, version: Version::strong("v"), modified: None },
             range,

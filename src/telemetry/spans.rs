@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignores_an_invalid_traceparent() {
+    fn an_invalid_traceparent_is_ignored() {
         let rest = "-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let good = &format!("00{rest}");
         assert_eq!(

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_an_event_as_one_line_of_message_and_named_values() {
+    fn an_event_is_one_line_of_message_and_named_values() {
         let text = line(false, || {
             tracing::info!(status = 200, complete = true, path = "/a/b", empty = "", "request");
         });

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_durations_with_units() {
+    fn durations_are_numbers_with_units() {
         for (text, expected) in [
             ("30s", Some(Duration::from_secs(30))),
             (" 2m ", Some(Duration::from_mins(2))),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_sizes_with_units() {
+    fn sizes_are_whole_numbers_with_units() {
         for (text, expected) in [
             ("1GiB", Some(1 << 30)),
             ("64 MiB", Some(64 << 20)),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_boxes() {
+    fn invalid_boxes_are_rejected() {
         let of = |low: f64, high: f64| Bbox::new(vec![low], vec![high], 1, Interval::Closed);
         assert!(matches!(of(f64::NAN, 1.0), Err(VectorError::BboxNan { index: 0 })));
         assert!(matches!(of(2.0, 1.0), Err(VectorError::BboxInverted { axis: 0, .. })));

@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_array_names_as_offsets() {
+    fn names_of_link_arrays_are_parsed_as_offsets() {
         for (name, width, offsets) in [
             ("0.0.+1", 2, Some(vec![vec![0, 0, 1]])),
             ("+1.0.0", 2, Some(vec![vec![1, 0, 0]])),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn restores_the_original_order_of_endpoints() {
+    fn endpoints_are_restored_to_their_original_order() {
         let chunks = [vec![0], vec![1]];
         let record = |order| LinkRecord { rows: vec![5, 7], order };
         assert_eq!(restore_order(record(None), &chunks).endpoints, [(vec![0], 5), (vec![1], 7)]);

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unravels_flat_indices_in_c_order() {
+    fn flat_indices_are_unraveled_in_c_order() {
         assert_eq!(unravel_index(0, &[2, 3]), Some(vec![0, 0]));
         assert_eq!(unravel_index(5, &[2, 3]), Some(vec![1, 2]));
         for none in [6, -1, i64::MAX] {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_shortest_number_that_parses_back() {
+    fn a_number_is_written_as_the_shortest_text_that_parses_back() {
         let text = |kind: &DataType, item: &[u8]| json_number(kind, item).to_string();
         assert_eq!(text(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
         assert_eq!(text(&DataType::Float64, &f64::NAN.to_le_bytes()), "null");

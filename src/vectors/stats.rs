@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warns_where_recommendations_are_not_followed() {
+    fn statistics_warn_where_recommendations_are_not_followed() {
         let spread = |median| Some(SummaryStats { min: 0, median, max: median });
         let stats = |chunks, rows, bytes, objects| LevelStats {
             chunks,

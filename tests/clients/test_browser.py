@@ -181,13 +181,13 @@ def test_a_page_sees_that_a_range_is_beyond_the_end(facts):
     assert (facts["beyond"]["status"], facts["beyond"]["fields"]["Content-Range"]) == (416, "bytes */200")
 
 
-def test_a_page_sees_what_became_of_its_conditions(facts):
+def test_a_page_sees_the_outcome_of_its_conditions(facts):
     assert facts["unchanged"]["status"] == 304
     assert facts["unchanged"]["fields"]["ETag"] == facts["whole"]["fields"]["ETag"]
     assert facts["changed"]["status"] == 412
 
 
-def test_a_page_is_led_to_a_listing(facts):
+def test_a_page_is_redirected_to_a_listing(facts):
     assert facts["redirected"]["status"] == 200
     assert facts["redirected"]["url"].endswith("/store/facts/folder/")
     assert '<a href="value">' in facts["redirected"]["body"]
@@ -203,7 +203,7 @@ def test_a_range_is_completed_from_the_cache_of_the_browser(facts):
     ]
 
 
-def test_a_range_of_a_changed_value_is_never_completed_with_what_was(facts):
+def test_a_range_of_a_changed_value_is_never_completed_with_the_old_one(facts):
     assert facts["stitched again"]["body"] == NEW[:151]
     # It had something to complete, and asked whether it is still so.
     assert facts["stitched"]["fields"]["ETag"] in [fields.get("if-none-match") for fields in asked(facts, "parts")[2:]]

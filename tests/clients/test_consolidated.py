@@ -16,7 +16,7 @@ DOCUMENTS = {2: ".zmetadata", 3: "zarr.json"}
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @clients.over_each_store("zarr-python", "read")
-def test_a_hierarchy_opens_with_one_document(server, mount, open_store, zarr_format):
+def test_a_hierarchy_opens_from_its_consolidated_metadata(server, mount, open_store, zarr_format):
     outer, inner = FORMATS[zarr_format].split("/")
     group = zarr.open_consolidated(
         open_store(server.store(f"consolidated-{mount}", outer)), mode="r", zarr_format=zarr_format
@@ -32,7 +32,7 @@ def test_a_hierarchy_opens_with_one_document(server, mount, open_store, zarr_for
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_what_is_made_is_what_zarr_python_makes(server, mount, zarr_format, tmp_path):
+def test_consolidated_metadata_equals_that_of_zarr_python(server, mount, zarr_format, tmp_path):
     outer = FORMATS[zarr_format].split("/")[0]
     store = zarr.storage.LocalStore(tmp_path)
     arrays.write_all(store)

@@ -46,7 +46,7 @@ def test_the_printed_commands_work_when_pasted(demo):
     ("path", "zarr_format"),
     [("sharded", 3), ("image/0", 3), ("image/2", 3), ("field", 3), ("v2/blosc", 2)],
 )
-def test_an_array_of_the_demo_is_opened_as_what_it_is(demo, open_store, path, zarr_format):
+def test_an_array_of_the_demo_reads_equal_in_its_format(demo, open_store, path, zarr_format):
     array = zarr.open_array(open_store(demo.store("demo", path)), mode="r")
     assert array.metadata.zarr_format == zarr_format
     values = array[...]

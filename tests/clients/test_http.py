@@ -52,7 +52,7 @@ def test_a_value_is_the_stored_bytes(url, shard):
     ],
 )
 @pytest.mark.client("curl", "read")
-def test_a_range_is_that_part(url, shard, asked, start, end):
+def test_a_range_is_the_part_that_it_names(url, shard, asked, start, end):
     status, headers, body = curl(url, "-r", asked)
     first, last, _ = slice(start, end).indices(len(shard))
     assert (status, body) == (206, shard[start:end])
@@ -109,7 +109,7 @@ def test_conditions_are_checked_in_order(url, shard):
     "missing", ["nothing/zarr.json", f"{path('v3_sharded')}/c/9/9/9", f"{path('v3_half')}/.zarray"]
 )
 @pytest.mark.client("curl", "read")
-def test_what_is_missing_is_404_for_every_question(server, mount, missing, arguments):
+def test_a_missing_key_is_404_for_every_kind_of_request(server, mount, missing, arguments):
     status, headers, _ = curl(server.store(mount, missing), *arguments)
     assert status == 404
     assert headers["Access-Control-Allow-Origin"] == "*"
@@ -150,7 +150,7 @@ def test_a_directory_listing_names_keys_and_prefixes(server, mount):
 
 @pytest.mark.parametrize("backend", ["local", "s3"], indirect=True)
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_mount_is_read_only_unless_it_says_otherwise(server, mount, shard, method):
+def test_a_mount_is_read_only_by_default(server, mount, shard, method):
     status, headers, _ = curl(server.store(mount, KEY), "-X", method)
     assert status == 405
     assert "GET" in headers["Allow"]

@@ -151,7 +151,7 @@ def zarr_values(pictures, path):
     ("scale", "place"),
     [("log", lambda t, low, high: numpy.log(t / low) / numpy.log(high / low)), ("sqrt", lambda t, low, high: numpy.sqrt((t - low) / (high - low))), ("gamma:2", lambda t, low, high: ((t - low) / (high - low)) ** 2)],
 )
-def test_a_scale_moves_the_colours(pictures, scale, place):
+def test_numbers_are_mapped_to_colours_by_the_formula_of_the_scale(pictures, scale, place):
     values, low, high = plane("uint8").astype("float64"), 8, 200
     places = place(values.clip(low, high), low, high)
     expected = table("magma")[numpy.floor(places * 256).clip(0, 255).astype(int)]
@@ -189,7 +189,7 @@ def test_ranges_of_the_picture_are_numpys(pictures):
         numpy.testing.assert_array_equal(pixels(answer), drawn(values, low, high, table("viridis")))
 
 
-def test_a_photograph_is_what_it_was(pictures):
+def test_a_photograph_is_drawn_as_stored_or_by_the_requested_channels(pictures):
     found = pixels(ask(pictures, "photograph"))
     numpy.testing.assert_array_equal(found[..., :3], PHOTOGRAPH)
     assert (found[..., 3] == 255).all()
@@ -228,7 +228,7 @@ def test_a_plane_is_chosen_by_names_and_by_the_request(pictures):
         assert query.get("box") or again.content == answer.content
 
 
-def test_a_smaller_picture_is_of_means(pictures):
+def test_a_smaller_picture_has_the_means_of_the_elements(pictures):
     answer = ask(pictures, "stack", colormap="none", bits="16", range="0,65535", size="16")
     expected = STACK[0, 2].astype("float64")
     for _ in range(2):
@@ -240,7 +240,7 @@ def test_a_smaller_picture_is_of_means(pictures):
     assert answer.headers["Array-Downsample"] == "4,4"
 
 
-def test_channels_add_up(pictures):
+def test_the_colours_of_channels_are_added(pictures):
     answer = ask(pictures, "ome", size="max")
     red, green = images.PIXELS[0, 1], images.PIXELS[1, 1]
     found = pixels(answer)
@@ -316,7 +316,7 @@ def test_a_picture_that_has_not_changed_is_not_sent_again(pictures):
         ("nothing", {}, 404, "nothing"),
     ],
 )
-def test_what_cannot_be_drawn_says_why(pictures, path, query, status, part):
+def test_a_request_that_cannot_be_drawn_is_refused_with_the_reason(pictures, path, query, status, part):
     answer = ask(pictures, path, **query)
     assert answer.status_code == status, answer.text
     assert status == 200 or part in answer.json()["detail"]

@@ -26,7 +26,7 @@ CANNOT = {
 
 @pytest.mark.client("litmus", "read", "write")
 @pytest.mark.parametrize("suite", SUITES)
-def test_all_passes_that_a_store_can_pass(server, empty, tmp_path, suite):
+def test_litmus_passes_but_for_the_tests_that_no_store_can_pass(server, empty, tmp_path, suite):
     command = [table.program("litmus"), "--keep-going", server.root(empty)]
     output = subprocess.run(
         command, cwd=tmp_path, env={"TESTS": suite}, capture_output=True, timeout=60, text=True

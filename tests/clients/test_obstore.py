@@ -78,7 +78,7 @@ def test_an_array_grows_and_shrinks(store, zarr_format):
 
 @pytest.mark.client(PATCHED, "write", "list")
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_what_stood_there_is_overwritten(store, zarr_format):
+def test_an_array_that_exists_is_overwritten(store, zarr_format):
     name = {2: "v2_blosc", 3: "v3_sharded"}[zarr_format]
     ARRAYS[name].write(store)
     before = set(keys(store))

@@ -28,7 +28,7 @@ NAMED = re.compile(rf"`((?:{'|'.join(sorted(SECTIONS))})\.[a-z0-9_.]+)(?: =[^`]*
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(pages.ROOT)))
-def test_links_lead_somewhere(page):
+def test_every_link_has_a_target(page):
     for link in pages.links(page):
         if re.match(r"https?:", link):
             continue
@@ -41,7 +41,7 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in pages.anchors(target), f"{link}: there is no such heading"
 
 
-def test_a_link_to_nothing_is_seen(tmp_path):
+def test_links_and_anchors_of_a_page_are_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A *b*: `c`, d\n\n[a](#a-b-c-d) [none](#none) `[code](none)`\n\n```sh\n# [no](link)\n```\n")
     assert pages.links(page) == ["#a-b-c-d", "#none"] and pages.anchors(page) == {"a-b-c-d"}

@@ -74,7 +74,7 @@ def test_the_metadata_is_that_of_the_recipe(server, mount, zarr_format):
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @with_each_reader
-def test_what_a_browser_does_not_hold_is_cast(server, mount, read, zarr_format):
+def test_types_that_browsers_lack_are_cast(server, mount, read, zarr_format):
     root = rechunk(server, mount, "auto/zstd/dtype=safe")
     clients.assert_same(read(root, path("v3_half"), zarr_format), ARRAYS["v3_half"].values.astype("float32"))
     clients.assert_same(read(root, path("v2_blosc"), zarr_format), ARRAYS["v2_blosc"].values)
@@ -85,7 +85,7 @@ def test_what_a_browser_does_not_hold_is_cast(server, mount, read, zarr_format):
 
 
 @with_each_reader
-def test_integers_of_64_bits_that_are_floats_are_cast(server, writable, read):
+def test_integers_that_float64_represents_exactly_are_cast(server, writable, read):
     values = numpy.array([[0, -1, 2**53], [-(2**53), 3 * 2**60, 7]], dtype="int64")
     url = server.store(writable, "cast/")
     document = {

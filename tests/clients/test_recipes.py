@@ -160,13 +160,13 @@ def test_every_block_is_run_or_says_why_not():
 
 
 @pytest.mark.parametrize("block", pages.run("sh"), ids=str)
-def test_a_shell_runs_it(scene, block):
+def test_a_shell_runs_each_block(scene, block):
     printed = scene.shell(block.text)
     assert block.output is None or printed.decode().rstrip("\n") == block.output.rstrip("\n")
 
 
 @pytest.mark.parametrize("block", pages.run("toml"), ids=str)
-def test_the_server_takes_the_configuration(scene, block):
+def test_the_server_accepts_each_block_of_configuration(scene, block):
     file = scene.folder / "block.toml"
     file.write_text(scene.adapted(block.text))
     done = subprocess.run(
@@ -217,7 +217,7 @@ READS = {
 
 
 @pytest.mark.parametrize("block", pages.run("python"), ids=str)
-def test_python_runs_it(scene, block):
+def test_python_runs_each_block(scene, block):
     names = {"token": TOKEN}
     exec(compile(scene.adapted(block.text), str(block), "exec"), names)  # noqa: S102
     seen = [check for text, check in READS.items() if text in block.text]
@@ -226,7 +226,7 @@ def test_python_runs_it(scene, block):
         check(scene, names)
 
 
-def test_everything_is_seen_once():
+def test_every_check_belongs_to_a_block():
     for text in READS:
         assert any(text in block.text for block in pages.run("python")), text
     for text in SHOWS:
@@ -275,7 +275,7 @@ SHOWS = {
 
 
 @pytest.mark.parametrize("block", pages.run("js"), ids=str)
-def test_javascript_runs_it(scene, javascript, block):
+def test_javascript_runs_each_block(scene, javascript, block):
     (found,) = [shown for text, shown in SHOWS.items() if text in block.text]
     check, *expressions = found
     check(scene, *javascript(block.text, *expressions))
@@ -295,5 +295,5 @@ def test_neuroglancer_shows_the_image(scene, browse, screenshots, block):
     assert len(numpy.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 100
 
 
-def test_there_is_an_image_to_show():
+def test_the_pages_have_two_sources_for_neuroglancer():
     assert len(SOURCES) == 2

@@ -141,7 +141,7 @@ def test_the_members_of_nested_groups_are_listed(server, mount, open_store, zarr
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @over_each_store("read")
-def test_a_hierarchy_opens_with_one_document(server, mount, open_store, zarr_format):
+def test_a_hierarchy_opens_from_its_consolidated_metadata(server, mount, open_store, zarr_format):
     outer, inner = FORMATS[zarr_format].split("/")
     store = open_store(server, f"consolidated-{mount}", outer)
     group = zarr.open_consolidated(store, mode="r", zarr_format=zarr_format)
@@ -158,7 +158,7 @@ def test_a_part_of_a_shard_reads_equal(server, mount):
 
 
 @pytest.mark.client("s3fs", "read", "list")
-def test_s3fs_finds_what_there_is(server, mount, keys):
+def test_s3fs_finds_every_key_and_reads_parts(server, mount, keys):
     files = s3fs.S3FileSystem(**s3fs_options(server), skip_instance_cache=True)
     found = files.find(mount, detail=True)
     assert {name.removeprefix(f"{mount}/"): info["size"] for name, info in found.items()} == keys

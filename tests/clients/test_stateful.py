@@ -51,7 +51,7 @@ def with_each_client(test):
 
 
 @with_each_client
-def test_a_hierarchy_is_what_was_done_to_it(server, empty, make):
+def test_a_hierarchy_matches_its_model_after_any_operations(server, empty, make):
     store = make(server, empty)
     run_state_machine_as_test(lambda: ZarrHierarchyStateMachine(store), settings=bounded(6))
 
@@ -80,7 +80,7 @@ class KeysOfObstore(Keys):
 
 
 @pytest.mark.client("zarr-python + obstore", "read")
-def test_obstore_reads_no_part_behind_the_end(server, empty):
+def test_obstore_fails_on_a_part_behind_the_end(server, empty):
     store = CLIENTS["zarr-python + obstore (patched)"](server, empty)
     sync(store.set("key", cpu.Buffer.from_bytes(b"1234")))
     prototype = default_buffer_prototype()
@@ -135,7 +135,7 @@ MACHINES = {zarr.storage.ObjectStore: KeysOfObstore, ZarrdStore: KeysOfZarrd}
 
 
 @with_each_client
-def test_keys_and_values_are_what_was_done_to_them(server, backend, empty, make):
+def test_keys_and_values_match_their_model_after_any_operations(server, backend, empty, make):
     store = make(server, empty)
     (machine,) = (machine for kind, machine in MACHINES.items() if isinstance(store, kind))
 

@@ -53,6 +53,6 @@ def test_pyarrow_reads_attributes_and_categories(server):
     assert found.schema.metadata[b"zvf.level"] == b"0"
 
 
-def test_pyarrow_reads_nothing_where_nothing_is(server):
+def test_pyarrow_reads_an_empty_table_for_a_box_without_vertices(server):
     found = vertices(server, "real/points_tiny.zarrvectors", bbox="1e9,1e9,1e9,2e9,2e9,2e9")
     assert found.num_rows == 0 and found.schema.names == ["position", "chunk", "row"]

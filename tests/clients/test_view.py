@@ -94,7 +94,7 @@ def test_a_page_is_accessible_and_loads_nothing_from_other_origins(visit, demo, 
 
 
 @pytest.mark.parametrize("path", ["/view/demo/feild", "/view/nothing/", "/nothing"])
-def test_a_missing_page_is_a_page_that_leads_on(visit, demo, path):
+def test_a_missing_page_is_an_accessible_page_with_links(visit, demo, path):
     found = visit(f"{demo.base}{path}", axe=True)
     assert found["status"] == 404 and not found["others"] and found["violations"] == []
     assert "404 Not Found" in found["text"] and "All data on this server" in found["text"]
@@ -218,7 +218,7 @@ def test_a_dragged_slider_ends_at_its_last_place_with_few_requests(visit, demo):
     assert len([request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]) <= 24
 
 
-def test_a_click_plots_the_other_dimensions(visit, demo):
+def test_the_element_in_the_url_is_plotted_along_the_other_dimensions(visit, demo):
     found = visit(f"{demo.base}/view/demo/field?at=45,20", steps=[SHOWN, ["until", "document.querySelectorAll('#profiles svg').length === 3"]])
     assert "along time" in found["text"] and not found["said"]
 
@@ -232,7 +232,7 @@ def test_more_than_the_budget_is_not_loaded_unasked(visit, tmp_path):
         assert "more than is loaded unasked" in found["text"]
 
 
-def test_a_listing_leads_browsers_to_the_page(demo):
+def test_a_listing_links_browsers_to_the_page(demo):
     listing = requests.get(f"{demo.base}/store/demo/image/", headers=HTML, timeout=processes.SECONDS).text
     assert 'action="/view/demo/image"' in listing
     plain = requests.get(f"{demo.base}/store/demo/image/", timeout=processes.SECONDS).text

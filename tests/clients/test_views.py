@@ -34,7 +34,7 @@ def test_an_array_reads_equal_in_a_view(server, mount, read, name, kind):
 
 
 @pytest.mark.client("zarr-python + fsspec", "read", "list")
-def test_there_are_no_shards_in_the_view_without_them(server, mount):
+def test_the_unshard_view_has_inner_chunks_instead_of_shards(server, mount):
     group = zarr.open_group(view(server, "unshard", mount, FORMATS[3]), mode="r")
     members = dict(group.members())
     assert set(members) == {name for name, array in ARRAYS.items() if array.zarr_format == 3}
@@ -73,7 +73,7 @@ def test_shards_of_every_kind_read_equal_without_them(server, writable, open_sto
 
 
 @clients.with_each_reader
-def test_what_no_client_opens_is_opened_in_the_plain_view(server, writable, read):
+def test_a_document_that_no_client_opens_is_read_in_the_plain_view(server, writable, read):
     values = arrays.values("uint8", 6)
     document = {
         "zarr_format": 3,

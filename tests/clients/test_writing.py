@@ -42,7 +42,7 @@ def test_an_array_written_through_fsspec_reads_equal(server, writable):
 
 
 @pytest.mark.client("zarr-python + obstore", "write")
-def test_what_is_overwritten_or_erased_is_read_again(server, writable):
+def test_overwritten_and_erased_chunks_are_visible_at_once(server, writable):
     store = clients.obstore_store(server.store(writable, "changing"))
     values = arrays.values("uint8", 40, 40)
     array = zarr.create_array(store, data=values, chunks=(20, 20), fill_value=0)

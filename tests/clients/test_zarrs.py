@@ -132,7 +132,7 @@ def test_a_test_of_object_store_passes(server, empty, ask, test):
     ask("object_store", server.root(empty), "integration", test=test)
 
 
-def test_object_store_is_led_to_a_listing_where_it_wants_nothing(server, empty, ask):
+def test_object_store_is_redirected_to_a_listing_where_it_expects_nothing(server, empty, ask):
     # It wants that a prefix without its slash is not found; people, fsspec and others want to be led to its listing.
     with pytest.raises(AssertionError, match='location: Path { raw: "test_dir" }.*text/html'):
         ask("object_store", server.root(empty), "integration", test="put_get_delete_list")

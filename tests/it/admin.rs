@@ -213,7 +213,7 @@ async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
 }
 
 #[tokio::test]
-async fn the_admin_listener_refuses_every_web_page() {
+async fn the_admin_listener_refuses_pages_of_other_origins() {
     let (_, admin, _) = served(Counting::new).await;
     let asked = [
         ("GET", "/metrics"),

@@ -339,7 +339,7 @@ async fn non_finite_numbers_in_attributes_are_emitted_as_strings() {
 }
 
 #[tokio::test]
-async fn strings_of_arbitrary_bytes_have_one_rendering() {
+async fn bytes_that_are_not_utf8_are_escaped_alike_in_json_and_csv() {
     let store = memory();
     put(&store, ".zarray", v2(&json!({ "dtype": "|S3", "fill_value": null }))).await;
     put(&store, "0", &b"c0\0\xc0t\0"[..]).await;
@@ -368,7 +368,7 @@ async fn json_elements_are_their_json_text_in_raw_bytes_too() {
 }
 
 #[tokio::test]
-async fn trailing_bytes_of_a_compressed_chunk_are_refused_by_name() {
+async fn trailing_bytes_after_a_compressed_chunk_are_corrupt_data() {
     // An empty chunk of each compressor with one byte behind it, as Python's modules make them.
     let gzip = [31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let zlib = [120, 156, 3, 0, 0, 0, 0, 1, 1];

@@ -328,7 +328,7 @@ async fn a_backend_that_ignores_conditions_gets_no_conditional_writes() {
 }
 
 #[tokio::test]
-async fn a_web_server_without_version_headers_is_never_misread() {
+async fn the_outcome_of_a_write_to_a_web_server_is_never_misreported() {
     let s3 = TestS3::start().await;
     let options = s3.options();
     let server = serve(zarrd::store::open(&s3.url(), &options, &cpu()).unwrap());

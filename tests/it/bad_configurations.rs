@@ -149,7 +149,7 @@ fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
 }
 
 #[test]
-fn serve_and_check_refuse_each_with_one_line_that_names_place_and_key() {
+fn serve_and_check_refuse_a_bad_file_in_one_line_that_names_place_and_key() {
     assert!(FILES.len() >= 60);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");

@@ -26,7 +26,7 @@ fn check_prints_the_effective_configuration_without_secrets() {
 }
 
 #[test]
-fn warns_in_one_line_of_a_proxy_whose_clients_are_indistinguishable() {
+fn a_proxy_whose_clients_are_indistinguishable_is_warned_of_in_one_line() {
     let (check, serve) = (&["check"], &["serve", "--demo"]);
     for (proxies, lines) in [(None, 1), (Some("10.0.0.0/8"), 0)] {
         let command = |arguments: &[&str]| {

@@ -176,7 +176,7 @@ async fn a_connection_that_sends_nothing_is_closed() {
 }
 
 #[tokio::test]
-async fn an_unfinished_head_is_closed() {
+async fn a_connection_with_an_unfinished_head_is_closed() {
     let server = Server::start(ServerOptions { header_timeout: SHORT, ..long_timeouts() }).await;
     for beginning in ["G", HALF, "\r\n", "P", "PRI * HT"] {
         until_closed(server.send(beginning).await).await;
@@ -184,13 +184,13 @@ async fn an_unfinished_head_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_only_says_it_speaks_http2_is_closed() {
+async fn a_connection_that_sends_only_the_http2_preface_is_closed() {
     let server = Server::start(ServerOptions { header_timeout: SHORT, ..long_timeouts() }).await;
     until_closed(server.send(PREFACE).await).await;
 }
 
 #[tokio::test]
-async fn a_head_that_arrives_too_slowly_is_closed() {
+async fn a_connection_whose_head_arrives_too_slowly_is_closed() {
     let server = Server::start(ServerOptions {
         header_timeout: SHORT,
         first_byte_timeout: SHORT,

@@ -71,7 +71,7 @@ async fn assert_remarked(dependent: &Value, remark: &str, strict: Option<&str>) 
 }
 
 #[tokio::test]
-async fn dependent_not_found() {
+async fn an_undeclared_path_is_reported_as_dependent_not_found() {
     let server = declaring(&json!({})).await;
     for path in ["a/e", "a/d/e", "a/D"] {
         for route in ["nodes", "data"] {
@@ -82,7 +82,7 @@ async fn dependent_not_found() {
 }
 
 #[tokio::test]
-async fn invalid_json() {
+async fn repeated_names_and_broken_json_in_a_declaration_are_reported_as_invalid_json() {
     let store = memory();
     let twice = r#"{"fill_value":1,"fill_value":2}"#;
     let document = primary(&json!({"dependent-arrays": {"d": "here"}})).to_string();
@@ -96,7 +96,7 @@ async fn invalid_json() {
 }
 
 #[tokio::test]
-async fn incomplete() {
+async fn a_dependent_without_a_required_member_is_reported_as_incomplete() {
     let mut document = primary(&json!({"dependent-arrays": {"d": {}, "whole": {"fill_value": 1}}}));
     document.as_object_mut().unwrap().remove("fill_value");
     let store = memory();
@@ -110,14 +110,14 @@ async fn incomplete() {
 }
 
 #[tokio::test]
-async fn bad_field() {
+async fn a_member_with_an_invalid_value_is_reported_as_bad_field() {
     assert_refused(&json!({"shape": [-1]}), 422, "bad_field", Some(("shape", false))).await;
     assert_refused(&json!({"zarr_format": 2}), 422, "bad_field", Some(("zarr_format", false))).await;
     assert_refused(&json!({"attributes": []}), 422, "bad_field", Some(("attributes", false))).await;
 }
 
 #[tokio::test]
-async fn rank_mismatch() {
+async fn members_of_another_rank_are_reported_as_rank_mismatch() {
     assert_refused(&json!({"shape": [4, 4]}), 422, "rank_mismatch", Some(("chunk_grid", true))).await;
     let names = json!({"dimension_names": ["x", "y"]});
     assert_refused(&names, 422, "rank_mismatch", Some(("dimension_names", false))).await;
@@ -126,7 +126,7 @@ async fn rank_mismatch() {
 }
 
 #[tokio::test]
-async fn fill_value_mismatch() {
+async fn a_fill_value_outside_the_data_type_is_reported_as_fill_value_mismatch() {
     let field = Some(("fill_value", false));
     assert_refused(&json!({"fill_value": "NaN"}), 422, "fill_value_mismatch", field).await;
     assert_refused(&json!({"fill_value": null}), 422, "fill_value_mismatch", field).await;
@@ -135,14 +135,14 @@ async fn fill_value_mismatch() {
 }
 
 #[tokio::test]
-async fn must_understand() {
+async fn an_unknown_member_is_reported_as_must_understand_unless_it_may_be_ignored() {
     assert_refused(&json!({"x": {"name": "y"}}), 422, "must_understand", Some(("x", false))).await;
     let server = declaring(&json!({"x": {"must_understand": false}})).await;
     assert_eq!(server.get("/v1/nodes/m/a/d").await.status, 200);
 }
 
 #[tokio::test]
-async fn invalid_chunk_key_encoding() {
+async fn encodings_of_invalid_keys_are_reported_as_invalid_chunk_key_encoding() {
     let field = Some(("chunk_key_encoding", false));
     for encoding in [
         prefixed(""),
@@ -163,14 +163,14 @@ async fn invalid_chunk_key_encoding() {
 }
 
 #[tokio::test]
-async fn not_object() {
+async fn a_dependent_that_is_not_an_object_is_reported_as_not_object() {
     for dependent in [json!([]), json!(null), json!("d")] {
         assert_refused(&dependent, 422, "not_object", None).await;
     }
 }
 
 #[tokio::test]
-async fn invalid_name() {
+async fn an_invalid_name_is_reported_as_invalid_name_and_hides_no_other_dependent() {
     for name in ["", "a/b", "..", "__x", "zarr.json"] {
         let attributes =
             json!({"dependent-arrays": {name: {}, "fine": {"chunk_key_encoding": prefixed("f/")}}});
@@ -200,7 +200,7 @@ async fn unsupported_extensions_are_named() {
 }
 
 #[tokio::test]
-async fn key_collision() {
+async fn other_codecs_for_the_same_keys_are_reported_as_key_collision() {
     let server = declaring(&json!({"codecs": ["bytes", "gzip"]})).await;
     for diagnostics in [
         &server.get("/v1/nodes/m/a/d").await.json()["diagnostics"],
@@ -215,7 +215,7 @@ async fn key_collision() {
 }
 
 #[tokio::test]
-async fn aliased_chunks() {
+async fn another_type_of_the_same_chunks_is_reported_as_aliased_chunks() {
     assert_remarked(&json!({"data_type": "int8"}), "aliased_chunks", None).await;
     let server = declaring(&json!({"data_type": "int8"})).await;
     assert_eq!(server.elements("m/a/d", "0:2").await.as_ref(), b"ab");
@@ -223,7 +223,7 @@ async fn aliased_chunks() {
 }
 
 #[tokio::test]
-async fn collision_unknown() {
+async fn keys_too_many_to_compare_are_reported_as_collision_unknown() {
     let (shape, grid) =
         (json!([1_u64 << 40]), json!({"name": "regular", "configuration": {"chunk_shape": [1]}}));
     let suffixed = json!({"name": "suffix", "configuration": {"suffix": "1", "base_encoding": "v2"}});
@@ -237,7 +237,7 @@ async fn collision_unknown() {
 }
 
 #[tokio::test]
-async fn name_shadows_chunk_key() {
+async fn a_name_that_is_a_prefix_of_chunk_keys_is_reported_as_name_shadows_chunk_key() {
     let dependents =
         json!({"x": {"chunk_key_encoding": prefixed("y/")}, "y": {"chunk_key_encoding": prefixed("x/")}});
     let server = served(&json!({"dependent-arrays": dependents}), &json!({})).await;
@@ -253,7 +253,7 @@ async fn name_shadows_chunk_key() {
 }
 
 #[tokio::test]
-async fn name_resembles_chunk_prefix() {
+async fn a_name_like_the_first_segment_of_chunk_keys_is_reported_as_name_resembles_chunk_prefix() {
     let dependents = json!({"c": {"chunk_key_encoding": prefixed("p/")}});
     let server = served(&json!({"dependent-arrays": dependents}), &json!({})).await;
     let found = server.get("/v1/nodes/m/a/c").await.json();
@@ -263,7 +263,7 @@ async fn name_resembles_chunk_prefix() {
 }
 
 #[tokio::test]
-async fn nonrecommended_name() {
+async fn a_name_of_unusual_characters_is_reported_as_nonrecommended_name() {
     let server =
         served(&json!({"dependent-arrays": {"é x": {"chunk_key_encoding": prefixed("p/")}}}), &json!({}))
             .await;
@@ -273,13 +273,13 @@ async fn nonrecommended_name() {
 }
 
 #[tokio::test]
-async fn null_means_absent() {
+async fn an_optional_member_of_null_is_absent_and_reported() {
     let dependent = json!({"dimension_names": null, "chunk_key_encoding": prefixed("p/")});
     assert_remarked(&dependent, "null_means_absent", Some("null_field")).await;
 }
 
 #[tokio::test]
-async fn inherited_dimension_names_dropped() {
+async fn inherited_dimension_names_of_another_rank_are_dropped_and_reported() {
     let dependent = json!({
         "shape": [4, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
         "chunk_key_encoding": prefixed("p/"),
@@ -293,13 +293,13 @@ async fn inherited_dimension_names_dropped() {
 }
 
 #[tokio::test]
-async fn bytes_codec_without_endian() {
+async fn a_bytes_codec_without_endian_is_read_and_reported() {
     let dependent = json!({"data_type": "uint16", "chunk_key_encoding": prefixed("p/")});
     assert_remarked(&dependent, "bytes_codec_without_endian", Some("bytes_codec_without_endian")).await;
 }
 
 #[tokio::test]
-async fn suffix_encoding_with_prefix_member() {
+async fn a_suffix_encoding_with_a_prefix_member_is_read_and_reported() {
     let encoding = json!({"name": "suffix", "configuration": {"prefix": "p/", "base_encoding": "default"}});
     let dependent = json!({"chunk_key_encoding": encoding});
     assert_remarked(&dependent, "suffix_encoding_with_prefix_member", Some("invalid_chunk_key_encoding"))
@@ -323,7 +323,7 @@ async fn assert_declaration(attributes: &Value, remark: &str, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn alias_key() {
+async fn a_declaration_under_the_other_spelling_is_read_and_reported() {
     let dependents = json!({"d": {"chunk_key_encoding": prefixed("p/")}});
     let attributes = json!({"dependent_arrays": dependents});
     assert_declaration(&attributes, "alias_key", &["d"]).await;
@@ -332,25 +332,25 @@ async fn alias_key() {
 }
 
 #[tokio::test]
-async fn duplicate_declaration() {
+async fn equal_declarations_under_both_spellings_are_read_and_reported() {
     let dependents = json!({"d": {"chunk_key_encoding": prefixed("p/")}});
     let attributes = json!({"dependent-arrays": dependents, "dependent_arrays": dependents});
     assert_declaration(&attributes, "duplicate_declaration", &["d"]).await;
 }
 
 #[tokio::test]
-async fn ambiguous_declaration() {
+async fn different_declarations_under_both_spellings_are_reported_and_not_read() {
     let attributes = json!({"dependent-arrays": {"d": {}}, "dependent_arrays": {"e": {}}});
     assert_declaration(&attributes, "ambiguous_declaration", &[]).await;
 }
 
 #[tokio::test]
-async fn declaration_not_object() {
+async fn a_declaration_that_is_not_an_object_is_reported_and_not_read() {
     assert_declaration(&json!({"dependent-arrays": ["d"]}), "declaration_not_object", &[]).await;
 }
 
 #[tokio::test]
-async fn declared_on_group() {
+async fn a_declaration_on_a_group_is_reported_and_not_read() {
     let store = memory();
     let group =
         json!({"zarr_format": 3, "node_type": "group", "attributes": {"dependent-arrays": {"d": {}}}});
@@ -362,7 +362,7 @@ async fn declared_on_group() {
 }
 
 #[tokio::test]
-async fn too_deep_and_too_many() {
+async fn dependents_too_deep_or_too_many_are_reported_and_not_read() {
     let mut dependent = json!({"chunk_key_encoding": prefixed("p/")});
     for _ in 0..8 {
         dependent = json!({"attributes": {"dependent-arrays": {"d": dependent}}});
@@ -381,7 +381,7 @@ async fn too_deep_and_too_many() {
 }
 
 #[tokio::test]
-async fn virtual_asset() {
+async fn an_asset_of_a_layout_that_is_a_dependent_is_marked_virtual_and_reported() {
     let store = memory();
     let layout =
         json!([{"asset": "a"}, {"asset": "a/d", "derived_from": "a"}, {"asset": "nothing"}, {"x": 1}]);

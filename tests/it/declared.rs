@@ -206,7 +206,7 @@ async fn dependents_of_dependents_are_shown_below_them_and_other_keys_unchanged(
 }
 
 #[tokio::test]
-async fn a_derived_document_has_the_zarr_version_of_the_declaring_one() {
+async fn a_derived_document_follows_every_change_of_the_declaring_one() {
     let store = nested().await;
     let server = Server::of(store.clone());
     let before = server.get("/plain/m/a/one/zarr.json").await;
@@ -279,7 +279,7 @@ async fn a_valid_dependent_of_an_invalid_primary_is_shown() {
 }
 
 #[tokio::test]
-async fn a_dependent_is_cached_until_a_document_it_derives_from_changes() {
+async fn a_dependent_is_cached_until_a_node_is_stored_in_its_place() {
     let store = nested().await;
     let counting = Counting::new(store.clone());
     let server = Server::of(counting.clone());

@@ -129,7 +129,7 @@ pub fn numbers_of(value: &Value) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn every_array_has_its_own_elements() {
+async fn every_array_of_a_family_has_the_expected_elements() {
     let server = server();
     let mut arrays = 0;
     for (family, path, expected) in expected() {

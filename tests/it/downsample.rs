@@ -227,7 +227,7 @@ async fn windows_begin_at_the_selection_and_dropped_dimensions_have_no_factor() 
 }
 
 #[tokio::test]
-async fn parameters_that_say_nothing_clear_are_refused() {
+async fn ambiguous_and_invalid_parameters_are_refused() {
     let (server, _) = picture("uint16", json!({"dimension_names": ["y", "x"]})).await;
     let flags = picture("bool", json!({})).await.0;
     for (server, query) in [
@@ -288,7 +288,7 @@ async fn missing_values_are_skipped_and_the_fill_value_of_zarr_is_a_value() {
 }
 
 #[tokio::test]
-async fn labels_are_reduced_by_their_mode_without_being_asked() {
+async fn labels_are_reduced_by_their_mode_by_default() {
     let group = |attributes: Value| {
         json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string()
     };
@@ -327,7 +327,7 @@ async fn labels_are_reduced_by_their_mode_without_being_asked() {
 }
 
 #[tokio::test]
-async fn entity_tags_differ_by_method_and_factors_and_revalidate_without_reading() {
+async fn entity_tags_differ_by_method_and_factors_and_after_a_change_of_a_chunk() {
     let store = memory();
     let array = Array::of(&[6, 8]).chunks(&[4, 3]);
     array.store(&store, "a").await;

@@ -134,7 +134,7 @@ async fn a_draft_of_zarr_v3_is_refused_by_name_and_its_bytes_are_served() {
 }
 
 #[tokio::test]
-async fn an_array_can_be_the_root_of_a_draft() {
+async fn an_array_of_a_draft_at_the_root_is_unsupported() {
     let store = memory();
     put(&store, "meta/root.array.json", "{}").await;
     let server = Server::of(store);
@@ -190,7 +190,7 @@ async fn an_array_without_chunks_is_all_fill_values_with_either_separator() {
 }
 
 #[tokio::test]
-async fn the_first_chunk_is_found_under_either_separator() {
+async fn a_chunk_stored_after_the_array_was_read_is_found_under_either_separator() {
     for separator in ['/', '.'] {
         let store = memory();
         let array = unsaid(&[4, 4], separator);

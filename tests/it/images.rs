@@ -161,7 +161,7 @@ async fn a_revalidation_and_a_head_read_no_chunk() {
 }
 
 #[tokio::test]
-async fn a_picture_that_would_cost_too_much_is_refused_before_it_is_read() {
+async fn a_picture_that_would_cost_too_much_is_refused_with_a_slice_that_does_not() {
     let store = memory();
     Array::of(&[4000, 3000]).chunks(&[500, 500]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));

@@ -272,7 +272,7 @@ fn asked_for(value: &serde_json::Value, names: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn the_dashboard_queries_only_exported_metrics() {
+async fn the_dashboard_queries_exactly_the_exported_metrics() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/deploy/grafana/zarrd.json");
     let dashboard = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let mut asked = BTreeSet::new();

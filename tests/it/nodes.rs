@@ -146,7 +146,7 @@ async fn a_changed_document_is_visible_at_once() {
 }
 
 #[tokio::test]
-async fn documents_are_parsed_once() {
+async fn a_document_is_read_once_for_many_requests() {
     for (bytes, reads) in [(10, 1), (10 << 10, 1), (2 << 20, 1)] {
         let store = memory();
         let counting = Counting::new(store.clone());

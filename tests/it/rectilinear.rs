@@ -126,7 +126,7 @@ fn assert_too_large(answer: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn h27_a_run_of_two_to_the_62_chunks_is_served_without_expansion() {
+async fn a_run_of_two_to_the_62_chunks_is_served_without_expansion() {
     let vast = 1_u64 << 62;
     let (server, store) = serve(&json!([vast]), &json!([[3, [1, vast]]])).await;
     put(&store, format!("a/c/{}", vast - 3).as_str(), vec![7, 0]).await;
@@ -143,7 +143,7 @@ async fn h27_a_run_of_two_to_the_62_chunks_is_served_without_expansion() {
 }
 
 #[tokio::test]
-async fn h27_chunks_too_large_to_decode_are_refused_and_their_neighbours_read() {
+async fn chunks_too_large_to_decode_are_refused_and_their_neighbours_read() {
     let wide = 10_000_000;
     let (server, _) = serve(&json!([wide + 2, wide + 2]), &json!([[2, wide], [2, wide]])).await;
     assert_eq!(server.elements("m/a", ":2,:2").await.as_ref(), [0; 8]);
@@ -152,7 +152,7 @@ async fn h27_chunks_too_large_to_decode_are_refused_and_their_neighbours_read() 
 }
 
 #[tokio::test]
-async fn h27_edges_whose_sum_overflows_do_not_wrap_around() {
+async fn edges_whose_sum_overflows_do_not_wrap_around() {
     let most = i64::MAX;
     let (server, _) = serve(&json!([most]), &json!([[[4, 2], [most, most], [most, most]]])).await;
     assert_eq!(server.elements("m/a", "6:8").await.as_ref(), [0; 4]);
@@ -164,7 +164,7 @@ async fn h27_edges_whose_sum_overflows_do_not_wrap_around() {
 }
 
 #[tokio::test]
-async fn h27_a_large_number_of_runs_is_planned_and_read_in_small_parts() {
+async fn a_large_number_of_runs_is_planned_and_read_in_small_parts() {
     let edges: Vec<u64> = (0..200_000).map(|place| 1 + place % 3).collect();
     let length: u64 = edges.iter().sum();
     let (server, _) = serve(&json!([length, length]), &json!([edges, edges])).await;
@@ -175,7 +175,7 @@ async fn h27_a_large_number_of_runs_is_planned_and_read_in_small_parts() {
 }
 
 #[tokio::test]
-async fn a_grid_of_an_unknown_kind_is_not_supported_by_name() {
+async fn a_grid_of_an_unknown_kind_is_unsupported_by_name() {
     let store = memory();
     let kind = json!({ "name": "rectilinear", "configuration": { "kind": "chunked", "chunk_shapes": "c" } });
     let document = Array::of(&[4]).members(json!({ "chunk_grid": kind })).document().1;

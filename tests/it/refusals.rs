@@ -547,7 +547,7 @@ async fn the_documentation_page_lists_each_route_once() {
 }
 
 #[tokio::test]
-async fn json_over_the_limit_is_413_before_anything_is_read() {
+async fn json_over_its_limit_is_413_and_bytes_are_not_limited_by_it() {
     let store = memory();
     Array::of(&[100, 100]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));

@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(Config { cases: 32, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn a_directory_is_listed_by_the_same_rules(
+    fn pages_of_a_directory_contain_each_specified_entry_once(
         keys in keys(), prefix in texts(), after in prop::option::of(texts()), limit in 1_usize..5,
     ) {
         // On a file system no key is another's prefix.
@@ -240,7 +240,7 @@ async fn a_prefix_that_is_no_file_name_has_no_keys() {
 }
 
 #[tokio::test]
-async fn an_empty_page_is_the_last() {
+async fn a_page_of_zero_keys_is_empty_and_not_truncated() {
     let store = memory();
     put(&store, "a", "1").await;
     let none = page(&Server::of(store), "list-type=2&max-keys=0").await;

@@ -272,7 +272,7 @@ async fn consolidated_metadata_that_lacks_a_child_is_warned_of() {
 }
 
 #[tokio::test]
-async fn a_summary_follows_the_documents_that_it_is_made_from_and_parses_them_once() {
+async fn a_summary_follows_the_documents_that_it_is_made_from_and_reads_them_once() {
     let store = memory();
     old_image(&store).await;
     let counting = Counting::new(store.clone());
@@ -393,7 +393,7 @@ fn viewers_and_public_urls_that_cannot_be_links_are_rejected() {
 }
 
 #[tokio::test]
-async fn hostile_attributes_are_no_error() {
+async fn hostile_attributes_have_a_summary_of_bounded_size() {
     let store = memory();
     let deep = (0..40).fold(
         json!({}),

@@ -120,7 +120,7 @@ async fn index_and_data_of_an_unsettled_shard_are_read_at_one_version() {
 }
 
 #[tokio::test]
-async fn the_directory_of_an_unsettled_zip_file_is_read_each_time() {
+async fn a_replaced_unsettled_zip_file_is_read_by_its_new_directory() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.zip");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/zip");

@@ -57,7 +57,7 @@ async fn keys_that_need_no_change_are_the_stored_values() {
 }
 
 #[tokio::test]
-async fn pages_of_a_view_in_sequence_are_the_full_listing() {
+async fn pages_of_one_level_of_a_view_are_the_listing_of_that_level() {
     let (server, _) = hierarchy().await;
     for view in ["/store/m/", "/plain/m/", "/unshard/m/", "/rechunk/m/auto/raw/"] {
         for prefix in ["", "g/", "g/s/", "g/s/c/", "g/s/c/0/", "g/u/", "g/u/c/2/", "g/v2/", "none/"] {
@@ -158,7 +158,7 @@ async fn listings_of_a_view_by_level_equal_the_full_listing() {
 }
 
 #[tokio::test]
-async fn pages_of_a_listing_are_the_full_listing() {
+async fn pages_of_a_recursive_listing_are_the_full_listing() {
     let (server, _) = hierarchy().await;
     for url in ["/plain/m/", "/unshard/m/", "/unshard/m/g/s/", "/unshard/m/g/s/c/1/"] {
         let whole = list_all(&server, url, None).await;

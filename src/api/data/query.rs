@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_parameter_is_rejected_with_a_suggestion() {
+    fn invalid_parameters_are_rejected_and_misspelt_ones_with_a_suggestion() {
         assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), ParamError::Twice("slice"));
         assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), ParamError::SliceAndNames);
         assert_eq!(parse(&[("isel.x", "1"), ("slice", "0")]).unwrap_err(), ParamError::SliceAndNames);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_page_alone_are_ignored() {
+    fn parameters_of_the_page_alone_are_ignored() {
         let page = [("tab", "line"), ("at", "3,4"), ("grid", "1"), ("box", "0,0,9,9"), ("level", "1")];
         assert!(parse(&page).is_ok());
         assert!(matches!(parse(&[("colormap", "gray")]), Err(ParamError::Unknown { .. })));

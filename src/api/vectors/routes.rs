@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_every_subresource_once() {
+    fn the_api_document_has_every_subresource_once() {
         let api = Subresources::openapi();
         let store = NodePath::parse("a").unwrap();
         let mut documented = Vec::new();

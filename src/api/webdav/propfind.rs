@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_prefix_is_entered_once_and_before_its_keys() {
+    fn every_prefix_is_listed_once_and_before_its_keys() {
         let keys = ["a", "a.b", "a/0", "a/b/0", "a/b/1", "a/c/d/0", "ab/0", "b/0"];
         let list = |top: &str| {
             let top = StorePrefix::parse(top).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_lookback_window_beyond_the_number_of_numbers() {
+    fn a_lookback_window_beyond_the_number_of_numbers_is_rejected() {
         for mode in [&[(0, 4)][..], &[(1, 4), (u64::MAX, 64)], &[(2, 4), (77, 64)], &[(3, 4), (255, 8)]] {
             let with_lookback = |log: u64| chunk(&[mode, &[(2, 4), (log - 1, 5)]].concat());
             assert!(has_bounded_memory(&with_lookback(16), 4, 8, 1), "{mode:?}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_chunk_shorter_than_its_declared_dictionary() {
+    fn a_chunk_shorter_than_its_declared_dictionary_is_rejected() {
         assert!(has_bounded_memory(&chunk(&[(4, 4), (4, 25)]), 4, 4, 1));
         assert!(!has_bounded_memory(&chunk(&[(4, 4), (5, 25)]), 4, 4, 1));
         assert!(!has_bounded_memory(&chunk(&[(4, 4), ((1 << 25) - 1, 25)]), 4, 4, 1));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_truncated_chunks_to_the_decoder() {
+    fn truncated_chunks_are_accepted_for_the_decoder_to_reject() {
         for length in 0..6 {
             assert!(has_bounded_memory(&vec![0; length], 4, 8, 1));
         }

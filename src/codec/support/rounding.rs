@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_ties_in_the_direction_of_the_rounding() {
+    fn ties_are_rounded_in_the_direction_of_each_mode() {
         // Halfway between 1 and the next float16, and between that one and the one after.
         for (number, expected) in [
             (1.0 + 2_f64.powi(-11), [1.0, 1.0, 1.000_976_562_5, 1.0, 1.000_976_562_5]),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_integers_of_64_bits_once() {
+    fn integers_of_64_bits_are_rounded_once() {
         let double = FloatFormat::for_type(&DataType::Float64).unwrap();
         let single = FloatFormat::for_type(&DataType::Float32).unwrap();
         let tie = (1 << 53) + 1;
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rounding_to_nearest_equals_the_hardware_conversion(bits in any::<u64>()) {
+        fn rounding_up_and_down_encloses_the_hardware_conversion(bits in any::<u64>()) {
             let number = f64::from_bits(bits);
             prop_assume!(number.is_finite());
             // The hardware's result must be one of the two neighbours.
@@ -197,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn rounds_integers_and_floats_of_equal_value_alike(number in 0_u64..1 << 53, negative: bool) {
+        fn integers_and_floats_of_equal_value_are_rounded_alike(number in 0_u64..1 << 53, negative: bool) {
             for data_type in [DataType::Float16, DataType::BFloat16, DataType::Float32, DataType::Float64] {
                 let format = FloatFormat::for_type(&data_type).unwrap();
                 for rounding in ALL {

@@ -142,7 +142,7 @@ fn the_order_f_of_drafts_reverses_all_dimensions() {
 }
 
 #[test]
-fn rejects_an_order_that_is_not_a_permutation() {
+fn an_order_that_is_not_a_permutation_is_rejected() {
     for order in [
         json!([0, 1]),
         json!([0, 1, 1]),
@@ -160,7 +160,7 @@ fn rejects_an_order_that_is_not_a_permutation() {
 }
 
 #[test]
-fn rejects_chains_in_the_wrong_order() {
+fn chains_with_wrong_stages_or_too_many_codecs_are_rejected() {
     for list in [
         json!([]),
         json!([["gzip", {"level": 1}]]),
@@ -202,7 +202,7 @@ fn an_unknown_codec_is_unsupported_by_name_unless_it_need_not_be_understood() {
 }
 
 #[test]
-fn rejects_a_chunk_beyond_the_limit_before_reading_it() {
+fn a_chunk_beyond_the_limit_is_rejected_when_its_codecs_are_bound() {
     let list = json!([["bytes", {"endian": "little"}], ["zstd", {}]]);
     let limit = CodecLimits::default().chunk_bytes;
     for (shape, bytes) in [

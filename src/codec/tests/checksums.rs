@@ -167,7 +167,7 @@ fn shuffle_moves_whole_elements_and_restores_them() {
 }
 
 #[test]
-fn rejects_a_shuffle_whose_elements_do_not_fit() {
+fn a_shuffle_whose_elements_do_not_fit_is_rejected() {
     let bind = |length, config: Value| {
         bind(json!([["bytes", {}], ["numcodecs.shuffle", config]]), DataType::UInt8, &[length])
     };

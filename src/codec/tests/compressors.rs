@@ -155,7 +155,7 @@ fn levels_may_be_strings_and_are_checked() {
 }
 
 #[test]
-fn decodes_values_written_by_pythons_compressors() {
+fn values_written_by_pythons_compressors_decode() {
     let lzma = |config| json!([["numcodecs.lzma", config]]);
     for (list, value) in [
         (json!([["numcodecs.lz4", {}]]), LZ4),
@@ -208,7 +208,7 @@ fn crc32c_is_the_checksum_of_rfc_3720() {
 }
 
 #[test]
-fn blosc_configurations_of_v2_and_v3_bind() {
+fn blosc_accepts_configurations_of_v2_and_v3_and_rejects_invalid_ones() {
     for config in [
         json!({}),
         json!({"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 2, "blocksize": 0}),
@@ -236,7 +236,7 @@ fn blosc_configurations_of_v2_and_v3_bind() {
 }
 
 #[test]
-fn rejects_blosc_for_chunks_larger_than_a_frame() {
+fn blosc_is_rejected_for_chunks_larger_than_a_frame() {
     let limits = CodecLimits { chunk_bytes: u64::MAX, ..CodecLimits::default() };
     let bind = |length| {
         let list = codecs(json!([["bytes", {}], ["blosc", {}]]));

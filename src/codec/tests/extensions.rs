@@ -18,7 +18,7 @@ fn reshaped(shape: &Value, input: &[u64]) -> Result<CodecChain, CodecError> {
 }
 
 #[test]
-fn binds_a_shape_of_the_same_elements() {
+fn a_reshape_to_as_many_elements_keeps_their_bytes() {
     for (shape, input) in [
         (json!([[0, 1], [2], 3]), &[100, 50, 64, 3][..]),
         (json!([6]), &[2, 3]),
@@ -41,7 +41,7 @@ fn binds_a_shape_of_the_same_elements() {
 }
 
 #[test]
-fn rejects_a_shape_of_other_elements_or_another_order() {
+fn a_reshape_that_changes_the_number_or_the_order_of_elements_is_rejected() {
     for (shape, input) in [
         (json!([5]), &[2, 3][..]),
         (json!([4, -1]), &[2, 3]),
@@ -173,7 +173,7 @@ fn a_header_has_the_configured_number_of_bits() {
 }
 
 #[test]
-fn decodes_nested_conditional_codecs() {
+fn nested_conditional_codecs_round_trip() {
     let inner = json!(["conditional", {"codecs": inside(&json!([["zlib", {}], ["crc32c", {}]]))}]);
     let chain = conditional(&json!([["numcodecs.shuffle", {"elementsize": 2}], inner]), 1000).unwrap();
     for elements in [Bytes::from(vec![3; 1000]), sample(1000)] {
@@ -184,7 +184,7 @@ fn decodes_nested_conditional_codecs() {
 }
 
 #[test]
-fn rejects_a_wrongly_configured_conditional_codec() {
+fn an_invalid_conditional_codec_is_rejected() {
     let one = inside(&json!([["crc32c", {}]]));
     let mut nested = json!([]);
     for _ in 0..20 {
@@ -292,7 +292,7 @@ fn n5(
 }
 
 #[test]
-fn a_block_is_a_header_and_the_elements_in_n5_order() {
+fn an_n5_block_is_a_header_and_the_elements_in_n5_order() {
     let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     let elements: Bytes = (1_i16..7).flat_map(i16::to_le_bytes).collect();
     let value = unhex("0000 0002 00000002 00000003  0001 0004 0002 0005 0003 0006");
@@ -301,7 +301,7 @@ fn a_block_is_a_header_and_the_elements_in_n5_order() {
 }
 
 #[test]
-fn a_block_of_another_size_is_padded_with_the_fill_value_or_cropped() {
+fn an_n5_block_of_another_size_is_padded_with_the_fill_value_or_cropped() {
     let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     for (value, expected) in [
         ("0000 0002 00000002 00000001  0001 0004", [1, 9, 9, 4, 9, 9]),
@@ -319,7 +319,7 @@ fn a_block_of_another_size_is_padded_with_the_fill_value_or_cropped() {
 }
 
 #[test]
-fn a_block_with_another_header_is_corrupt() {
+fn an_n5_block_with_another_header_is_corrupt() {
     let chain = n5(2, None, &DataType::UInt8, &[2, 2], &[0]);
     assert!(chain.decode_items(unhex("0000 0002 00000002 00000002 01020304")).is_ok());
     for value in [
@@ -343,7 +343,7 @@ fn a_block_with_another_header_is_corrupt() {
 }
 
 #[test]
-fn a_bomb_in_a_block_stops_at_the_size_in_its_header() {
+fn a_bomb_in_an_n5_block_stops_at_the_size_in_its_header() {
     let gzip = json!(["gzip", {"level": 9}]);
     let chain = n5(1, Some(gzip.clone()), &DataType::UInt8, &[8], &[0]);
     let bomb = n5(1, Some(gzip), &DataType::UInt8, &[1 << 16], &[0])
@@ -356,7 +356,7 @@ fn a_bomb_in_a_block_stops_at_the_size_in_its_header() {
 }
 
 #[test]
-fn rejects_a_wrongly_configured_block() {
+fn an_invalid_configuration_of_n5_blocks_is_rejected() {
     let transpose = json!({"name": "transpose", "configuration": {"order": [1, 0]}});
     let bytes = json!({"name": "bytes", "configuration": {"endian": "big"}});
     for (data_type, config) in [
@@ -396,7 +396,7 @@ fn rejects_a_wrongly_configured_block() {
 }
 
 #[test]
-fn blocks_work_inside_shards_and_after_casts() {
+fn n5_blocks_round_trip_inside_shards_and_after_casts() {
     let list = json!([
         ["cast_value", {"data_type": "uint16"}],
         ["sharding_indexed", {
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn any_block_decodes_what_it_encoded_and_its_overlap_with_any_chunk(
+    fn any_n5_block_round_trips_and_decodes_to_its_overlap_with_any_chunk(
         shape in prop::collection::vec(1_u64..5, 0..4), other in prop::collection::vec(0_u64..6, 4),
     ) {
         let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
@@ -471,7 +471,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_never_panics(
+    fn an_n5_block_of_any_bytes_decodes_to_its_chunk_or_fails(
         value in prop::collection::vec(any::<u8>(), 0..60), shape in prop::collection::vec(0_u32..8, 2), compressed: bool,
     ) {
         let chain = n5(2, compressed.then(|| json!(["gzip", {}])), &DataType::UInt16, &[3, 4], &[1, 2]);
@@ -485,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn a_configuration_of_a_shape_never_panics(
+    fn any_configuration_of_a_reshape_is_rejected_or_keeps_the_elements(
         shape in prop::collection::vec(prop::sample::select(vec![
             json!(-1), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX), json!(1_u64 << 33), json!([]), json!([0]),
             json!([1]), json!([0, 1]), json!([2]), json!([1, 2]), json!([0, 2]), json!(null), json!(1.5),

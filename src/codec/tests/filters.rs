@@ -251,7 +251,7 @@ fn filters_see_elements_in_stored_order() {
 }
 
 #[test]
-fn rejects_types_that_are_not_numbers_by_name() {
+fn types_that_are_not_numbers_are_unsupported() {
     for (codec, config, data_type) in [
         ("delta", json!({"dtype": "<M8[ns]"}), DataType::Int64),
         ("delta", json!({"dtype": "|b1"}), DataType::Bool),
@@ -265,7 +265,7 @@ fn rejects_types_that_are_not_numbers_by_name() {
 }
 
 #[test]
-fn rejects_impossible_configurations() {
+fn impossible_configurations_are_rejected() {
     for (codec, config, data_type) in [
         ("numcodecs.delta", json!({"dtype": "<i8"}), DataType::Int32),
         ("numcodecs.delta", json!({"dtype": 4}), DataType::Int32),
@@ -289,7 +289,7 @@ fn rejects_impossible_configurations() {
 }
 
 #[test]
-fn rejects_an_array_whose_encoded_form_is_much_larger() {
+fn an_array_whose_encoded_form_exceeds_the_limit_is_rejected() {
     let codecs = [
         CodecMetadata::new("numcodecs.astype", json!({"encode_dtype": "<f8"})),
         CodecMetadata::new("bytes", json!({"endian": "little"})),
@@ -318,7 +318,7 @@ fn a_fill_value_keeps_its_value_after_a_cast() {
 }
 
 #[test]
-fn decoding_does_not_change_rounded_bits() {
+fn bitround_decodes_to_the_stored_bytes_and_rounds_only_once() {
     let chain = chain("bitround", &json!({"keepbits": 1}), &DataType::Float32, 4).unwrap();
     assert_eq!(chain.decode_items(sample(16)).unwrap(), sample(16));
     let encoded = chain.encode_items(sample(16)).unwrap();

@@ -187,7 +187,7 @@ fn absent_inner_chunks_read_as_the_fill_string() {
 }
 
 #[test]
-fn every_wrong_number_and_length_is_corrupt() {
+fn every_wrong_number_and_length_of_strings_is_corrupt() {
     let chain = bind(json!([["vlen-utf8", {}]]), DataType::String, &[3]).unwrap();
     let good = unhex("03000000 01000000 61 00000000 02000000 c3a9");
     for at in [0, 4, 9, 13] {
@@ -234,7 +234,7 @@ fn string_codecs_reject_other_types() {
 }
 
 #[test]
-fn rejects_strings_beyond_the_limit_in_every_chain() {
+fn strings_beyond_the_limit_are_rejected_in_every_chain() {
     let large = |text: &str| elements(&[text.repeat(60), text.repeat(60), String::new(), String::new()]);
     let plain = json!([["vlen-utf8", {}]]);
     let packed = json!([["vlen-utf8", {}], ["zstd", {}]]);
@@ -331,7 +331,7 @@ fn json_that_does_not_match_the_chunk_is_corrupt() {
 }
 
 #[test]
-fn json_encodes_arrays_of_numbers_and_of_strings() {
+fn json_encodes_and_decodes_arrays_of_numbers_and_of_strings() {
     let list = json!([["numcodecs.json2", {}]]);
     let int = bind(list.clone(), DataType::Int16, &[3]).unwrap();
     let items: Bytes = [1_i16, -2, 300].iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -356,7 +356,7 @@ fn json_encodes_arrays_of_numbers_and_of_strings() {
 }
 
 #[test]
-fn rejects_json_beyond_the_limit() {
+fn json_beyond_the_limit_is_rejected() {
     let list = json!([["numcodecs.json2", {}]]);
     let chain = limited(list, &DataType::Json, &[2], b"null", 40).unwrap();
     let text = format!("[\"{}\",1,\"|O\",[2]]", "x".repeat(40));

@@ -174,7 +174,7 @@ fn index_codecs_may_be_any_of_fixed_size() {
 }
 
 #[test]
-fn rejects_impossible_shard_configurations() {
+fn impossible_shard_configurations_are_rejected() {
     let good = |key: &str, value: Value| {
         let mut codec = sharded(&[2, 2], &json!([["bytes", {}]]), &usual_index(), "end");
         codec[1][key] = value;
@@ -241,7 +241,7 @@ fn a_shard_beyond_the_limit_binds_but_is_not_decoded_whole() {
 }
 
 #[test]
-fn a_shard_is_readable_by_inner_chunk_only_after_transposes() {
+fn a_shard_is_readable_by_inner_chunk_only_if_no_codec_follows_it() {
     let shard = |shape: &[u64]| sharded(shape, &json!([["bytes", {}]]), &usual_index(), "end");
     let chain = bind(json!([shard(&[1, 2])]), DataType::UInt8, &[2, 4]).unwrap();
     assert_eq!(chain.sharding().unwrap().order(), [0, 1]);

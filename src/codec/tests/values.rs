@@ -126,7 +126,7 @@ fn a_scalar_map_takes_precedence() {
 }
 
 #[test]
-fn reads_the_example_of_the_extension() {
+fn the_example_of_the_extension_is_cast_as_specified() {
     let map = json!({"encode": [["NaN", 0], ["+Infinity", 0], ["-Infinity", 0]]});
     let config =
         json!({"data_type": "uint8", "rounding": "towards-zero", "out_of_range": "wrap", "scalar_map": map});
@@ -166,7 +166,7 @@ fn small_integers_and_bfloat16_are_cast_too() {
 }
 
 #[test]
-fn rejects_a_wrongly_configured_cast() {
+fn an_invalid_cast_is_rejected() {
     for config in [
         json!({}),
         json!({"data_type": "uint8", "more": 1}),
@@ -269,7 +269,7 @@ fn an_integer_out_of_range_is_an_error_at_every_step() {
 }
 
 #[test]
-fn rejects_a_wrongly_configured_scale() {
+fn an_invalid_scale_is_rejected() {
     for (data_type, config) in [
         ("float32", json!({"scale": 0})),
         ("float32", json!({"scale": -0.0})),
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn every_integer_of_64_bits_is_restored_or_refused(number: i64, to in reals(), signed: bool) {
+    fn any_64_bit_integer_is_restored_by_integer_types_or_refused(number: i64, to in reals(), signed: bool) {
         let from = if signed { DataType::Int64 } else { DataType::UInt64 };
         let strict = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, 1, &json!(0)).unwrap();
         let element = Bytes::copy_from_slice(&number.to_le_bytes());

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_has_a_short_name() {
+    fn types_with_a_configuration_have_a_short_name() {
         assert_eq!(DataType::RawBits { bytes: 3 }.name(), "r24");
         let step = TimeStep::new(TimeUnit::Microsecond, 25).unwrap();
         assert_eq!(DataType::DateTime64(step).name(), "numpy.datetime64[25us]");

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_number_types_as_numpy_does_on_a_little_endian_machine() {
+    fn types_of_numbers_parse_as_by_numpy_on_a_little_endian_machine() {
         use Endianness::{Big, Little};
         for (data_type, order, spellings) in [
             (
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_types_that_numpy_rejects() {
+    fn types_that_numpy_rejects_are_rejected() {
         for spelling in
             ["", "<", "=", "<float32", "=float32", "<<i4", "@i4", "f4 ", " f4", "u", "i3", "Float32", "<é"]
         {

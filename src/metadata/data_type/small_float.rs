@@ -201,7 +201,7 @@ mod tests {
 
     /// Numbers of the formats' definitions.
     #[test]
-    fn converts_known_elements_to_known_numbers() {
+    fn known_elements_are_known_numbers() {
         for (name, element, number) in [
             ("float8_e3m4", 0x6f, 15.5),
             ("float8_e3m4", 0x01, 0.015_625),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_ties_to_even_and_rejects_numbers_out_of_range() {
+    fn ties_are_rounded_to_even_and_numbers_out_of_range_rejected() {
         let format = format("float4_e2m1fn");
         for (number, element) in [
             (0.25, Some(0)),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_the_nan_and_the_infinity_of_every_format() {
+    fn every_format_has_the_nan_and_the_infinity_of_its_definition() {
         for (name, nan, infinity) in [
             ("float8_e3m4", Some(0x78), Some(0x70)),
             ("float8_e4m3", Some(0x7c), Some(0x78)),

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_every_unit_by_its_name() {
+    fn every_unit_is_found_by_its_name() {
         for (unit, name) in NAMES {
             assert_eq!((unit.name(), TimeUnit::from_name(name)), (name, Some(unit)));
         }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_steps_from_1_to_the_largest_int32() {
+    fn steps_are_from_1_to_the_largest_int32() {
         assert_eq!(TimeStep::new(TimeUnit::Day, 0), None);
         assert_eq!(TimeStep::new(TimeUnit::Day, 1 << 31), None);
         assert_eq!(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap().to_string(), "ns");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_type_and_byte_order() {
+    fn a_typestr_gives_the_type_and_the_byte_order() {
         use Endianness::{Big, Little};
         for (typestr, data_type, order) in [
             ("|b1", DataType::Bool, None),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_the_steps_of_dates_and_time_spans() {
+    fn steps_of_dates_and_time_spans_are_parsed() {
         use Endianness::{Big, Little};
         for (typestr, data_type, order) in [
             ("<M8[ns]", DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), Little),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn names_unsupported_types_in_the_error() {
+    fn unsupported_types_are_named_in_the_error() {
         for typestr in [
             "|O",
             "<f16",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_a_list_of_fields_as_a_struct_with_the_byte_order_of_each_part() {
+    fn a_list_of_fields_is_a_struct_with_the_byte_order_of_each_part() {
         use Endianness::{Big, Little};
         let dtype = json!([["a", ">i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", ">u2", 4]]);
         let (data_type, orders) = DataType::from_v2(&dtype).unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_lists_that_are_not_structs() {
+    fn lists_that_are_not_structs_are_rejected() {
         for dtype in [
             json!([]),
             json!([["a", "<i4"], ["a", "<i2"]]),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_types() {
+    fn invalid_types_are_rejected() {
         for typestr in
             ["", "<", "i4", "<i", "<i3", "<i04", "<i+4", "<x4", "|i4", "|V0", "|b2", "=i4", "<é4", "<f4 "]
         {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_types_that_only_v3_has() {
+    fn types_that_only_v3_has_are_rejected() {
         for typestr in
             ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "float32", "int8", "<b2", "complex64", "string"]
         {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_the_names_of_tensorstore_for_types_that_numpy_lacks() {
+    fn types_that_numpy_lacks_are_parsed_by_the_names_of_tensorstore() {
         assert_eq!(v2("bfloat16"), Ok((DataType::BFloat16, Some(Endianness::Little))));
         assert_eq!(v2("int4"), Ok((DataType::Int4, None)));
         let float = SmallFloat::from_name("float8_e4m3fn").unwrap();
@@ -343,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn rejects_text_without_length_or_byte_order() {
+    fn text_without_length_or_byte_order_is_rejected() {
         for typestr in ["|S0", "<U0", ">U0", "|S", "<U", "|U4", "|S-1", "<U4.0", "|S05", "|S5[s]"] {
             assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
         }
     }
 
     #[test]
-    fn rejects_dates_with_invalid_steps() {
+    fn dates_with_invalid_steps_are_rejected() {
         for typestr in [
             "|M8[s]",
             "<M",

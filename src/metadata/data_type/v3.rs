@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_types_with_a_configuration_as_objects() {
+    fn types_with_a_configuration_are_written_as_objects() {
         for (data_type, written) in [
             (DataType::Float32, json!("float32")),
             (DataType::RawBits { bytes: 3 }, json!("r24")),
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn parses_raw_bytes_as_raw_bits() {
+    fn raw_bytes_are_parsed_as_raw_bits() {
         let raw = DataType::from_v3(&configured("raw_bytes", json!({ "length_bytes": 3 })));
         assert_eq!(raw, Ok(DataType::RawBits { bytes: 3 }));
     }
 
     #[test]
-    fn accepts_both_letters_for_microseconds() {
+    fn microseconds_may_be_spelled_with_any_of_three_letters() {
         for unit in ["us", "\u{3bc}s", "\u{b5}s"] {
             let step = TimeStep::new(TimeUnit::Microsecond, 10).unwrap();
             assert_eq!(DataType::from_v3(&time(unit, json!(10))), Ok(DataType::DateTime64(step)));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn names_unknown_types_in_the_error() {
+    fn unknown_types_are_named_in_the_error() {
         for name in [
             "json",
             "variable_array",
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_types() {
+    fn invalid_types_are_rejected() {
         for data_type in [
             json!("r12"),
             json!("r0"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_configurations_with_missing_wrong_or_unknown_members() {
+    fn configurations_with_missing_wrong_or_unknown_members_are_rejected() {
         let mut bad = vec![
             json!("numpy.datetime64"),
             time("ns", json!(0)),

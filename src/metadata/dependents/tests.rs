@@ -35,7 +35,7 @@ fn errors(dependent: &Value) -> [Option<&'static str>; 2] {
 }
 
 #[test]
-fn replaces_whole_members_and_inherits_attributes_without_the_declaration() {
+fn members_are_replaced_whole_and_attributes_inherited_without_the_declaration() {
     let (document, _) = outcome(&json!({"fill_value": 3}), Reading::Lenient);
     let document = document.unwrap();
     assert_eq!((&document["fill_value"], &document["shape"]), (&json!(3), &json!([4, 6])));
@@ -48,7 +48,7 @@ fn replaces_whole_members_and_inherits_attributes_without_the_declaration() {
 }
 
 #[test]
-fn returns_a_code_for_each_kind_of_invalid_dependent() {
+fn each_kind_of_invalid_dependent_has_a_code() {
     let prefix = |text: &str| json!({"chunk_key_encoding": {"name": "prefix", "configuration": {"prefix": text, "base_encoding": "default"}}});
     for (dependent, code) in [
         (json!([]), "not_object"),
@@ -95,7 +95,7 @@ fn returns_a_code_for_each_kind_of_invalid_dependent() {
 }
 
 #[test]
-fn rejects_strictly_what_it_accepts_leniently_with_a_diagnostic() {
+fn dependents_accepted_leniently_with_a_diagnostic_are_rejected_strictly() {
     let suffix = json!({"name": "suffix", "configuration": {"prefix": "s/", "base_encoding": "default"}});
     let line = json!({"name": "regular", "configuration": {"chunk_shape": [2]}});
     for (dependent, remark, code) in [
@@ -125,7 +125,7 @@ fn read(attributes: &Value, reading: Reading) -> (Vec<&'static str>, Vec<String>
 }
 
 #[test]
-fn accepts_either_spelling_of_the_declaration_and_ignores_both_if_they_differ() {
+fn either_spelling_of_the_declaration_is_accepted_and_both_ignored_if_they_differ() {
     let d = || vec!["d".to_owned()];
     for (attributes, lenient, strict) in [
         (json!({"dependent-arrays": {"d": {}}}), (vec![], d()), (vec![], d())),
@@ -153,7 +153,7 @@ fn accepts_either_spelling_of_the_declaration_and_ignores_both_if_they_differ() 
 }
 
 #[test]
-fn rejects_repeated_names_in_a_declaration_and_accepts_them_in_other_attributes() {
+fn repeated_names_are_rejected_in_a_declaration_and_accepted_in_other_attributes() {
     let parse = |text: &str| parse_primary(text.as_bytes(), &MetadataLimits::default());
     assert!(parse(r#"{"attributes":{"x":{"a":1,"a":2},"dependent-arrays":{"a":{},"b":{"attributes":{"c":1,"c":2}}}}}"#).is_ok());
     for twice in [
@@ -187,7 +187,7 @@ fn an_invalid_name_does_not_affect_other_dependents() {
 }
 
 #[test]
-fn accepts_eight_levels_of_dependents_and_rejects_nine() {
+fn eight_levels_of_dependents_are_accepted_and_nine_rejected() {
     let nested = |depth: usize| {
         (0..depth).fold(json!({}), |inner, _| json!({"attributes": {"dependent-arrays": {"d": inner}}}))
     };
@@ -200,7 +200,7 @@ fn accepts_eight_levels_of_dependents_and_rejects_nine() {
 }
 
 #[test]
-fn bounds_the_work_for_declarations_of_any_size() {
+fn the_number_of_dependents_is_bounded_for_declarations_of_any_size() {
     let many: Map<String, Value> = (0..3000).map(|number| (format!("d{number:04}"), json!({}))).collect();
     let document = primary(&json!({"dependent-arrays": many, "long": vec!["x"; 100_000]}));
     let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
@@ -273,7 +273,11 @@ fn names() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn parses_any_declaration_without_panics(declaration in values(), other in values(), alias in any::<bool>()) {
+    fn any_declaration_parses_and_valid_dependents_have_valid_documents(
+        declaration in values(),
+        other in values(),
+        alias in any::<bool>(),
+    ) {
         let mut attributes = json!({"dependent-arrays": {"a": declaration, "b": other}});
         if alias {
             attributes = json!({"dependent_arrays": attributes["dependent-arrays"], "dependent-arrays": other});

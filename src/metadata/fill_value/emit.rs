@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_every_type() {
+    fn booleans_numbers_and_raw_bits_are_written_exactly() {
         assert_eq!(emitted(&DataType::Bool, &[1]), "true");
         assert_eq!(emitted(&DataType::UInt64, &u64::MAX.to_le_bytes()), "18446744073709551615");
         assert_eq!(emitted(&DataType::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_times_and_text() {
+    fn times_and_text_are_written_as_specified() {
         assert_eq!(emitted(&DataType::DateTime64(step()), &5_i64.to_le_bytes()), "5");
         assert_eq!(emitted(&DataType::TimeDelta64(step()), &i64::MIN.to_le_bytes()), "\"NaT\"");
         let bytes = DataType::NullTerminatedBytes { bytes: 3 };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_base64_counts_and_one_nan_for_v2() {
+    fn raw_bytes_times_and_nan_have_their_spelling_of_v2() {
         let emitted = |data_type: &DataType, element: &[u8]| {
             FillValue::from_bytes(element).to_v2(data_type).to_string()
         };
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn writes_null_for_invalid_elements() {
+    fn invalid_elements_are_written_as_null() {
         assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[1]), "null");
         assert_eq!(emitted(&DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
     }
 
     #[test]
-    fn writes_small_numbers() {
+    fn small_integers_and_bfloat16_are_written_as_numbers() {
         assert_eq!(emitted(&DataType::Int2, &[0xfe]), "-2");
         assert_eq!(emitted(&DataType::UInt4, &[15]), "15");
         assert_eq!(emitted(&DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_integers_as_floats_strings_or_arrays_of_one() {
+    fn integers_may_be_floats_strings_or_arrays_of_one() {
         assert_all_read(
             &DataType::UInt8,
             &[3],
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_0_and_1_for_booleans() {
+    fn booleans_may_be_0_and_1_and_numbers_may_be_booleans() {
         assert_all_read(&DataType::Bool, &[0], &["false", "0", "0.0", "\"0\"", "[false]", "[0]"]);
         assert_all_read(&DataType::Bool, &[1], &["true", "1", "1.0", "[1]"]);
         assert_all_read(&DataType::UInt8, &[1], &["true", "[true]"]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_bare_tokens_and_strings_for_floats() {
+    fn floats_may_be_bare_tokens_or_strings() {
         assert_all_read(
             &DataType::Float32,
             &f32::INFINITY.to_le_bytes(),
@@ -284,19 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn accepts_pairs_base64_and_real_numbers_for_complex_numbers() {
+    fn complex_numbers_may_be_pairs_base64_or_real_numbers() {
         let element = [1.0_f32.to_le_bytes(), 0.0_f32.to_le_bytes()].concat();
         let texts = ["[1, 0]", "[1.0, 0.0]", "[\"1\", \"0\"]", "1", "[1]", "\"AACAPwAAAAA=\""];
         assert_all_read(&DataType::Complex64, &element, &texts);
     }
 
     #[test]
-    fn parses_raw_bytes_as_base64() {
+    fn raw_bytes_may_be_base64_or_lists_of_bytes() {
         assert_all_read(&DataType::RawBits { bytes: 3 }, &[1, 2, 3], &["\"AQID\"", "[\"AQID\"]", "[1,2,3]"]);
     }
 
     #[test]
-    fn accepts_integers_and_nat_for_dates() {
+    fn dates_may_be_integers_or_nat() {
         let data_type = DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap());
         let not_a_time = ["-9223372036854775808", "-9.2233720368547758e18", "\"NaT\"", "[\"NaT\"]"];
         assert_all_read(&data_type, &i64::MIN.to_le_bytes(), &not_a_time);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_byte_text_as_base64_or_else_as_it_is() {
+    fn byte_text_is_base64_or_else_itself() {
         let data_type = DataType::NullTerminatedBytes { bytes: 3 };
         assert_all_read(&data_type, &[0; 3], &["null", "0", "0.0", "\"\"", "\"AAAA\"", "[0]"]);
         assert_all_read(&data_type, b"ab\0", &["\"YWI=\"", "\"YWIA\"", "\"ab\"", "[\"ab\"]"]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn never_parses_utf32_text_as_base64() {
+    fn utf32_text_is_never_base64() {
         let data_type = DataType::FixedLengthUtf32 { code_points: 4 };
         assert_all_read(&data_type, &[0; 16], &["null", "0", "0.0", "\"\"", "[0]"]);
         let text = ['Y', 'W', 'I', '='].map(|it| u32::from(it).to_le_bytes()).concat();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_v3_numbers_leniently_and_v3_text_strictly() {
+    fn v3_numbers_are_read_leniently_and_v3_text_strictly() {
         let read = |data_type: &DataType, text: &str| {
             let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
             let fill_value = FillValue::from_v3_leniently(data_type, Some(&value));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_values_that_are_not_elements() {
+    fn values_that_are_not_elements_are_rejected() {
         for (data_type, texts) in [
             (DataType::Bool, &["2", "-1", "\"true\"", "0.5", "[]", "[true,false]", "{}"] as &[&str]),
             (

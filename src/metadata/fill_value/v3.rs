@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn parses_booleans() {
+    fn booleans_are_parsed() {
         assert_reads(&DataType::Bool, "false", &[0]);
         assert_reads(&DataType::Bool, "true", &[1]);
     }
 
     #[test]
-    fn parses_integers_over_their_whole_range() {
+    fn integers_are_parsed_over_their_whole_range() {
         assert_reads(&DataType::Int8, "-128", &[0x80]);
         assert_reads(&DataType::UInt8, "255", &[0xff]);
         assert_reads(&DataType::Int16, "-2", &(-2_i16).to_le_bytes());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_small_integers_as_bytes_of_the_same_value() {
+    fn small_integers_are_bytes_of_the_same_value() {
         assert_reads(&DataType::Int2, "-2", &[0xfe]);
         assert_reads(&DataType::Int4, "-8", &[0xf8]);
         assert_reads(&DataType::Int4, "7", &[7]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_bfloat16() {
+    fn bfloat16_numbers_are_parsed() {
         assert_reads(&DataType::BFloat16, "1.5", &0x3fc0_u16.to_le_bytes());
         assert_reads(&DataType::BFloat16, "-0.0", &0x8000_u16.to_le_bytes());
         assert_reads(&DataType::BFloat16, "3.3895314e38", &0x7f7f_u16.to_le_bytes());
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_a_decimal_number_as_the_nearest_float() {
+    fn a_decimal_number_is_parsed_as_the_nearest_float() {
         assert_reads(&DataType::Float16, "0.1", &[0x66, 0x2e]);
         assert_reads(&DataType::Float32, "0.1", &0.1_f32.to_le_bytes());
         assert_reads(&DataType::Float64, "0.1", &0.1_f64.to_le_bytes());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_named_floats_to_the_bits_of_the_specification() {
+    fn named_floats_have_the_bits_of_the_specification() {
         assert_reads(&DataType::Float16, "\"NaN\"", &0x7e00_u16.to_le_bytes());
         assert_reads(&DataType::Float32, "\"NaN\"", &0x7fc0_0000_u32.to_le_bytes());
         assert_reads(&DataType::Float64, "\"NaN\"", &0x7ff8_0000_0000_0000_u64.to_le_bytes());
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_complex_numbers_as_real_and_imaginary_part() {
+    fn complex_numbers_are_a_real_and_an_imaginary_part() {
         let expected = [1.5_f64.to_le_bytes(), (-2.5_f64).to_le_bytes()].concat();
         assert_reads(&DataType::Complex128, "[1.5, -2.5]", &expected);
         let expected = [0x7fc0_0001_u32.to_le_bytes(), f32::NEG_INFINITY.to_le_bytes()].concat();
@@ -324,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn parses_raw_bits_from_a_list_of_bytes_or_base64() {
+    fn raw_bits_are_a_list_of_bytes_or_base64() {
         assert_reads(&DataType::RawBits { bytes: 3 }, "[1, 0, 255]", &[1, 0, 255]);
         assert_reads(&DataType::RawBits { bytes: 3 }, "\"AQD/\"", &[1, 0, 255]);
     }
 
     #[test]
-    fn parses_dates_from_integers_or_nat() {
+    fn dates_and_time_spans_are_integers_or_nat() {
         let step = TimeStep::new(TimeUnit::Second, 1).unwrap();
         for data_type in [DataType::DateTime64(step), DataType::TimeDelta64(step)] {
             assert_reads(&data_type, "-3", &(-3_i64).to_le_bytes());
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_utf32_text_from_a_string_and_pads_it() {
+    fn utf32_text_is_a_string_and_is_padded() {
         let data_type = DataType::FixedLengthUtf32 { code_points: 3 };
         let element = |characters: [char; 3]| characters.map(|it| u32::from(it).to_le_bytes()).concat();
         assert_reads(&data_type, "\"\"", &[0; 12]);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_byte_text_from_base64_and_pads_it() {
+    fn byte_text_is_base64_and_is_padded() {
         let data_type = DataType::NullTerminatedBytes { bytes: 3 };
         assert_reads(&data_type, "\"\"", &[0; 3]);
         assert_reads(&data_type, "\"YWI=\"", b"ab\0");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_values_that_the_data_type_does_not_permit() {
+    fn values_that_the_data_type_does_not_permit_are_rejected() {
         for (data_type, texts) in [
             (DataType::Bool, &["0", "1", "\"true\"", "[true]"] as &[&str]),
             (DataType::Int8, &["128", "-129", "0.0", "1e0", "\"0\"", "true", "[0]", "\"0x00\"", "{}"]),

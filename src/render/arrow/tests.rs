@@ -146,7 +146,7 @@ fn times_have_arrow_units_and_nat_is_null() {
 }
 
 #[test]
-fn rejects_a_day_outside_the_dates_of_arrow() {
+fn a_day_outside_the_dates_of_arrow_is_rejected() {
     let data_type = DataType::DateTime64(step(TimeUnit::Day));
     let writer = ArrowWriter::new(&schema(&data_type, &[1]), 1 << 20).unwrap();
     let result = write_all(writer, &[fixed(&[&(1_i64 << 31).to_le_bytes()])]);
@@ -154,7 +154,7 @@ fn rejects_a_day_outside_the_dates_of_arrow() {
 }
 
 #[test]
-fn widens_floats_that_arrow_lacks_and_names_their_type() {
+fn floats_that_arrow_lacks_are_widened_and_their_type_is_named() {
     let float = DataType::SmallFloat(SmallFloat::from_name("float8_e4m3fn").unwrap());
     assert_eq!(values(&float, &[&[0x38], &[0xb8]]).as_primitive::<Float32Type>().values(), &[1.0, -1.0]);
     let brain = values(&DataType::BFloat16, &[&[0x80, 0x3f]]);
@@ -164,14 +164,14 @@ fn widens_floats_that_arrow_lacks_and_names_their_type() {
 }
 
 #[test]
-fn writes_complex_numbers_as_pairs() {
+fn complex_numbers_are_written_as_pairs() {
     let element = [1.5_f32, -2.0].map(f32::to_le_bytes).concat();
     let pairs = values(&DataType::Complex64, &[&element]);
     assert_eq!(pairs.as_fixed_size_list().value(0).as_primitive::<Float32Type>().values(), &[1.5, -2.0]);
 }
 
 #[test]
-fn keeps_texts_bytes_and_arrays_of_variable_length() {
+fn texts_bytes_and_arrays_are_columns_of_their_own_type() {
     let texts = values(&DataType::String, &["\u{e9}".as_bytes(), b""]);
     assert_eq!(texts.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["\u{e9}", ""]);
     let bytes = values(&DataType::VariableBytes, &[b"a\0", b""]);
@@ -189,7 +189,7 @@ fn keeps_texts_bytes_and_arrays_of_variable_length() {
 }
 
 #[test]
-fn rejects_invalid_text() {
+fn invalid_text_is_rejected() {
     let writer = ArrowWriter::new(&schema(&DataType::String, &[1]), 1 << 20).unwrap();
     assert_eq!(write_all(writer, &[variable(&[b"\xff"])]), Err(RenderError::NotUtf8));
     let text = DataType::FixedLengthUtf32 { code_points: 1 };
@@ -199,7 +199,7 @@ fn rejects_invalid_text() {
 }
 
 #[test]
-fn rejects_too_few_and_too_many_elements() {
+fn too_few_and_too_many_elements_are_rejected() {
     for elements in [&[0_u8, 0] as &[u8], &[0; 6], &[0; 3]] {
         let writer = ArrowWriter::new(&schema(&DataType::Int16, &[2]), 1 << 20).unwrap();
         assert_eq!(write_all(writer, &[fixed(&[elements])]), Err(RenderError::ElementCount));
@@ -207,7 +207,7 @@ fn rejects_too_few_and_too_many_elements() {
 }
 
 #[test]
-fn rejects_responses_over_the_limit_or_beyond_arrow_lists_before_writing() {
+fn responses_over_the_limit_or_beyond_arrow_lists_are_rejected_before_writing() {
     for shape in [&[1_u64 << 40] as &[u64], &[0, 1 << 32], &[u64::MAX, u64::MAX]] {
         let result = ArrowWriter::new(&schema(&DataType::UInt8, shape), 1 << 20);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })), "{shape:?}");

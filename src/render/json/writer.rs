@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nests_lists_as_the_shape_says() {
+    fn lists_are_nested_as_the_shape_says() {
         assert_eq!(bytes(&[]).unwrap(), "0");
         assert_eq!(bytes(&[1]).unwrap(), "[0]");
         assert_eq!(bytes(&[3]).unwrap(), "[0,1,2]");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_an_array_without_elements_as_empty_lists() {
+    fn an_array_without_elements_is_empty_lists() {
         assert_eq!(bytes(&[0]).unwrap(), "[]");
         assert_eq!(bytes(&[0, 5]).unwrap(), "[]");
         assert_eq!(bytes(&[2, 0]).unwrap(), "[[],[]]");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_exact_integers() {
+    fn integers_are_written_exactly() {
         assert_eq!(list(&DataType::Int8, &[&[0x80], &[0x7f]]), "[-128,127]");
         assert_eq!(list(&DataType::UInt8, &[&[255]]), "[255]");
         assert_eq!(list(&DataType::Int16, &[&i16::MIN.to_le_bytes()]), "[-32768]");
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn writes_bools_as_true_and_false() {
+    fn booleans_are_true_and_false() {
         assert_eq!(list(&DataType::Bool, &[&[0], &[1]]), "[false,true]");
     }
 
     #[test]
-    fn writes_the_shortest_text_of_a_float_for_its_own_type() {
+    fn a_float_is_the_shortest_text_for_its_own_type() {
         assert_eq!(list(&DataType::Float16, &[&[0x66, 0x2e], &[1, 0], &[0, 0x3c]]), "[0.1,6e-8,1.0]");
         let singles = [0.1_f32, -0.0, 1e20, f32::MIN_POSITIVE].map(f32::to_le_bytes);
         let singles: Vec<&[u8]> = singles.iter().map(<[u8; 4]>::as_slice).collect();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_types_below_a_byte_and_bfloat16_as_numbers() {
+    fn types_below_a_byte_and_bfloat16_are_numbers() {
         assert_eq!(list(&DataType::Int2, &[&[0xfe], &[1]]), "[-2,1]");
         assert_eq!(list(&DataType::Int4, &[&[0xf8], &[7]]), "[-8,7]");
         assert_eq!(list(&DataType::UInt2, &[&[3]]), "[3]");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_nan_and_infinities_as_strings_or_null() {
+    fn nan_and_infinities_are_strings_or_null() {
         let singles = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
         let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(f64::to_le_bytes).concat();
         let halves = [0x01_u8, 0xfe, 0x00, 0x7c, 0x00, 0xfc];
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_complex_number_as_a_pair() {
+    fn a_complex_number_is_a_pair() {
         let element = [1.5_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
         assert_eq!(rendered(&DataType::Complex64, &[], &element, NanMode::String).unwrap(), "[1.5,\"NaN\"]");
         let element = [1.5_f64.to_le_bytes(), (-2.0_f64).to_le_bytes()].concat();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_raw_bits_as_a_list_of_bytes() {
+    fn raw_bits_are_a_list_of_bytes() {
         assert_eq!(list(&DataType::RawBits { bytes: 2 }, &[&[0, 255], &[1, 2]]), "[[0,255],[1,2]]");
     }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_struct_as_an_object_with_nested_lists_and_objects() {
+    fn a_struct_is_an_object_with_nested_lists_and_objects() {
         let point = structure(&[("x", DataType::Int16), ("y\"", DataType::Float32)]);
         let data_type = structure(&[
             ("p", point),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_elements_of_variable_length_as_strings_lists_and_values() {
+    fn elements_of_variable_length_are_strings_lists_and_values() {
         let texts: [&[u8]; 4] = [b"", "d\u{e9} \"\\\n".as_bytes(), b"\0", "\u{1f600}".as_bytes()];
         let text = "[\"\",\"d\u{e9} \\\"\\\\\\u000a\",\"\\u0000\",\"\u{1f600}\"]";
         assert_eq!(variable_list(&DataType::String, &texts), text);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_shortest_text_of_small_floats_and_nan_as_a_string() {
+    fn small_floats_are_their_shortest_text_and_nan_is_a_string() {
         let float = |name: &str| DataType::SmallFloat(SmallFloat::from_name(name).unwrap());
         assert_eq!(
             list(&float("float8_e4m3fn"), &[&[0x38], &[0x7f], &[0xff], &[0xb9]]),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_complex_numbers_of_small_floats_as_pairs() {
+    fn complex_numbers_of_small_floats_are_pairs() {
         assert_eq!(list(&DataType::ComplexFloat16, &[&[0x66, 0x2e, 0, 0xfc]]), r#"[[0.1,"-Infinity"]]"#);
         assert_eq!(list(&DataType::ComplexBFloat16, &[&[0xcd, 0x3d, 0xc0, 0x7f]]), r#"[[0.1,"NaN"]]"#);
         let small = DataType::ComplexSmallFloat(SmallFloat::from_name("float8_e4m3fn").unwrap());
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_date_as_a_string_and_a_time_span_as_a_number() {
+    fn a_date_is_a_string_and_a_time_span_a_number() {
         let elements = [1_709_210_096_i64, -1, i64::MIN].map(i64::to_le_bytes).concat();
         let rendered = |data_type, nan| rendered(&data_type, &[3], &elements, nan).unwrap();
         let date = DataType::DateTime64(step(TimeUnit::Second));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_text_as_a_string_without_padding_zeros() {
+    fn text_is_a_string_without_padding_zeros() {
         let bytes = DataType::NullTerminatedBytes { bytes: 4 };
         let elements: [&[u8]; 4] = [b"ab\0\0", b"\0\0\0\0", b"a\0b\n", "é\"\\".as_bytes()];
         assert_eq!(list(&bytes, &elements), r#"["ab","","a\u0000b\u000a","é\"\\\\"]"#);
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn writes_different_text_for_different_bytes_in_other_encodings() {
+    fn different_bytes_that_are_not_utf8_have_different_text() {
         let bytes = DataType::NullTerminatedBytes { bytes: 4 };
         let elements: [&[u8]; 4] = [b"\xe9t\0\0", b"\0\xff\0\0", b"ete\0", b"\\xe9"];
         assert_eq!(list(&bytes, &elements), r#"["\\xe9t","\u0000\\xff","ete","\\\\xe9"]"#);
     }
 
     #[test]
-    fn rejects_text_with_numbers_that_are_no_unicode_scalar_values() {
+    fn text_with_numbers_that_are_no_unicode_scalar_values_is_rejected() {
         let text = DataType::FixedLengthUtf32 { code_points: 1 };
         for number in [0xd800_u32, 0xdfff, 0x11_0000, u32::MAX] {
             let result = rendered(&text, &[1], &number.to_le_bytes(), NanMode::String);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_too_few_and_too_many_elements() {
+    fn too_few_and_too_many_elements_are_rejected() {
         for (shape, elements) in [
             (&[2_u64] as &[u64], &[0_u8, 0] as &[u8]),
             (&[2], &[0; 6]),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_response_that_may_be_too_large_before_writing() {
+    fn a_response_that_may_be_too_large_is_rejected_before_writing() {
         for shape in [&[1_u64 << 40, 0] as &[u64], &[1 << 62, 1 << 62], &[u64::MAX, u64::MAX, 0], &[1 << 20]]
         {
             let result = JsonWriter::new(&DataType::UInt8, shape, NanMode::String, 1 << 20);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn opens_after_repeated_failures_and_then_admits_one_probe() {
+    async fn the_circuit_opens_after_repeated_failures_and_then_admits_one_probe() {
         let breaker = CircuitBreaker::new(10);
         assert_eq!((0..50).filter(|_| attempt(&breaker, true)).count(), 10);
         assert_eq!(breaker.circuit(), CircuitState::Open);

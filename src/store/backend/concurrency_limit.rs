@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rejects_at_once_while_the_backend_is_stalled() {
+    async fn requests_are_rejected_at_once_while_the_backend_is_stalled() {
         let limiter = ConcurrencyLimit::new(2, 60 * SECOND);
         let held = [limiter.acquire().await.unwrap(), limiter.acquire().await.unwrap()];
         let began = Instant::now();

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_no_more_names_of_a_long_directory_than_requested() {
+    fn few_more_names_of_a_long_directory_are_kept_than_requested() {
         let directory: Vec<(String, bool)> = (0..20_000).map(|number| (number.to_string(), false)).collect();
         let mut selection = FirstNames::new("5", 100, 1 << 20);
         let mut taken = 0;

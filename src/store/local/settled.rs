@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_only_for_files_that_settle_soon() {
+    fn files_that_do_not_settle_soon_are_not_waited_for() {
         let now = SystemTime::now();
         let millis = now.duration_since(UNIX_EPOCH).unwrap().as_millis();
         let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));

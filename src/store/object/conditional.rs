@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_end() {
+    fn pauses_between_attempts_grow_up_to_a_bound() {
         for attempt in 1..20 {
             let longest = PAUSE * 2_u32.pow(attempt.min(ATTEMPTS));
             assert!((longest / 2..=longest).contains(&pause(attempt)), "{attempt}");

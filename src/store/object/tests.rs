@@ -112,7 +112,7 @@ async fn bytes(store: &SharedStore, range: ByteRange) -> Result<Bytes, StoreErro
 }
 
 #[tokio::test]
-async fn requests_ranges_and_checks_the_responses() {
+async fn ranges_are_read_below_the_prefix_of_the_url() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         assert_eq!(bytes(&store, ByteRange::Whole).await.unwrap(), "0123456789");
@@ -156,7 +156,7 @@ async fn a_backend_that_ignores_conditions_does_not_mix_versions() {
 }
 
 #[tokio::test]
-async fn rejects_a_truncated_body() {
+async fn a_truncated_body_is_rejected() {
     let server = Server::start(|_| {
         reply("200 OK", &format!("{MODIFIED}etag: \"v1\"\r\n"), "0123456789").replace("6789", "")
     });
@@ -252,7 +252,7 @@ async fn a_missing_key_is_absent_even_if_the_backend_rejects_its_version_or_rang
 }
 
 #[tokio::test]
-async fn does_not_follow_redirects() {
+async fn redirects_are_not_followed() {
     let other = Server::start(ten_bytes).await;
     let location = format!("location: {}/a\r\n", other.address);
     let server = Server::start(move |_| reply("302 Found", &location, "")).await;
@@ -277,7 +277,7 @@ async fn a_store_without_credentials_sends_none() {
 }
 
 #[tokio::test]
-async fn rejects_a_write_over_a_weak_version() {
+async fn a_write_over_a_weak_version_is_rejected() {
     let server = Server::start(ten_bytes).await;
     for store in [server.s3(|_| ()), server.http()] {
         let weak = WriteCondition::IfVersion(Version::weak("v1"));
@@ -399,7 +399,7 @@ async fn a_bucket_is_listed_without_the_directories_that_tools_leave_behind() {
 }
 
 #[tokio::test]
-async fn rejects_a_listing_that_breaks_off_or_is_refused() {
+async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
     let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
     let store = server.s3(|_| ());
     assert!(matches!(store.list_dir(&prefix("")).await.unwrap_err(), StoreError::Backend(_)));

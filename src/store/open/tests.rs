@@ -102,7 +102,7 @@ fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
 }
 
 #[tokio::test]
-async fn decodes_the_name_of_a_zip_file_only_in_encoded_urls() {
+async fn the_name_of_a_zip_file_is_decoded_only_in_encoded_urls() {
     let folder = tempfile::tempdir().unwrap();
     let empty = [b"PK\x05\x06".as_slice(), &[0; 18]].concat();
     std::fs::write(folder.path().join("a b.zip"), empty).unwrap();
@@ -153,7 +153,7 @@ fn stores_of_one_root_share_its_lock_until_the_last_is_closed() {
 }
 
 #[test]
-fn rejects_a_second_server_that_writes_to_a_root() {
+fn a_second_server_that_writes_to_a_root_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     let options = StoreOptions { writable: true, ..StoreOptions::default() };

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_key_that_is_given_twice() {
+    fn a_key_that_is_given_twice_is_rejected() {
         let twice = serde_json::from_str::<StoreOptions>(r#"{"max_attempts": 1, "max_attempts": 2}"#);
         assert!(twice.unwrap_err().to_string().contains("duplicate field `max_attempts`"));
     }

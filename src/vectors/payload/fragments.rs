@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_ranges_and_rows_in_order() {
+    fn fragments_of_ranges_and_of_rows_are_decoded_in_order() {
         let bytes = encode(&[Ok((0, 2)), Err(vec![4, 2]), Ok((2, 0)), Err(vec![])]);
         let index = FragmentIndex::decode(&bytes, 5).unwrap();
         let rows: Vec<Vec<u64>> = index.iter().map(|fragment| fragment.rows().collect()).collect();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_counts_above_the_payload_size_before_allocating() {
+    fn counts_above_the_payload_size_are_rejected() {
         let mut bytes = encode(&[Ok((0, 1))]);
         bytes[8..16].copy_from_slice(&[0xff; 8]);
         assert!(matches!(FragmentIndex::decode(&bytes, 1), Err(PayloadError::Short(_))));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_concatenated_records() {
+    fn concatenated_records_are_decoded() {
         let records = decode_links(&bytes(&[0, 1, 2, 1, 3, 4]), &DataType::Int64, 2, true).unwrap();
         assert_eq!(records[0], LinkRecord { rows: vec![1, 2], order: Some(vec![0, 1]) });
         assert_eq!(records[1], LinkRecord { rows: vec![3, 4], order: Some(vec![1, 0]) });
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_grouped_records_by_their_offsets() {
+    fn grouped_records_are_decoded_by_their_offsets() {
         let good = bytes(&[2, 0, 16, 1, 2, 3, 4, 5, 6]);
         let records = decode_link_groups(&good, &DataType::Int64, 2, false).unwrap();
         assert_eq!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_lehmer_codes() {
+    fn lehmer_codes_are_decoded() {
         let orders: Vec<_> = (0..6).map(|code| decode_lehmer_code(code, 3).unwrap()).collect();
         assert_eq!(orders, [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]);
         assert!(decode_lehmer_code(6, 3).is_err() && decode_lehmer_code(-1, 3).is_err());
@@ -146,7 +146,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn never_panics(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
+        fn links_of_any_bytes_decode_without_panic(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
             let _ = decode_links(&bytes, &DataType::Int32, width, has_order);
             let _ = decode_link_groups(&bytes, &DataType::Int64, width, has_order);
         }

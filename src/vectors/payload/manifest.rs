@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_each_block_mode() {
+    fn blocks_of_each_mode_are_decoded() {
         let bytes = manifest(&[block(0, &[7]), block(1, &[2, 3]), block(2, &[5, 0])]);
         let decoded = Manifest::decode(&bytes, 2).unwrap();
         let named: Vec<_> = decoded.fragments().map(|(_, fragment)| fragment).collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_manifests() {
+    fn invalid_manifests_are_rejected() {
         let decode = |block: Vec<u8>| Manifest::decode(&manifest(&[block]), 2).unwrap_err();
         assert_eq!(decode(block(3, &[0])), PayloadError::Mode { mode: 3, block: 0 });
         assert_eq!(decode(block(0, &[-1])), PayloadError::Fragment(-1));
@@ -172,7 +172,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn never_panics(bytes: Vec<u8>, coordinates in 0..4_usize) {
+        fn manifests_of_any_bytes_decode_without_panic(bytes: Vec<u8>, coordinates in 0..4_usize) {
             let _ = Manifest::decode(&bytes, coordinates);
         }
     }

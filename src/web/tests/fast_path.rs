@@ -60,7 +60,7 @@ async fn the_fast_path_and_the_router_give_the_same_response() {
 }
 
 #[tokio::test]
-async fn head_has_the_length_of_get_and_no_body_either_way() {
+async fn head_has_the_length_of_get_and_no_body_on_the_fast_path_and_the_router() {
     let server = Server::new(&[("a", b"12345")]);
     for is_fast in [true, false] {
         let request = |method: &str, path: &str| {

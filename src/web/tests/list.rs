@@ -50,7 +50,7 @@ async fn a_recursive_html_listing_has_every_key_below() {
 }
 
 #[tokio::test]
-async fn programs_get_json() {
+async fn clients_that_ask_for_json_get_json() {
     let server = Server::new(VALUES);
     let expected = serde_json::json!({
         "prefix": "a/",

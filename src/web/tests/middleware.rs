@@ -87,7 +87,7 @@ async fn options_never_touches_a_backend() {
 }
 
 #[tokio::test]
-async fn urls_are_limited_exactly() {
+async fn a_url_over_the_length_limit_is_414() {
     let server = Server::with_options(&[], HttpOptions { max_url_size: 64, ..Default::default() });
     for (length, status) in [(63, 404), (64, 404), (65, 414)] {
         let url = format!("/store/m/{}", "x".repeat(length - "/store/m/".len()));
@@ -158,7 +158,7 @@ async fn readiness_reports_draining_and_failed_backends() {
 }
 
 #[tokio::test]
-async fn the_mounts_and_the_service_document_say_where_things_are() {
+async fn the_list_of_mounts_and_the_service_document_link_to_each_mount() {
     let server = Server::new(&[]);
     let mounts = server.get("/v1/mounts").await.json();
     assert_eq!(

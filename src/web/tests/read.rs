@@ -124,7 +124,7 @@ async fn conditions_on_a_missing_value_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_read_calls_the_backend_as_little_as_possible() {
+async fn a_read_makes_only_the_backend_calls_that_it_needs() {
     let server = Server::new(VALUES);
     let verbs: [(Headers<'_>, &[&str]); 7] = [
         (&[], &["get"]),

@@ -47,7 +47,7 @@ fn responses(answer: &Answer) -> Vec<(String, Option<u64>)> {
 }
 
 #[tokio::test]
-async fn every_depth_lists_what_it_names_with_no_more_backend_calls() {
+async fn propfind_lists_what_each_depth_names_in_at_most_two_backend_calls() {
     let server = Server::new(VALUES);
     let all = [
         "/",

@@ -36,7 +36,7 @@ async fn refused(server: &Server, method: &str, url: &str, headers: &[(&str, &st
 }
 
 #[tokio::test]
-async fn rejects_every_forged_token() {
+async fn every_forged_token_is_rejected() {
     let (server, _) = server(options(), &[]).await;
     let good = token("alice");
     let url = "/store/m/arr/zarr.json";

@@ -183,7 +183,7 @@ async fn tokens_of_an_issuer_grant_what_their_claims_say() {
 }
 
 #[tokio::test]
-async fn rejects_every_forged_token_of_an_issuer() {
+async fn every_forged_token_of_an_issuer_is_rejected() {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (keys, others) = (Keys::new(), Keys::new());
     let (server, web) = started(&keys).await;

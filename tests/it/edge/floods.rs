@@ -170,7 +170,7 @@ async fn clients_that_open_no_window_are_disconnected() {
 }
 
 #[tokio::test]
-async fn nonsense_after_the_preface_ends_the_connection() {
+async fn invalid_frames_after_the_preface_end_the_connection() {
     let (served, _) = server(long_timeouts()).await;
     for frames in [
         vec![Frame::of(HEADERS, END_STREAM | END_HEADERS, 2, frames::get("/ok"))],

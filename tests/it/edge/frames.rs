@@ -188,7 +188,7 @@ fn huffman(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn decodes_statuses_in_every_hpack_form() {
+fn statuses_are_decoded_in_every_hpack_form() {
     for (block, expected) in [
         (&[0x88][..], 200),
         (&[0x3f, 0x88][..], 200),

@@ -55,7 +55,7 @@ async fn status_in_http2(served: &Served, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn limits_the_length_of_urls() {
+async fn urls_over_the_length_limit_are_refused() {
     let served = surface(|_| {}).await;
     for (length, expected) in [(8191, 404), (8192, 404), (8193, 414), (16_000, 414), (70_000, 414)] {
         let url = format!("/nowhere?{}", "x".repeat(length - "/nowhere?".len()));
@@ -71,7 +71,7 @@ async fn limits_the_length_of_urls() {
 }
 
 #[tokio::test]
-async fn limits_the_number_of_headers() {
+async fn more_headers_than_the_limit_are_refused() {
     let served = surface(|_| {}).await;
     for (count, expected) in [(99, 200), (100, 200), (101, 431)] {
         // `Host` and `Connection` are two of them.
@@ -86,7 +86,7 @@ async fn limits_the_number_of_headers() {
 }
 
 #[tokio::test]
-async fn limits_the_total_length_of_headers() {
+async fn headers_over_the_limit_of_their_total_length_are_refused() {
     let served = surface(|_| {}).await;
     for (bytes, expected) in [(32_767, 200), (32_768, 200), (32_769, 431), (60_000, 431), (100_000, 431)] {
         let others = "Host: x\r\nConnection: close\r\n".len();
@@ -97,7 +97,7 @@ async fn limits_the_total_length_of_headers() {
 }
 
 #[tokio::test]
-async fn limits_the_length_of_http2_header_lists() {
+async fn http2_header_lists_over_the_length_limit_are_refused() {
     let served = surface(|_| {}).await;
     let pseudo = [(":method", "GET"), (":scheme", "http"), (":path", "/healthz"), (":authority", "x")];
     let counted = |headers: &[(&str, &str)]| -> usize {
@@ -127,7 +127,7 @@ async fn a_refused_head_has_cors_headers() {
 }
 
 #[tokio::test]
-async fn buffers_no_more_of_a_head_than_its_limit() {
+async fn no_more_of_a_head_is_buffered_than_its_limit() {
     // Only the buffer is a limit.
     let served = surface(|options| options.max_headers_size = 1 << 30).await;
     for (bytes, expected) in [(60_000, 200), (65_535, 200), (65_536 + 8192, 431), (400_000, 431)] {
@@ -149,7 +149,7 @@ async fn buffers_no_more_of_a_head_than_its_limit() {
 }
 
 #[tokio::test]
-async fn limits_the_concurrent_requests_of_an_http2_connection() {
+async fn concurrent_requests_of_an_http2_connection_over_the_limit_are_refused() {
     let routes = Router::new()
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
@@ -172,7 +172,7 @@ async fn limits_the_concurrent_requests_of_an_http2_connection() {
 }
 
 #[tokio::test]
-async fn buffers_little_for_an_http2_client_that_reads_nothing() {
+async fn little_is_buffered_for_an_http2_client_that_reads_nothing() {
     const PART: usize = 16 << 10;
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
@@ -207,7 +207,7 @@ async fn buffers_little_for_an_http2_client_that_reads_nothing() {
 }
 
 #[tokio::test]
-async fn limits_the_number_of_connections() {
+async fn connections_over_the_limit_are_closed_and_others_kept() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
     let served = Served::start(Plain(routes), ServerOptions { max_connections: 3, ..long_timeouts() }).await;
     let mut held: Vec<TcpStream> = Vec::new();
@@ -239,7 +239,7 @@ async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
 }
 
 #[tokio::test]
-async fn limits_the_length_of_values() {
+async fn values_over_the_length_limit_are_refused_and_not_stored() {
     let served = surface(|options| options.max_value_size = 1000).await;
     for (bytes, expected) in
         [(999, [201, 204]), (1000, [201, 204]), (1001, [413, 413]), (100_000, [413, 413])]

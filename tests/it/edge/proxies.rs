@@ -139,7 +139,7 @@ async fn untrusted_clients_cannot_change_links_or_hosts() {
 }
 
 #[tokio::test]
-async fn the_host_header_of_the_client_is_used() {
+async fn the_host_that_a_trusted_proxy_forwards_selects_the_mount_and_the_destination() {
     let server = server("/zarr", &["127.0.0.1/32"]).await;
     for headers in [
         [("host", "own:8000"), ("x-forwarded-host", "DATA.example:443")],

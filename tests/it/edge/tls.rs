@@ -77,7 +77,7 @@ fn client() -> reqwest::ClientBuilder {
 }
 
 #[tokio::test]
-async fn negotiates_the_version_of_tls_and_of_http() {
+async fn the_versions_of_tls_and_of_http_are_negotiated() {
     let (served, _) = server(long_timeouts()).await;
     let url = format!("https://{}/ok", served.address);
     for (client, version) in [
@@ -117,7 +117,7 @@ async fn a_connection_without_a_handshake_is_closed_without_plaintext() {
 }
 
 #[tokio::test]
-async fn an_unfinished_handshake_is_closed() {
+async fn a_connection_with_an_unfinished_handshake_is_closed() {
     let (served, _) = server(ServerOptions { tls_handshake_timeout: SHORT, ..long_timeouts() }).await;
     // The beginning of a ClientHello.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";

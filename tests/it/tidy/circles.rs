@@ -76,7 +76,7 @@ fn no_files_import_from_each_other() {
 }
 
 #[test]
-fn every_circle_is_seen_with_the_imports_that_close_it() {
+fn every_circle_is_reported_with_the_imports_that_close_it() {
     let sources = [
         Source::new("lib.rs", "mod a; mod b; mod c; mod d;"),
         Source::new("a/mod.rs", "mod x; pub use x::X;"),

@@ -247,7 +247,7 @@ fn every_layer_keeps_its_rules() {
 }
 
 #[test]
-fn every_breach_is_seen_at_its_line() {
+fn every_breach_is_reported_at_its_line() {
     for (path, text, breach) in [
         (
             "key/a.rs",

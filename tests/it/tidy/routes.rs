@@ -117,7 +117,7 @@ fn routes_are_spelled_only_where_they_are_specified() {
 }
 
 #[test]
-fn every_route_is_seen_at_its_line() {
+fn every_route_is_reported_at_its_line() {
     for (text, breach) in [
         ("fn f() {\n    g(\"/v1/data/{mount}/{*path}\")\n}", "src/a.rs:2: \"/v1/data/{mount}/{*path}\""),
         ("#[utoipa::path(get, path = \"/store/{mount}/{*key}\")]\nfn f() {}", "src/a.rs:1: \"/store/"),

@@ -70,7 +70,7 @@ fn no_two_visible_types_have_one_name() {
 }
 
 #[test]
-fn every_name_of_two_types_is_seen() {
+fn every_name_of_two_types_is_reported() {
     let sources = [
         Source::new("a.rs", "\npub struct Entry;\nstruct Private;"),
         Source::new("b.rs", "mod inner {\n    pub(super) enum Entry {}\n    pub struct Private;\n}"),

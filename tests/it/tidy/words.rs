@@ -189,7 +189,7 @@ fn every_exception_is_needed() {
 }
 
 #[test]
-fn every_retired_word_is_seen_at_its_line() {
+fn every_retired_word_is_reported_at_its_line() {
     for (text, form, line) in [
         ("//! One.\n/// What is told.", "told", 2),
         ("fn was_told() {}", "told", 1),
@@ -213,7 +213,7 @@ fn every_retired_word_is_seen_at_its_line() {
 }
 
 #[test]
-fn other_words_with_the_same_letters_are_in_use() {
+fn other_words_with_the_same_letters_are_not_reported() {
     for text in [
         "a lookup",
         "LookupError",

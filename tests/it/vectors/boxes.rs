@@ -125,7 +125,7 @@ async fn an_unbounded_box_returns_everything() {
 }
 
 #[tokio::test]
-async fn rejects_invalid_boxes_with_a_code_each() {
+async fn invalid_boxes_are_rejected_with_a_code_each() {
     let server = server("real");
     for (query, status, code) in [
         ("bbox=0,0,0,1,1", 400, "bbox_rank"),

@@ -60,7 +60,7 @@ async fn cloud() -> SharedStore {
 }
 
 #[tokio::test]
-async fn reads_only_the_touched_chunks() {
+async fn only_the_touched_chunks_are_read() {
     let counting = Counting::new(cloud().await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let bbox = "bbox=30,40,0,40,50,100&interval=half-open";

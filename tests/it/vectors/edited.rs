@@ -19,7 +19,7 @@ async fn edit(store: &SharedStore, key: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[tokio::test]
-async fn lists_stored_chunks_without_nonempty_chunks() {
+async fn stored_chunks_are_found_without_the_attribute_nonempty_chunks() {
     let real = server("real");
     for name in ["points_2d_sharded", "points_negative_f64", "points_tiny"] {
         let copy = copied(&format!("real/{name}.zarrvectors")).await;
@@ -65,7 +65,7 @@ async fn rows_outside_all_fragments_are_not_vertices() {
 }
 
 #[tokio::test]
-async fn warns_when_the_number_of_vertices_is_unknown() {
+async fn an_unknown_number_of_vertices_is_warned_of() {
     let copy = copied("doc/doc_points.zarrvectors").await;
     erase(&copy, "s/0/vertex_group_offsets/zarr.json").await;
     let found = get_json(&Server::of(copy), "s/vertices").await;
@@ -76,7 +76,7 @@ async fn warns_when_the_number_of_vertices_is_unknown() {
 }
 
 #[tokio::test]
-async fn reports_unsupported_encodings() {
+async fn unsupported_encodings_are_reported() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     edit(&copy, "0/vertices/zarr.json", |array| array["attributes"]["encoding"] = json!("draco")).await;
     let server = Server::of(copy);
@@ -144,7 +144,7 @@ async fn genes() -> SharedStore {
 }
 
 #[tokio::test]
-async fn reads_chunks_split_by_an_attribute() {
+async fn chunks_split_by_an_attribute_are_read() {
     let server = Server::of(genes().await);
     let all = get_json(&server, "s/vertices?attributes=gene").await;
     assert_eq!(all["attributes"]["gene"], json!(["Sst", "Sst", "Pvalb", "Pvalb"]));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{ask, expected, get_json, server, sorted};
 
 #[tokio::test]
-async fn detects_the_profile_of_each_store() {
+async fn the_profile_of_each_store_is_detected() {
     for (folder, profile, stores) in [
         (
             "real",
@@ -66,7 +66,7 @@ fn floats(value: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn reads_stores_of_the_documents_profile() {
+async fn stores_of_the_documents_profile_are_read() {
     let server = server("doc");
     for (name, store) in expected("doc/expected_doc.json").as_object().unwrap() {
         let at = format!("{name}.zarrvectors");
@@ -93,7 +93,7 @@ async fn reads_stores_of_the_documents_profile() {
 }
 
 #[tokio::test]
-async fn reads_objects_and_links_of_the_documents_profile() {
+async fn objects_and_links_of_the_documents_profile_are_read() {
     let server = server("doc");
     let store = &expected("doc/expected_doc.json")["doc_streamlines"];
     let at = "doc_streamlines.zarrvectors";
@@ -146,7 +146,7 @@ async fn all_profiles_return_the_same_points() {
 }
 
 #[tokio::test]
-async fn reports_features_that_a_profile_lacks() {
+async fn features_that_a_profile_lacks_are_reported() {
     let server = server("v07");
     ask(&server, "streamlines_v07.zarrvectors/links").await.refuses(501, "unsupported_in_profile", "links");
     let objects = get_json(&server, "streamlines_v07.zarrvectors/objects").await;

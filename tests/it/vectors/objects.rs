@@ -12,7 +12,7 @@ fn texts(links: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn returns_the_links_that_the_library_wrote() {
+async fn the_links_that_the_library_wrote_are_returned_whole_and_in_pages() {
     let server = server("real");
     let real = expected("real/expected.json");
     for store in ["graph", "streamlines"] {
@@ -62,7 +62,7 @@ async fn links_between_levels_name_rows_of_both_levels() {
 }
 
 #[tokio::test]
-async fn finds_objects_by_box_in_every_mode() {
+async fn objects_are_found_by_box_in_every_mode() {
     let server = server("real");
     let real = expected("real/expected.json");
     let at = "streamlines.zarrvectors";
@@ -139,7 +139,7 @@ async fn object_vertices_follow_the_polyline() {
 }
 
 #[tokio::test]
-async fn lists_missing_objects_separately() {
+async fn missing_objects_are_listed_separately() {
     let server = server("real");
     let at = "points_objects.zarrvectors";
     let all = get_json(&server, &format!("{at}/objects")).await;

@@ -97,7 +97,7 @@ async fn unfollowed_links_are_rejected_and_not_absent() {
 }
 
 #[tokio::test]
-async fn by_default_follows_links_within_the_root_and_rejects_others() {
+async fn links_within_the_root_are_followed_by_default_and_others_rejected() {
     let (_directory, root) = tree();
     assert_eq!(LocalOptions::default().symlinks, Symlinks::Within);
     let store = with_links(&root, Symlinks::Within);
@@ -176,7 +176,7 @@ async fn circular_links_do_not_make_a_walk_endless() {
 }
 
 #[tokio::test]
-async fn follows_all_links_if_configured() {
+async fn links_out_of_the_root_are_followed_if_configured() {
     let (_directory, root) = tree();
     let store = with_links(&root, Symlinks::Follow);
     for text in ["link-out", "directory-out/file", "absolute-out"] {

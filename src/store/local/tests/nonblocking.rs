@@ -128,7 +128,7 @@ async fn changes_of_other_programs_are_visible_at_once() {
 }
 
 #[tokio::test]
-async fn pieces_that_are_kept_stay_what_they_are() {
+async fn pieces_of_a_read_keep_their_bytes_while_later_ones_are_read() {
     let (directory, store) = served();
     let all = bytes(5 << 20);
     std::fs::write(directory.path().join("a"), &all).unwrap();
@@ -161,7 +161,7 @@ async fn a_root_that_was_removed_is_not_a_store_without_values() {
 }
 
 #[test]
-fn files_of_other_machines_and_programs_are_read_on_threads() {
+fn files_of_proc_and_across_mount_points_are_read_on_threads() {
     let open = |path: &str| LocalStore::open(Path::new(path), &LocalOptions::default()).unwrap();
     assert!(!open("/proc").shared.root.nonblocking);
     // Nor across a mount point, for any root.

@@ -203,7 +203,7 @@ async fn no_key_is_absent_when_the_root_is_gone() {
 }
 
 #[tokio::test]
-async fn a_read_only_store_leaves_no_trace() {
+async fn a_read_only_store_writes_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
     let always = WriteCondition::Always;

@@ -72,7 +72,7 @@ pub(super) async fn nothing_is_staged(root: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn removes_the_staging_files_of_a_dead_writer_at_the_next_start() {
+async fn staging_files_of_a_dead_writer_are_removed_at_the_next_start() {
     let (directory, first) = store();
     drop(first);
     let staging = directory.path().join(RESERVED).join("staging");
@@ -139,7 +139,7 @@ async fn a_value_keeps_its_bytes_while_it_is_read_and_replaced() {
 }
 
 #[tokio::test]
-async fn rejects_a_file_that_changes_during_a_read() {
+async fn a_read_of_a_file_that_changes_meanwhile_is_an_error() {
     let (directory, store) = store();
     let path = directory.path().join("a");
     for change in [
@@ -157,7 +157,7 @@ async fn rejects_a_file_that_changes_during_a_read() {
 }
 
 #[tokio::test]
-async fn acknowledges_no_write_after_one_that_did_not_reach_the_disk() {
+async fn no_write_is_acknowledged_after_one_that_did_not_reach_the_disk() {
     let (_directory, store) = store();
     put(&store, "a", "x").await;
     store.shared.refuse_writes();

@@ -86,7 +86,7 @@ async fn a_value_that_contradicts_its_entry_is_never_complete() {
 }
 
 #[tokio::test]
-async fn rejects_an_entry_shorter_than_its_size_before_decoding_it() {
+async fn an_entry_too_short_for_its_declared_size_is_rejected_before_there_is_a_body() {
     let entry = Entry { size: 64 << 20, ..compressed("a", &[0; 1000]) };
     let store = over(Zip::of([entry]).bytes()).await;
     let outcome = store.get(&key("a"), ByteRange::Whole, None).await;
@@ -94,7 +94,7 @@ async fn rejects_an_entry_shorter_than_its_size_before_decoding_it() {
 }
 
 #[tokio::test]
-async fn an_unread_entry_decodes_one_piece() {
+async fn a_long_entry_is_a_stream_of_its_declared_length() {
     let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
     assert!(matches!(value.body, ValueBody::Stream(_)), "not held completely");
@@ -102,7 +102,7 @@ async fn an_unread_entry_decodes_one_piece() {
 }
 
 #[tokio::test]
-async fn rejects_a_directory_over_budget_and_keeps_the_others() {
+async fn a_directory_over_budget_is_rejected_and_the_others_are_kept() {
     // Records of 46 bytes and a name of one, and twelve bytes for each.
     let budget = ZipBudget::new(3 * 59);
     let file = |names: &[&str]| Zip::of(names.iter().map(|name| stored(name, name))).bytes();

@@ -28,7 +28,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn reads_python_zip_files_as_python_does() {
+async fn zip_files_of_python_are_read_as_by_python() {
     let expected: Value =
         serde_json::from_slice(&std::fs::read(folder().join("expected.json")).unwrap()).unwrap();
     for (name, entries) in expected.as_object().unwrap() {
@@ -51,7 +51,7 @@ async fn reads_python_zip_files_as_python_does() {
 }
 
 #[tokio::test]
-async fn skips_names_that_are_not_keys() {
+async fn names_that_are_not_keys_are_skipped_and_the_last_of_one_name_counts() {
     let store = open("names.zip");
     assert_eq!(read(&store, "twice").await.unwrap(), "the second", "the last of one name counts");
     for text in ["back\\slash", "C:\\x", "up", "b", "absolute", "here", "folder"] {
@@ -60,7 +60,7 @@ async fn skips_names_that_are_not_keys() {
 }
 
 #[tokio::test]
-async fn rejects_another_compression_by_its_number() {
+async fn another_compression_is_rejected_by_its_number() {
     let store = open("methods.zip");
     assert_eq!(refusal(&store, "bzip2").await, ZipError::Method(12));
     assert_eq!(refusal(&store, "lzma").await, ZipError::Method(14));

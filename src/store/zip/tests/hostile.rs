@@ -74,7 +74,7 @@ async fn any_changed_byte_gives_an_error_or_a_value() {
 }
 
 #[tokio::test]
-async fn rejects_overlapping_entries_and_reads_the_others() {
+async fn overlapping_entries_are_rejected_and_the_others_read() {
     // The first spans the second, whose header and bytes are its own bytes, too.
     let mut first = stored("first", "");
     (first.compressed, first.size) = (40, 40);
@@ -91,7 +91,7 @@ async fn rejects_overlapping_entries_and_reads_the_others() {
 }
 
 #[tokio::test]
-async fn rejects_an_entry_that_contradicts_itself() {
+async fn an_entry_that_contradicts_itself_is_rejected() {
     let good = || stored("a", "0123456789");
     let cases: Vec<(&str, Entry)> = vec![
         ("another name", Entry { local_name: b"b".to_vec(), ..good() }),
@@ -121,7 +121,7 @@ async fn rejects_an_entry_that_contradicts_itself() {
 }
 
 #[tokio::test]
-async fn names_the_unsupported_feature() {
+async fn unsupported_features_are_named_and_other_entries_read() {
     let bomb = Entry { size: (64 << 20) + 1, ..deflated("a", b"x") };
     let encrypted = Entry { flags: ENCRYPTED, ..stored("a", "x") };
     let newest = Entry { method: 93, local_method: 93, ..stored("a", "x") };
@@ -138,7 +138,7 @@ async fn names_the_unsupported_feature() {
 }
 
 #[tokio::test]
-async fn rejects_a_directory_that_contradicts_itself() {
+async fn a_directory_that_contradicts_itself_is_rejected() {
     let entries = || [stored("a", "one"), stored("b", "two")];
     let length = 2 * 47;
     for (what, zip) in [
@@ -157,7 +157,7 @@ async fn rejects_a_directory_that_contradicts_itself() {
 }
 
 #[tokio::test]
-async fn rejects_a_directory_that_claims_too_much_before_reading_it() {
+async fn a_directory_that_claims_too_much_is_rejected_before_it_is_read() {
     let below = Below::new(false);
     // Its directory begins at the beginning of the file, and is said to be as long as all of it.
     let claimed = (1 << 27) + 1;
@@ -180,7 +180,7 @@ async fn rejects_a_directory_that_claims_too_much_before_reading_it() {
 }
 
 #[tokio::test]
-async fn many_foreign_extra_fields_cost_little() {
+async fn a_zip64_field_is_found_among_the_first_64_extra_fields_only() {
     let with = |extra_fields: usize, zip64: bool| Entry { zip64, extra_fields, ..stored("a", "0123456789") };
     // Beyond the fields that are searched, and where real programs write it.
     for entry in [with(16_383, false), with(0, true), with(60, true)] {

@@ -151,7 +151,7 @@ async fn more_entries_than_sixteen_bits_count_are_read_without_zip64_too() {
 }
 
 #[tokio::test]
-async fn nothing_can_be_written() {
+async fn a_zip_file_cannot_be_written() {
     let store = over(Zip::of([stored("a", "one")]).bytes()).await;
     let set = store.set(&key("b"), body("x"), WriteCondition::Always).await.map(drop);
     let erase = store.erase(&key("a"), WriteCondition::Always).await.map(drop);
