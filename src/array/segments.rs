@@ -28,7 +28,7 @@ impl ResponseSegment {
 }
 
 /// The segments that contain these bytes of a response, in order: of the elements of `subset`, reduced by a factor for each
-/// dimension (1 for a response that is not reduced). The iterator is lazy.
+/// dimension (1 for a response that is not reduced). An element has `item` bytes. The iterator is lazy.
 ///
 /// Leading dimensions are taken one result at a time, until the stored elements of the rest of the dimensions fit in
 /// `band_bytes`. The first dimension that fits is cut where chunks and windows end, or within chunks where the elements of one
@@ -37,11 +37,11 @@ pub(super) fn segments(
     array: &Array,
     subset: &Subset,
     factors: &[u64],
+    item: u64,
     band_bytes: u64,
     bytes: Range<u64>,
 ) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
     let grid = array.grid().axes().to_vec();
-    let item = array.metadata().data_type.element_bytes() as u64;
     let axes = windowed(subset, factors);
     // Bytes of the response per result of each dimension; within the response limit.
     let mut per_result = vec![item; axes.len()];

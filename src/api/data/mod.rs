@@ -1,5 +1,6 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+mod axis_query;
 pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
@@ -41,6 +42,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
+use axis_query::AxisReductionParams;
 use elements::{ElementsRequest, Rendering};
 use elements_reduction::ElementsReduction;
 use query::{DataQuery, FormatParams};
@@ -128,6 +130,9 @@ pub(crate) enum ElementsResponses {
 /// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
 /// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
 /// factors.
+///
+/// With `reduce.NAME` the result has a statistic over these dimensions, and does not have them. Sums are exact, and means and
+/// deviations are rounded once. `Array-Reduce` has the dimensions and the statistic.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,
@@ -137,6 +142,7 @@ pub(crate) enum ElementsResponses {
         ("path" = String, Path, description = "Path of the array"),
         SelectionParams,
         ReductionParams,
+        AxisReductionParams,
         ArrayParams,
         FieldsParams,
         FormatParams,
@@ -166,7 +172,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
             let subset = query.selection.subset(array.metadata())?;
-            let reduction = reduction(state, &target, &array, &query.reduction, &subset).await?;
+            let reduction = reduction(state, &target, &array, &query, &subset).await?;
             Ok::<_, Problem>((ElementsRequest::new(node, subset, reduction, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
@@ -202,7 +208,15 @@ pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Re
     method(get, head),
     path = ROOT_DATA.template,
     tag = "data",
-    params(MountParam, SelectionParams, ReductionParams, ArrayParams, FieldsParams, FormatParams),
+    params(
+        MountParam,
+        SelectionParams,
+        ReductionParams,
+        AxisReductionParams,
+        ArrayParams,
+        FieldsParams,
+        FormatParams,
+    ),
     responses(ElementsResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
@@ -239,9 +253,9 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let started = Instant::now();
         let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
         let query = DataQuery::from_uri(&head.uri)?;
-        if query.selection.selects() || query.reduction.reduces() {
+        if query.selection.selects() || query.reduction.reduces() || query.over.reduces() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-                "a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it",
+                "a chunk is returned whole; use `/v1/data` for a part of the array, or to reduce it",
             ));
         }
         let rendering = rendering(&head.headers, &query)?;
@@ -263,13 +277,17 @@ async fn reduction(
     state: &AppState,
     target: &NodeTarget,
     array: &Array,
-    query: &ReductionParams,
+    query: &DataQuery,
     subset: &Subset,
 ) -> Result<Option<ElementsReduction>, Problem> {
+    let metadata = array.metadata();
+    if let Some(over) = query.over.of_array(metadata, subset)? {
+        return Ok(Some(ElementsReduction::axes(over)));
+    }
+    let query = &query.reduction;
     if !query.reduces() {
         return Ok(None);
     }
-    let metadata = array.metadata();
     let has_flags = categorical::has_flags(metadata);
     let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
     let around = if asks_around { categorical::around(target, array.path()).await? } else { None };
@@ -278,7 +296,7 @@ async fn reduction(
         _ => false,
     };
     let requested = query.of_array(metadata, has_flags || is_label_image)?;
-    Ok(Some(ElementsReduction::new(requested, around, subset)?))
+    Ok(Some(ElementsReduction::windows(requested, around, subset)?))
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select

@@ -1,0 +1,197 @@
+//! Reads of statistics over whole dimensions: the stored elements of one segment of results, read chunk by chunk and summed in
+//! bounded memory.
+//!
+//! A segment has as many results as have room for their sums. Sums are exact, so that elements may come in any order: each chunk
+//! is read once. Sums of numbers of very different size need more room than usual; then the results are computed in halves.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::chunk_boxes::chunk_boxes;
+use super::error::ArrayError;
+use super::plan::Plan;
+use super::read_context::ReadContext;
+use super::reduced::lengths;
+use super::segment_reader::SegmentReader;
+use super::segments::{ResponseSegment, whole_bytes};
+use super::snapshot::Snapshot;
+use crate::chunk::{Elements, Subset};
+use crate::reduce::AxisReduction;
+use crate::reduce::statistics::{Cells, Cursor};
+
+/// Parts of a segment that are read at a time.
+const READS: usize = 2;
+/// Sums may take this number of segments.
+const SUM_SEGMENTS: u64 = 2;
+/// Segments of a response that are computed at a time.
+const SEGMENTS: u64 = 2;
+
+/// Bytes of results in a segment: those whose sums have room.
+pub(super) fn result_band(plan: &Plan, over: &AxisReduction) -> u64 {
+    let (usual, _) = over.cell_bytes();
+    let item = over.data_type().element_bytes() as u64;
+    (sum_bytes(plan) / usual.max(1)).max(1).saturating_mul(item)
+}
+
+/// The most bytes of stored elements and of sums that are in memory at a time.
+pub(super) fn held_bytes(plan: &Plan, over: &AxisReduction) -> u64 {
+    let item = plan.array().metadata().data_type.element_bytes() as u128;
+    let source = u64::try_from(plan.subset().elements().saturating_mul(item)).unwrap_or(u64::MAX);
+    let source = source.min(whole_bytes(plan.band_bytes()).saturating_mul(READS as u64 + 1));
+    let (results, (_, most)) = (results(plan, over), over.cell_bytes());
+    // What is over twice the room is computed in halves.
+    let sums = results.saturating_mul(most).min(sum_bytes(plan).saturating_mul(2));
+    let segments = if plan.response_bytes() > result_band(plan, over) { SEGMENTS } else { 1 };
+    source.saturating_add(sums).saturating_mul(segments)
+}
+
+/// Whether the sums of all results have room, however different their numbers are in size.
+pub(super) fn fits(plan: &Plan, over: &AxisReduction) -> bool {
+    let (_, most) = over.cell_bytes();
+    results(plan, over).saturating_mul(most) <= sum_bytes(plan)
+}
+
+/// The results of a box of elements in memory.
+pub(super) async fn apply(
+    reader: &SegmentReader,
+    over: &Arc<AxisReduction>,
+    subset: &Subset,
+    elements: Elements,
+    context: &ReadContext,
+) -> Result<Elements, ArrayError> {
+    let (started, over) = (Instant::now(), Arc::clone(over));
+    let grid = Grid::new(&over, subset)?;
+    let mut cursor = grid.cursor(subset)?;
+    let bytes = elements.items().len() as u64;
+    let work = move || {
+        let mut cells = over.cells(grid.results);
+        cells.add(over.values(), elements.items(), &mut cursor, None);
+        over.results(&cells)
+    };
+    let items = reader.cpu.run_or_inline(bytes, work).await??;
+    context.add_encode_time(started);
+    Ok(Elements::fixed(items.into()))
+}
+
+/// Reads the elements of a segment of results, and computes these.
+pub(super) async fn segment(
+    reader: &SegmentReader,
+    snapshot: &Snapshot,
+    segment: &ResponseSegment,
+    over: &Arc<AxisReduction>,
+    context: &Arc<ReadContext>,
+) -> Result<Elements, ArrayError> {
+    let mut items = Vec::new();
+    // In C order from the end.
+    let mut waiting = vec![segment.subset.clone()];
+    while let Some(subset) = waiting.pop() {
+        match results_of(reader, snapshot, &subset, over, context).await? {
+            Some(results) => items.extend_from_slice(&results),
+            None => {
+                let (first, second) = halves(&subset, over).ok_or(ArrayError::Geometry)?;
+                waiting.extend([second, first]);
+            }
+        }
+    }
+    Ok(Elements::fixed(items.into()))
+}
+
+/// The results of a box of elements; `None` if their sums need more room than there is.
+async fn results_of(
+    reader: &SegmentReader,
+    snapshot: &Snapshot,
+    subset: &Subset,
+    over: &Arc<AxisReduction>,
+    context: &Arc<ReadContext>,
+) -> Result<Option<Vec<u8>>, ArrayError> {
+    let plan = snapshot.plan();
+    let grid = Grid::new(over, subset)?;
+    let mut cells = over.cells(grid.results);
+    if grid.results > 1 {
+        cells = cells.with_sums_within(sum_bytes(plan));
+    }
+    let band_bytes = whole_bytes(plan.band_bytes());
+    let mut parts = stream::iter(chunk_boxes(plan.array(), subset, band_bytes))
+        .map(|part| async move {
+            let segment = ResponseSegment { subset: part.clone(), bytes: Range::default() };
+            Ok::<_, ArrayError>((part, reader.stored(snapshot, &segment, context).await?))
+        })
+        .buffered(READS);
+    while let Some((part, elements)) = parts.try_next().await? {
+        let (started, over) = (Instant::now(), Arc::clone(over));
+        let mut cursor = grid.cursor(&part)?;
+        let bytes = elements.items().len() as u64;
+        let add = move || {
+            let mut cells: Cells = cells;
+            cells.add(over.values(), elements.items(), &mut cursor, None);
+            cells
+        };
+        cells = reader.cpu.run_or_inline(bytes, add).await?;
+        context.add_encode_time(started);
+        if cells.is_full() {
+            return Ok(None);
+        }
+    }
+    let (started, over) = (Instant::now(), Arc::clone(over));
+    let results = reader.cpu.run(move || over.results(&cells)).await??;
+    context.add_encode_time(started);
+    Ok(Some(results))
+}
+
+/// The cells of a box of elements.
+struct Grid {
+    subset: Subset,
+    distances: Vec<usize>,
+    results: usize,
+}
+
+impl Grid {
+    fn new(over: &AxisReduction, subset: &Subset) -> Result<Self, ArrayError> {
+        let lengths = lengths(subset)?;
+        let distances = Cursor::distances(&lengths, over.is_reduced());
+        let kept = lengths.iter().zip(over.is_reduced()).filter(|(_, is_reduced)| !**is_reduced);
+        let results = kept.map(|(&length, _)| length).product();
+        Ok(Self { subset: subset.clone(), distances, results })
+    }
+
+    /// The cells of the elements of a part of the box.
+    fn cursor(&self, part: &Subset) -> Result<Cursor, ArrayError> {
+        let mut first = 0;
+        for ((part, whole), distance) in part.axes().iter().zip(self.subset.axes()).zip(&self.distances) {
+            let place = part.start.abs_diff(whole.start) / whole.step.unsigned_abs().max(1);
+            first += usize::try_from(place).map_err(|_too_far| ArrayError::Geometry)? * distance;
+        }
+        let dimensions: Vec<(usize, usize)> =
+            lengths(part)?.into_iter().zip(self.distances.iter().copied()).collect();
+        Ok(Cursor::new(&dimensions, first))
+    }
+}
+
+/// A box of elements in two parts, whose results come one after the other; `None` for those of one result.
+fn halves(subset: &Subset, over: &AxisReduction) -> Option<(Subset, Subset)> {
+    let mut axes = subset.axes().iter().zip(over.is_reduced());
+    let place = axes.position(|(axis, is_reduced)| !is_reduced && axis.count > 1)?;
+    let axis = subset.axes().get(place)?;
+    let middle = axis.count / 2;
+    let with = |range| {
+        let mut part = subset.clone();
+        if let Some(axis) = part.0.get_mut(place) {
+            *axis = range;
+        }
+        part
+    };
+    Some((with(axis.part(0, middle)), with(axis.part(middle, axis.count - middle))))
+}
+
+/// The number of results.
+fn results(plan: &Plan, over: &AxisReduction) -> u64 {
+    plan.response_bytes() / (over.data_type().element_bytes() as u64).max(1)
+}
+
+/// Bytes of the sums of a segment.
+fn sum_bytes(plan: &Plan) -> u64 {
+    whole_bytes(plan.band_bytes()).saturating_mul(SUM_SEGMENTS)
+}
