@@ -35,14 +35,18 @@ pub(crate) enum DimensionError {
     #[error("the dimension `{0}` is named twice")]
     Twice(String),
     /// A dimension is dropped by an integer index.
-    #[error("the dimension `{0}` has one selected element and is dropped; select it as a slice, such as `3:4`")]
+    #[error(
+        "the dimension `{0}` has one selected element and is dropped; select it as a slice, such as `3:4`"
+    )]
     Dropped(String),
 }
 
 impl Classify for DimensionError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unknown { .. } | Self::None | Self::Twice(_) | Self::Dropped(_) => ErrorClass::InvalidRequest,
+            Self::Unknown { .. } | Self::None | Self::Twice(_) | Self::Dropped(_) => {
+                ErrorClass::InvalidRequest
+            }
         }
     }
 }

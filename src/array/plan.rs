@@ -221,9 +221,7 @@ impl Plan {
         let over = self.over.clone().map(|over| (over, self.subset.clone()));
         segments(&self.array, &results, &factors, item, band_bytes, bytes).map(move |segment| match &over {
             None => segment,
-            Some((over, whole)) => {
-                ResponseSegment { subset: over.source(&segment.subset, whole), ..segment }
-            }
+            Some((over, whole)) => ResponseSegment { subset: over.source(&segment.subset, whole), ..segment },
         })
     }
 

@@ -80,7 +80,12 @@ impl ElementGroups {
     }
 
     fn kept<'s>(&'s self, piece: &'s Subset) -> impl Iterator<Item = &'s AxisRange> {
-        piece.axes().iter().zip(&self.is_reduced).filter(|(_, is_reduced)| !**is_reduced).map(|(axis, _)| axis)
+        piece
+            .axes()
+            .iter()
+            .zip(&self.is_reduced)
+            .filter(|(_, is_reduced)| !**is_reduced)
+            .map(|(axis, _)| axis)
     }
 }
 

@@ -33,8 +33,7 @@ impl ParseParams for AxisReductionParams {
     fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
         let Some(dimensions) = name.strip_prefix(BY_NAME) else { return Ok(false) };
         let takes = "`count`, `missing`, `nan`, `min`, `max`, `mean`, `std` or `sum`";
-        let statistic =
-            Statistic::from_name(value).ok_or_else(|| ParamError::value(NAMED, value, takes))?;
+        let statistic = Statistic::from_name(value).ok_or_else(|| ParamError::value(NAMED, value, takes))?;
         let dimensions = DimensionList::new(dimensions);
         if self.reduced.iter().any(|(known, _)| *known == dimensions) {
             return Err(ParamError::Twice(NAMED));

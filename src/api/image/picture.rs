@@ -6,18 +6,19 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use utoipa::IntoParams;
 use utoipa_axum::routes;
 
 use super::layout::Layout;
 use super::orientation::orientation;
+use super::params::{AxesParams, ColorParams, ImageFormatParams, PlaneParams};
 use super::query::ImageQuery;
-use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::request::{ImageResponses, check_format, plain, query};
 use super::respond;
 use super::scene::{PictureFrame, Scene, boxed};
 use super::subject::Subject;
 use super::words::RowOrigin;
 use crate::api::data::precheck;
+use crate::api::selection::SelectionParams;
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
@@ -45,32 +46,6 @@ pub(super) fn routes() -> Vec<Route> {
     vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))]
 }
 
-/// Parameters that select the elements of a picture, as `ImageQuery` parses them.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
-pub(crate) struct PlaneParams {
-    /// Selection by position, as in `/v1/data`. A dimension that is neither rows nor columns and is selected whole has its
-    /// default index. Alias: `select`.
-    slice: Option<String>,
-    /// Selection by dimension name, as in `/v1/data`.
-    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    isel: Option<String>,
-    /// Dimensions of the rows and of the columns, by name or number, such as `y,x`.
-    axes: Option<String>,
-    /// Most pixels of the longer side (`512`, the default), or of width and height (`640,480`), or `max`.
-    size: Option<String>,
-    /// Part of the plane: first column, first row, width and height in elements.
-    #[param(rename = "box")]
-    part_of_plane: Option<String>,
-    /// Stored level of an OME image, from 0. The default is the smallest that fills the picture.
-    level: Option<String>,
-    /// Where the first row is: `upper`, `lower` or `auto` (default).
-    origin: Option<String>,
-    /// Response format: `png`. Alias: `f`.
-    format: Option<String>,
-}
-
 /// Read a picture of an array
 ///
 /// Draws a plane of an array, an OME image, a plate or a dataset as a PNG file. The number of an element is placed within a
@@ -89,8 +64,11 @@ pub(crate) struct PlaneParams {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         PlaneParams,
         ColorParams,
+        ImageFormatParams,
     ),
     responses(ImageResponses)
 )]
@@ -116,7 +94,7 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     }
     let target = NodeTarget::new(&state.mounts, &IMAGE, &head.uri, &head.extensions)?;
     let (query, pairs) = query(&head.uri)?;
-    check_format(&head.headers, query.format.as_deref())?;
+    check_format(&head.headers, query.format.format.as_deref())?;
     let subject = Subject::open(state, head, &target).await?;
     let layout = boxed(subject.layout(&query)?, &query, &subject.array.metadata().shape)?;
     let frame = PictureFrame::of(&query, state.options.image.max_pixels);
@@ -124,7 +102,7 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let (subject, layout) = level(subject, layout, &target, &query, frame).await?;
     let mut scene = Scene::new(subject, layout, &query, frame, &state.engine.read)
         .map_err(|refused| respond::refused(state, refused))?;
-    match query.origin.unwrap_or_default() {
+    match query.plane.origin.unwrap_or_default() {
         RowOrigin::Upper => {}
         RowOrigin::Lower => scene.flips_rows = true,
         RowOrigin::Auto => {
@@ -146,7 +124,7 @@ async fn level(
     query: &ImageQuery,
     frame: PictureFrame,
 ) -> Result<(Subject, Layout), Problem> {
-    match query.level {
+    match query.plane.level {
         Some(level) if level == subject.level => return Ok((subject, layout)),
         Some(level) if subject.is_image || subject.levels.len() == 1 => {
             return subject.at_level(target, &layout, level).await;

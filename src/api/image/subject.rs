@@ -120,7 +120,7 @@ impl Subject {
     pub(crate) fn layout(&self, query: &ImageQuery) -> Result<Layout, Problem> {
         let metadata = self.array.metadata();
         let names = self.names();
-        let selected = query.subset(metadata, &names)?;
+        let selected = query.selection.subset_named(&metadata.shape, &names)?;
         let dimensions = Dimensions {
             shape: &metadata.shape,
             names: &names,

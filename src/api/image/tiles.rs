@@ -12,13 +12,15 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::routes;
 
 use super::layout::Layout;
+use super::params::{AxesParams, ColorParams, ImageFormatParams, TileParams};
 use super::query::ImageQuery;
-use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::request::{ImageResponses, check_format, plain, query};
 use super::respond;
 use super::scene::{PictureFrame, Scene};
 use super::subject::Subject;
 use super::words::PictureSize;
 use crate::api::data::precheck;
+use crate::api::selection::SelectionParams;
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
@@ -82,8 +84,11 @@ struct Address {
         ("x" = u64, Path, description = "Column of the tile"),
         ("y" = u64, Path, description = "Row of the tile"),
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         TileParams,
         ColorParams,
+        ImageFormatParams,
     ),
     responses(ImageResponses)
 )]
@@ -102,29 +107,16 @@ pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) ->
         ("z" = u32, Path, description = "Level, from 0 for the coarsest"),
         ("x" = u64, Path, description = "Column of the tile"),
         ("y" = u64, Path, description = "Row of the tile"),
+        SelectionParams,
+        AxesParams,
         TileParams,
         ColorParams,
+        ImageFormatParams,
     ),
     responses(ImageResponses)
 )]
 pub(crate) async fn get_root_tile(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_tile(state, request).await
-}
-
-/// Parameters that select the elements of tiles, as `ImageQuery` parses them.
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
-pub(crate) struct TileParams {
-    /// Selection by position, as in `/v1/image`; rows and columns stay whole. Alias: `select`.
-    slice: Option<String>,
-    /// Selection by dimension name, as in `/v1/image`.
-    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    isel: Option<String>,
-    /// Dimensions of the rows and of the columns, by name or number, such as `y,x`.
-    axes: Option<String>,
-    /// Pixels on a side of a tile: `256` (default) or `512`.
-    tile: Option<String>,
 }
 
 async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
@@ -134,8 +126,8 @@ async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, &TILE, &head.uri, &head.extensions)?;
     let address = Address::parse(head.uri.path())?;
     let (query, _) = query(&head.uri)?;
-    check_format(&head.headers, query.format.as_deref())?;
-    let side = query.tile.unwrap_or(DEFAULT_TILE);
+    check_format(&head.headers, query.format.format.as_deref())?;
+    let side = query.tile.tile.unwrap_or(DEFAULT_TILE);
     let subject = Subject::open(state, head, &target).await?;
     let layout = whole_plane(&subject, &query)?;
     let levels = levels(&layout);
@@ -197,10 +189,10 @@ impl Address {
 /// The layout of a plane with all its rows and columns.
 pub(super) fn whole_plane(subject: &Subject, query: &ImageQuery) -> Result<Layout, Problem> {
     let bad = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
-    if query.part_of_plane.is_some() || query.size.is_some_and(|size| size != PictureSize::Max) {
+    if query.plane.part_of_plane.is_some() || query.plane.size.is_some_and(|size| size != PictureSize::Max) {
         return Err(bad("a tile has a place and a size of its own, without `box` and `size`"));
     }
-    if query.level.is_some() {
+    if query.plane.level.is_some() {
         return Err(bad("the level of a tile follows from `z`, without `level`"));
     }
     let layout = subject.layout(query)?;

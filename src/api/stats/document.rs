@@ -96,9 +96,9 @@ fn one(statistic: Statistic, values: &CfValues, cells: &Cells, cell: usize) -> S
         Statistic::Nan => cells.nan(cell).to_string(),
         Statistic::Mean => optional(cells.mean(cell)).to_string(),
         Statistic::Std => optional(cells.deviation(cell)).to_string(),
-        Statistic::Sum => cells
-            .integer_sum(cell)
-            .map_or_else(|| float(cells.sum(cell)).to_string(), |sum| sum.to_string()),
+        Statistic::Sum => {
+            cells.integer_sum(cell).map_or_else(|| float(cells.sum(cell)).to_string(), |sum| sum.to_string())
+        }
         Statistic::Min => extreme(values, cells, cell, |(low, _)| low, |(low, _)| low),
         Statistic::Max => extreme(values, cells, cell, |(_, high)| high, |(_, high)| high),
     }

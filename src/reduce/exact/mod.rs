@@ -12,4 +12,4 @@ mod tests;
 
 pub(super) use natural::Natural;
 pub(super) use quotient::{Signed, deviation, mean, rounded};
-pub(super) use sums::{Exponents, ExactSums};
+pub(super) use sums::{ExactSums, Exponents};

@@ -41,15 +41,7 @@ pub(in crate::reduce) struct ExactSums {
 impl ExactSums {
     /// Sums of nothing.
     pub(in crate::reduce) fn new(exponents: Exponents, cells: usize) -> Self {
-        Self {
-            exponents,
-            cells,
-            low: 0,
-            width: 0,
-            limbs: Vec::new(),
-            most_limbs: usize::MAX,
-            is_full: false,
-        }
+        Self { exponents, cells, low: 0, width: 0, limbs: Vec::new(), most_limbs: usize::MAX, is_full: false }
     }
 
     /// The same sums within this number of bytes.
@@ -79,7 +71,9 @@ impl ExactSums {
             Exponents::Numbers => {
                 self.add_bits(cell, number < 0.0, significand * u128::from(times), place);
             }
-            Exponents::Squares if times == 1 => self.add_bits(cell, false, significand * significand, 2 * place),
+            Exponents::Squares if times == 1 => {
+                self.add_bits(cell, false, significand * significand, 2 * place)
+            }
             Exponents::Squares => {
                 let (square, times) = (significand * significand, u128::from(times));
                 self.add_bits(cell, false, (square & u128::from(u64::MAX)) * times, 2 * place);
@@ -165,11 +159,8 @@ impl ExactSums {
     /// Makes room for limbs from `low` to before `end` in each cell.
     #[cold]
     fn reserve(&mut self, low: usize, end: usize) {
-        let (new_low, new_end) = if self.width == 0 {
-            (low, end)
-        } else {
-            (low.min(self.low), end.max(self.low + self.width))
-        };
+        let (new_low, new_end) =
+            if self.width == 0 { (low, end) } else { (low.min(self.low), end.max(self.low + self.width)) };
         let width = new_end - new_low;
         if width == self.width && new_low == self.low {
             return;

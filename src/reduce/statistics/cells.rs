@@ -84,10 +84,9 @@ impl Cells {
         };
         let sums = match (has_sums, values.are_integers()) {
             (false, _) => CellSums::None,
-            (true, true) => CellSums::Integers {
-                sums: vec![0; cells],
-                squares: has_squares.then(|| vec![[0; 3]; cells]),
-            },
+            (true, true) => {
+                CellSums::Integers { sums: vec![0; cells], squares: has_squares.then(|| vec![[0; 3]; cells]) }
+            }
             (true, false) => CellSums::Floats {
                 sums: ExactSums::new(Exponents::Numbers, cells),
                 squares: has_squares.then(|| ExactSums::new(Exponents::Squares, cells)),
@@ -161,7 +160,12 @@ impl Cells {
         {
             let cell = places.next();
             if count > 0 {
-                self.extremes.merge(cell, self.count.get(cell).is_some_and(|&has| has > 0), &other.extremes, from);
+                self.extremes.merge(
+                    cell,
+                    self.count.get(cell).is_some_and(|&has| has > 0),
+                    &other.extremes,
+                    from,
+                );
             }
             add_to(&mut self.count, cell, count);
             add_to(&mut self.missing, cell, missing);
@@ -234,8 +238,7 @@ impl Cells {
     #[must_use]
     pub fn mean(&self, cell: usize) -> Option<f64> {
         let count = self.count(cell);
-        (count > 0)
-            .then(|| self.sums.infinite(cell).unwrap_or_else(|| mean(&self.sums.sum(cell), count)))
+        (count > 0).then(|| self.sums.infinite(cell).unwrap_or_else(|| mean(&self.sums.sum(cell), count)))
     }
 
     /// The standard deviation of a cell as a whole population, rounded once; `None` without values.
@@ -341,7 +344,8 @@ impl CellExtremes {
             }
             (Self::Floats(pairs), Self::Floats(others)) => {
                 if let (Some(pair), Some(&other)) = (pairs.get_mut(cell), others.get(other)) {
-                    *pair = if has_values { (lower(pair.0, other.0), higher(pair.1, other.1)) } else { other };
+                    *pair =
+                        if has_values { (lower(pair.0, other.0), higher(pair.1, other.1)) } else { other };
                 }
             }
             _ => {}
