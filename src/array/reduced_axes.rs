@@ -1,8 +1,8 @@
 //! Reads of statistics over whole dimensions: the stored elements of one segment of results, read chunk by chunk and summed in
 //! bounded memory.
 //!
-//! A segment has as many results as have room for their sums. Sums are exact, so that elements may come in any order: each chunk
-//! is read once. Sums of numbers of very different size need more room than usual; then the results are computed in halves.
+//! A segment has as many results as there is memory for their sums. Sums are exact, so that elements may come in any order: each
+//! chunk is read once. Sums of numbers of very different size need more memory than usual; then the results are computed in halves.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const SUM_SEGMENTS: u64 = 2;
 /// Segments of a response that are computed at a time.
 const SEGMENTS: u64 = 2;
 
-/// Bytes of results in a segment: those whose sums have room.
+/// Bytes of results in a segment: those whose sums fit in memory.
 pub(super) fn result_band(plan: &Plan, over: &AxisReduction) -> u64 {
     let (usual, _) = over.cell_bytes();
     let item = over.data_type().element_bytes() as u64;
@@ -42,13 +42,13 @@ pub(super) fn held_bytes(plan: &Plan, over: &AxisReduction) -> u64 {
     let source = u64::try_from(plan.subset().elements().saturating_mul(item)).unwrap_or(u64::MAX);
     let source = source.min(whole_bytes(plan.band_bytes()).saturating_mul(READS as u64 + 1));
     let (results, (_, most)) = (results(plan, over), over.cell_bytes());
-    // What is over twice the room is computed in halves.
+    // What needs more is computed in halves.
     let sums = results.saturating_mul(most).min(sum_bytes(plan).saturating_mul(2));
     let segments = if plan.response_bytes() > result_band(plan, over) { SEGMENTS } else { 1 };
     source.saturating_add(sums).saturating_mul(segments)
 }
 
-/// Whether the sums of all results have room, however different their numbers are in size.
+/// Whether the sums of all results fit in memory, however different their numbers are in size.
 pub(super) fn fits(plan: &Plan, over: &AxisReduction) -> bool {
     let (_, most) = over.cell_bytes();
     results(plan, over).saturating_mul(most) <= sum_bytes(plan)
@@ -99,7 +99,7 @@ pub(super) async fn segment(
     Ok(Elements::fixed(items.into()))
 }
 
-/// The results of a box of elements; `None` if their sums need more room than there is.
+/// The results of a box of elements; `None` if their sums need more memory than there is.
 async fn results_of(
     reader: &SegmentReader,
     snapshot: &Snapshot,

@@ -19,7 +19,7 @@ const LOOKUPS: usize = 16;
 pub(crate) const READS: usize = 4;
 /// The most bytes that the sums of one group may need where there are many groups.
 const MANY_SUM_BYTES: u64 = 128;
-/// So many groups have room for any sums.
+/// The most groups whose sums may need any number of bytes.
 const FEW_GROUPS: u64 = 1 << 10;
 /// Bytes of a group beside its sums of floats and its histogram.
 const GROUP_BYTES: u64 = 96;
@@ -100,7 +100,7 @@ impl Statistics {
                 all
             };
             all = state.engine.cpu.run_or_inline(bytes, merge).await?;
-            self.check_room(&all)?;
+            self.check_memory(&all)?;
         }
         Ok(all)
     }
@@ -141,7 +141,7 @@ impl Statistics {
                 self.trace.add_encode_time(started);
             }
         }
-        self.check_room(&all)?;
+        self.check_memory(&all)?;
         if let Some(key) = key {
             state.responses.statistics.insert_cells(&key, &all);
         }
@@ -156,8 +156,8 @@ impl Statistics {
         Ok(Cells::new(&self.values, count, bins).with_sums_within(sums))
     }
 
-    /// Refuses statistics whose sums have no room.
-    fn check_room(&self, cells: &Cells) -> Result<(), ArrayError> {
+    /// Refuses statistics whose sums need more memory than there is.
+    fn check_memory(&self, cells: &Cells) -> Result<(), ArrayError> {
         if !cells.is_full() {
             return Ok(());
         }

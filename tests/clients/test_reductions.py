@@ -25,7 +25,7 @@ CASES = [
 
 def root(square):
     """The root of a fraction, rounded once."""
-    # So many bits that the last of them says whether there are more.
+    # Enough bits that the last of them says whether there are more.
     scale = 1 << 2 * max(0, 64 + square.denominator.bit_length() - square.numerator.bit_length() // 2)
     whole = square.numerator * scale // square.denominator
     found = math.isqrt(whole)

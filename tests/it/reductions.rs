@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     clippy::float_cmp,
@@ -350,7 +351,7 @@ async fn sums_of_numbers_of_very_different_size_are_exact_in_the_memory_that_the
         let chunk: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         put(&store, &format!("a/c/{row}/0"), chunk).await;
     }
-    // The sums of a segment have room for 8 KiB, and these need 400 times 272 bytes.
+    // The sums of a segment may need 8 KiB, and these need 400 times 272 bytes.
     let server = server_with(store, (1, false));
     assert_eq!(doubles(&server, "reduce.0=sum").await, vec![1.0; 400]);
     assert_eq!(doubles(&server, "reduce.0=mean&slice=:,::-1").await, vec![1.0 / 3.0; 400]);

@@ -21,7 +21,7 @@ use utoipa::IntoResponses;
 
 use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
-use crate::api::documented::MountParam;
+use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
@@ -86,9 +86,6 @@ pub(crate) enum ElementsResponses {
     /// The requested byte range of the response.
     #[response(status = 206, content_type = "application/octet-stream")]
     Range,
-    /// Not modified: the response still has an entity tag of `If-None-Match`.
-    #[response(status = 304)]
-    NotModified,
     /// The selection or another parameter is invalid.
     #[response(status = 400)]
     NotUnderstood,
@@ -98,27 +95,12 @@ pub(crate) enum ElementsResponses {
     /// `Accept` allows none of the formats.
     #[response(status = 406)]
     NotAcceptable,
-    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
-    #[response(status = 409)]
-    AnotherShape,
-    /// The precondition failed.
-    #[response(status = 412)]
-    PreconditionFailed,
     /// The response would exceed a limit. `suggested_slices` in the problem document lists slices that fit.
     #[response(status = 413)]
     TooLarge,
     /// The range starts after the end of the response.
     #[response(status = 416)]
     RangeNotSatisfiable,
-    /// The declaration of a dependent array is invalid.
-    #[response(status = 422)]
-    NotUsable,
-    /// Stored chunks or metadata are corrupt.
-    #[response(status = 500)]
-    Corrupt,
-    /// The array uses an unsupported codec, data type or extension.
-    #[response(status = 501)]
-    Unsupported,
 }
 
 /// Read a selection of an array
@@ -147,7 +129,7 @@ pub(crate) enum ElementsResponses {
         FieldsParams,
         FormatParams,
     ),
-    responses(ElementsResponses)
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_data(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     data(&state, &request.into_parts().0).await
@@ -217,7 +199,7 @@ pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Re
         FieldsParams,
         FormatParams,
     ),
-    responses(ElementsResponses)
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_data(state, request).await
@@ -238,7 +220,7 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
         FieldsParams,
         FormatParams,
     ),
-    responses(ElementsResponses)
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_chunk(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     chunk(&state, &request.into_parts().0).await

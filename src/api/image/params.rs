@@ -3,10 +3,11 @@
 use utoipa::IntoParams;
 
 use super::values::{
-    axes, channels, colormap, is_16, is_stored, level, method, missing, origin, outside, part, part_of_plane,
-    pixels, range, scale, size, stops, three, tile,
+    axes, channels, colormap, is_16, is_stored, level, missing, origin, outside, part, part_of_plane, pixels,
+    range, scale, size, stops, three, tile,
 };
 use super::words::{ChannelsWord, Coloring, PictureSize, RangeWord, RowOrigin};
+use crate::api::data::reduction_query::RequestedMethod;
 use crate::api::query_params::{ParamError, ParseParams, QueryParams, once};
 use crate::reduce::Method;
 use crate::render::raster::{Color, Colormap, Outside, Part, Scale};
@@ -110,9 +111,8 @@ pub(crate) struct ColorParams {
     is_stored: Option<bool>,
     /// How elements are put together in a smaller picture: `auto` (default: `mode` for labels and bool, else `mean`), `mean`,
     /// `mode`, `min`, `max` or `stride`.
-    // `None` within for `auto`.
     #[param(value_type = Option<String>)]
-    method: Option<Option<Method>>,
+    method: Option<RequestedMethod>,
 }
 
 impl QueryParams for ColorParams {
@@ -136,7 +136,7 @@ impl ParseParams for ColorParams {
             "fields" => once("fields", &mut self.fields, value.to_owned()),
             "bits" => once("bits", &mut self.has_16_bits, is_16(value)?),
             "decode" => once("decode", &mut self.is_stored, is_stored(value)?),
-            "method" => once("method", &mut self.method, method(value)?),
+            "method" => once("method", &mut self.method, RequestedMethod::parse(value)?),
             _ => Ok(false),
         }
     }
@@ -171,7 +171,7 @@ impl ColorParams {
 
     /// The method for smaller pictures; `None` for `auto`.
     pub(crate) fn method(&self) -> Option<Method> {
-        self.method.flatten()
+        self.method.and_then(RequestedMethod::named)
     }
 
     /// Whether pixels have 16 bits.

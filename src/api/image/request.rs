@@ -20,9 +20,6 @@ pub(crate) enum ImageResponses {
     /// The picture. The headers `Array-Slice`, `Array-Downsample` and `Image-Range` describe it.
     #[response(status = 200, content_type = "image/png")]
     Picture,
-    /// Not modified: the picture still has an entity tag of `If-None-Match`.
-    #[response(status = 304)]
-    NotModified,
     /// A parameter is invalid, or the selection is no plane.
     #[response(status = 400)]
     NotUnderstood,
@@ -32,9 +29,6 @@ pub(crate) enum ImageResponses {
     /// `Accept` does not allow PNG.
     #[response(status = 406)]
     NotAcceptable,
-    /// The precondition failed.
-    #[response(status = 412)]
-    PreconditionFailed,
     /// More elements would have to be read than the configuration allows.
     #[response(status = 413)]
     TooLarge,

@@ -20,6 +20,7 @@ use super::scene::{PictureFrame, Scene};
 use super::subject::Subject;
 use super::words::PictureSize;
 use crate::api::data::precheck;
+use crate::api::documented::{ConditionResponses, MountParam};
 use crate::api::selection::SelectionParams;
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
@@ -60,6 +61,21 @@ const SMALLEST: u64 = 256;
 /// The side of a tile whose size is not requested.
 pub(super) const DEFAULT_TILE: u32 = 256;
 
+/// The place of a tile in its path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document; `Address` reads it")]
+pub(crate) struct TileAddress {
+    /// Grid of tiles: `native`
+    tms: String,
+    /// Level, from 0 for the coarsest
+    z: u32,
+    /// Column of the tile
+    x: u64,
+    /// Row of the tile
+    y: u64,
+}
+
 /// Where a tile is.
 struct Address {
     z: u32,
@@ -78,11 +94,8 @@ struct Address {
     path = TILE.template,
     tag = "images",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("tms" = String, Path, description = "Grid of tiles: `native`"),
-        ("z" = u32, Path, description = "Level, from 0 for the coarsest"),
-        ("x" = u64, Path, description = "Column of the tile"),
-        ("y" = u64, Path, description = "Row of the tile"),
+        MountParam,
+        TileAddress,
         ("path" = String, Path, description = "Path of the node"),
         SelectionParams,
         AxesParams,
@@ -90,7 +103,7 @@ struct Address {
         ColorParams,
         ImageFormatParams,
     ),
-    responses(ImageResponses)
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     Box::pin(tile(&state, &plain(request))).await
@@ -102,18 +115,15 @@ pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) ->
     path = ROOT_TILE.template,
     tag = "images",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("tms" = String, Path, description = "Grid of tiles: `native`"),
-        ("z" = u32, Path, description = "Level, from 0 for the coarsest"),
-        ("x" = u64, Path, description = "Column of the tile"),
-        ("y" = u64, Path, description = "Row of the tile"),
+        MountParam,
+        TileAddress,
         SelectionParams,
         AxesParams,
         TileParams,
         ColorParams,
         ImageFormatParams,
     ),
-    responses(ImageResponses)
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_tile(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_tile(state, request).await

@@ -3,7 +3,6 @@
 use super::words::{ChannelWord, ChannelsWord, Coloring, PictureSize, RangeWord, RowOrigin};
 use crate::api::query_params::ParamError;
 use crate::error::nearest;
-use crate::reduce::Method;
 use crate::render::raster::{COLORMAPS, Color, Colormap, Outside, Part, Scale};
 
 /// Most channels of a composite.
@@ -154,16 +153,6 @@ pub(super) fn channels(value: &str) -> Result<ChannelsWord, ParamError> {
 pub(super) fn three(value: &str) -> Result<[u64; 3], ParamError> {
     let numbers = numbers::<u64>(value).and_then(|numbers| <[u64; 3]>::try_from(numbers).ok());
     numbers.ok_or_else(|| ParamError::value("rgb", value, "three channels, such as `0,1,2`"))
-}
-
-/// `None` for `auto`, which depends on the array.
-pub(super) fn method(value: &str) -> Result<Option<Method>, ParamError> {
-    let takes = "`auto`, `mean`, `mode`, `min`, `max` or `stride`";
-    match (value, Method::from_name(value)) {
-        ("auto", _) => Ok(None),
-        (_, Some(method)) => Ok(Some(method)),
-        _ => Err(ParamError::value("method", value, takes)),
-    }
 }
 
 pub(super) fn level(value: &str) -> Result<usize, ParamError> {

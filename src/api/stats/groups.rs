@@ -6,12 +6,15 @@ use crate::array::{ArrayError, OpenNode};
 use crate::chunk::Subset;
 use crate::http::problem::Problem;
 use crate::metadata::ArrayMetadata;
+use crate::reduce::statistics::Statistic;
 use crate::services::element_groups::ElementGroups;
 
 /// The most groups of a request.
 const MAX_GROUPS: u64 = 1 << 16;
 /// The most characters of a number in the document, with a comma.
 const NUMBER_BYTES: u64 = 26;
+/// The same of an exact sum.
+const SUM_BYTES: u64 = 42;
 /// The same of a number of elements in a bin.
 const BIN_BYTES: u64 = 11;
 
@@ -35,12 +38,14 @@ pub(super) fn of_query(
 
 /// The bytes of the document, at most (saturated).
 pub(super) fn text_bytes(query: &StatsQuery, groups: &ElementGroups) -> u64 {
-    let numbers = (query.ops().len() + query.percentiles().len()) as u64 * NUMBER_BYTES;
+    let of_one = |op: &Statistic| if *op == Statistic::Sum { SUM_BYTES } else { NUMBER_BYTES };
+    let percentiles = query.percentiles().len() as u64 * NUMBER_BYTES;
+    let numbers = query.ops().iter().map(of_one).sum::<u64>().saturating_add(percentiles);
     let bins = query.stats.histogram.map_or(0, |(bins, _)| bins as u64);
     numbers.saturating_add(bins.saturating_mul(BIN_BYTES)).saturating_mul(groups.count())
 }
 
-/// Refuses more groups than a document has room for.
+/// Refuses more groups than fit in a document.
 pub(super) fn check_size(query: &StatsQuery, groups: &ElementGroups, limit: u64) -> Result<(), Problem> {
     if query.stats.over.is_none() {
         return Ok(());

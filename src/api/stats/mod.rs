@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::admission::AdmissionRequest;
 use crate::api::data;
-use crate::api::documented::MountParam;
+use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::json_response::text_answer;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
@@ -63,33 +63,15 @@ pub(crate) enum StatsResponses {
     /// The statistics. Those without any value are null; `exact` is false for a sample.
     #[response(status = 200, content_type = "application/json")]
     Statistics,
-    /// Not modified: the response still has an entity tag of `If-None-Match`.
-    #[response(status = 304)]
-    NotModified,
     /// The selection or another parameter is invalid, or the elements are no real numbers.
     #[response(status = 400)]
     NotUnderstood,
     /// The mount or the array does not exist.
     #[response(status = 404)]
     NotFound,
-    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
-    #[response(status = 409)]
-    AnotherShape,
-    /// The precondition failed.
-    #[response(status = 412)]
-    PreconditionFailed,
     /// Reading all chunks would exceed a limit.
     #[response(status = 413)]
     TooLarge,
-    /// The declaration of a dependent array is invalid.
-    #[response(status = 422)]
-    NotUsable,
-    /// Stored chunks or metadata are corrupt.
-    #[response(status = 500)]
-    Corrupt,
-    /// The array uses an unsupported codec, data type or extension.
-    #[response(status = 501)]
-    Unsupported,
 }
 
 /// Compute statistics of a selection
@@ -109,7 +91,7 @@ pub(crate) enum StatsResponses {
         StatsParams,
         ArrayParams,
     ),
-    responses(StatsResponses)
+    responses(StatsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_stats(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     let head = request.into_parts().0;
@@ -123,7 +105,7 @@ pub(crate) async fn get_stats(State(state): State<AppState>, request: Request) -
     path = ROOT_STATS.template,
     tag = "data",
     params(MountParam, SelectionParams, StatsParams, ArrayParams),
-    responses(StatsResponses)
+    responses(StatsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_stats(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_stats(state, request).await

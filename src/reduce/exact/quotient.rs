@@ -38,7 +38,7 @@ pub(in crate::reduce) fn deviation(sum: &Signed, squares: &Natural, count: u64) 
     if variance.is_zero() {
         return 0.0;
     }
-    // So many bits that 126 are left after two divisions by 64 bits.
+    // Enough bits that 126 are left after two divisions by 64 bits.
     let (quotient, first_rest) = variance.extended(4).divided(count);
     let (quotient, second_rest) = quotient.divided(count);
     // An even number of bits is removed from a number with an even exponent, so that the root has a whole one.

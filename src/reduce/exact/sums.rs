@@ -156,7 +156,7 @@ impl ExactSums {
         }
     }
 
-    /// Makes room for limbs from `low` to before `end` in each cell.
+    /// Adds limbs to each cell, so that it has those from `low` to before `end`.
     #[cold]
     fn reserve(&mut self, low: usize, end: usize) {
         let (new_low, new_end) =

@@ -3,7 +3,6 @@
 #![expect(
     clippy::float_cmp,
     clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
     clippy::cast_possible_truncation,
     reason = "results are exact"
 )]
