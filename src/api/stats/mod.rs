@@ -6,6 +6,7 @@ mod query;
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
@@ -22,6 +23,7 @@ use crate::api::json_response::text_answer;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
 use crate::chunk::Subset;
+use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
@@ -187,7 +189,10 @@ impl StatsRequest {
             match cached {
                 Some(text) => answer.headers_mut().insert(header::CONTENT_LENGTH, text.len().into()),
                 // Only the statistics themselves have a length.
-                None => answer.headers_mut().remove(header::CONTENT_LENGTH),
+                None => {
+                    *answer.body_mut() = Body::new(NoBody);
+                    answer.headers_mut().remove(header::CONTENT_LENGTH)
+                }
             };
             return Ok((answer, 0));
         }
