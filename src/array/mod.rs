@@ -65,6 +65,7 @@ mod segment_reader;
 mod segments;
 mod snapshot;
 mod stored;
+mod sum_memory;
 
 pub use bound_array::Array;
 pub use chunk_source::{ChunkLocation, ChunkSource, FetchBudget};

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bound_array::Array;
 use super::error::ArrayError;
-use super::reduced_axes;
 use super::segments::{ResponseSegment, segments, whole_bytes};
+use super::sum_memory;
 use crate::chunk::{AssembleError, Subset};
 use crate::reduce::{AxisReduction, Method, Reduction};
 
@@ -213,7 +213,12 @@ impl Plan {
         let (results, factors, item, band_bytes) = match (&self.reduction, &self.over) {
             (_, Some(over)) => {
                 let item = over.data_type().element_bytes() as u64;
-                (over.result(&self.subset), vec![1; rank], item, reduced_axes::result_band(self, over))
+                (
+                    over.result(&self.subset),
+                    vec![1; rank],
+                    item,
+                    sum_memory::result_band(over, self.band_bytes),
+                )
             }
             (Some(reduction), None) => (self.subset.clone(), reduction.factors(rank), item, self.band_bytes),
             (None, None) => (self.subset.clone(), vec![1; rank], item, self.band_bytes),
@@ -245,12 +250,14 @@ impl Plan {
     /// The most bytes of stored elements that a reduced response has in memory beside its results.
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {
-        if let Some(over) = &self.over {
-            return reduced_axes::held_bytes(self, over);
+        if self.reduction.is_none() && self.over.is_none() {
+            return 0;
         }
-        let Some(_) = &self.reduction else { return 0 };
         let item = self.array.metadata().data_type.element_bytes() as u128;
         let source = u64::try_from(self.subset.elements().saturating_mul(item)).unwrap_or(u64::MAX);
+        if let Some(over) = &self.over {
+            return sum_memory::held_bytes(over, source, self.response_bytes, self.band_bytes);
+        }
         source.min(whole_bytes(self.band_bytes).saturating_mul(2))
     }
 }

@@ -12,15 +12,16 @@ use super::plan::Plan;
 use super::read_context::ReadContext;
 use super::reduced_axes;
 use super::segment_reader::SegmentReader;
-use super::segments::{ResponseSegment, segments, whole_bytes};
+use super::segments::{ResponseSegment, lengths, segments, whole_bytes};
 use super::snapshot::Snapshot;
+use super::sum_memory;
 use crate::chunk::{Elements, Subset};
 use crate::reduce::Reduction;
 
 /// Whether the stored elements of a segment are read as one box. Those of a plan that is not reduced always are.
 pub(super) fn is_read_whole(plan: &Plan, segment: &ResponseSegment) -> bool {
     match plan.axis_reduction() {
-        Some(over) => fits(plan, segment) && reduced_axes::fits(plan, over),
+        Some(over) => fits(plan, segment) && sum_memory::fits(over, plan.response_bytes(), plan.band_bytes()),
         None => plan.reduction().is_none() || fits(plan, segment),
     }
 }
@@ -146,10 +147,4 @@ fn parts(
     let plan = snapshot.plan();
     let item = plan.array().metadata().data_type.element_bytes() as u64;
     segments(plan.array(), subset, &factors, item, whole_bytes(plan.band_bytes()), 0..u64::MAX)
-}
-
-/// The lengths of a box in memory.
-pub(super) fn lengths(subset: &Subset) -> Result<Vec<usize>, ArrayError> {
-    let lengths = subset.axes().iter().map(|axis| usize::try_from(axis.count));
-    lengths.collect::<Result<_, _>>().map_err(|_too_long| ArrayError::Geometry)
 }

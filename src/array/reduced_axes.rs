@@ -12,47 +12,14 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::chunk_boxes::chunk_boxes;
 use super::error::ArrayError;
-use super::plan::Plan;
 use super::read_context::ReadContext;
-use super::reduced::lengths;
 use super::segment_reader::SegmentReader;
-use super::segments::{ResponseSegment, whole_bytes};
+use super::segments::{ResponseSegment, lengths, whole_bytes};
 use super::snapshot::Snapshot;
+use super::sum_memory::{READS, sum_bytes};
 use crate::chunk::{Elements, Subset};
 use crate::reduce::AxisReduction;
 use crate::reduce::statistics::{Cells, Cursor};
-
-/// Parts of a segment that are read at a time.
-const READS: usize = 2;
-/// Sums may take this number of segments.
-const SUM_SEGMENTS: u64 = 2;
-/// Segments of a response that are computed at a time.
-const SEGMENTS: u64 = 2;
-
-/// Bytes of results in a segment: those whose sums fit in memory.
-pub(super) fn result_band(plan: &Plan, over: &AxisReduction) -> u64 {
-    let (usual, _) = over.cell_bytes();
-    let item = over.data_type().element_bytes() as u64;
-    (sum_bytes(plan) / usual.max(1)).max(1).saturating_mul(item)
-}
-
-/// The most bytes of stored elements and of sums that are in memory at a time.
-pub(super) fn held_bytes(plan: &Plan, over: &AxisReduction) -> u64 {
-    let item = plan.array().metadata().data_type.element_bytes() as u128;
-    let source = u64::try_from(plan.subset().elements().saturating_mul(item)).unwrap_or(u64::MAX);
-    let source = source.min(whole_bytes(plan.band_bytes()).saturating_mul(READS as u64 + 1));
-    let (results, (_, most)) = (results(plan, over), over.cell_bytes());
-    // What needs more is computed in halves.
-    let sums = results.saturating_mul(most).min(sum_bytes(plan).saturating_mul(2));
-    let segments = if plan.response_bytes() > result_band(plan, over) { SEGMENTS } else { 1 };
-    source.saturating_add(sums).saturating_mul(segments)
-}
-
-/// Whether the sums of all results fit in memory, however different their numbers are in size.
-pub(super) fn fits(plan: &Plan, over: &AxisReduction) -> bool {
-    let (_, most) = over.cell_bytes();
-    results(plan, over).saturating_mul(most) <= sum_bytes(plan)
-}
 
 /// The results of a box of elements in memory.
 pub(super) async fn apply(
@@ -111,7 +78,7 @@ async fn results_of(
     let grid = Grid::new(over, subset)?;
     let mut cells = over.cells(grid.results);
     if grid.results > 1 {
-        cells = cells.with_sums_within(sum_bytes(plan));
+        cells = cells.with_sums_within(sum_bytes(plan.band_bytes()));
     }
     let band_bytes = whole_bytes(plan.band_bytes());
     let mut parts = stream::iter(chunk_boxes(plan.array(), subset, band_bytes))
@@ -184,14 +151,4 @@ fn halves(subset: &Subset, over: &AxisReduction) -> Option<(Subset, Subset)> {
         part
     };
     Some((with(axis.part(0, middle)), with(axis.part(middle, axis.count - middle))))
-}
-
-/// The number of results.
-fn results(plan: &Plan, over: &AxisReduction) -> u64 {
-    plan.response_bytes() / (over.data_type().element_bytes() as u64).max(1)
-}
-
-/// Bytes of the sums of a segment.
-fn sum_bytes(plan: &Plan) -> u64 {
-    whole_bytes(plan.band_bytes()).saturating_mul(SUM_SEGMENTS)
 }

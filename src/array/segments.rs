@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::bound_array::Array;
+use super::error::ArrayError;
 use crate::chunk::{AxisRange, ChunkAxis, Subset};
 
 /// Stored elements of this many bytes are read as one box, however small a segment is to be.
@@ -79,6 +80,12 @@ pub(super) fn segments(
         at = start + count * unit;
         Some(ResponseSegment { subset: Subset(subset), bytes: start..at })
     })
+}
+
+/// The lengths of a box in memory.
+pub(super) fn lengths(subset: &Subset) -> Result<Vec<usize>, ArrayError> {
+    let lengths = subset.axes().iter().map(|axis| usize::try_from(axis.count));
+    lengths.collect::<Result<_, _>>().map_err(|_too_long| ArrayError::Geometry)
 }
 
 /// A dimension of a selection, divided into windows.
