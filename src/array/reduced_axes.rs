@@ -55,12 +55,11 @@ pub(super) async fn segment(
     // In C order from the end.
     let mut waiting = vec![segment.subset.clone()];
     while let Some(subset) = waiting.pop() {
-        match results_of(reader, snapshot, &subset, over, context).await? {
-            Some(results) => items.extend_from_slice(&results),
-            None => {
-                let (first, second) = halves(&subset, over).ok_or(ArrayError::Geometry)?;
-                waiting.extend([second, first]);
-            }
+        if let Some(results) = results_of(reader, snapshot, &subset, over, context).await? {
+            items.extend_from_slice(&results);
+        } else {
+            let (first, second) = halves(&subset, over).ok_or(ArrayError::Geometry)?;
+            waiting.extend([second, first]);
         }
     }
     Ok(Elements::fixed(items.into()))

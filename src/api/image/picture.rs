@@ -128,8 +128,8 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     respond::respond(state, &target, head, Arc::new(scene), location).await
 }
 
-/// The scene of a layout, and the layout in elements of the finest level. Where the request leaves open which elements are drawn, and all
-/// of them cost too much, it is that of the largest window in the middle of the plane that does not.
+/// The scene of a layout, and the layout in elements of the finest level. Where the request leaves open which elements are drawn,
+/// and all of them cost too much, it is that of the largest window in the middle of the plane that does not.
 async fn planned(
     state: &AppState,
     target: &NodeTarget,

@@ -186,14 +186,13 @@ impl StatsRequest {
         let cached = state.responses.statistics.document(version.tag());
         if head.method == Method::HEAD {
             let mut answer = text_answer(&head.headers, [Bytes::new()], version);
-            match cached {
-                Some(text) => answer.headers_mut().insert(header::CONTENT_LENGTH, text.len().into()),
+            if let Some(text) = cached {
+                answer.headers_mut().insert(header::CONTENT_LENGTH, text.len().into());
+            } else {
                 // Only the statistics themselves have a length.
-                None => {
-                    *answer.body_mut() = Body::new(NoBody);
-                    answer.headers_mut().remove(header::CONTENT_LENGTH)
-                }
-            };
+                *answer.body_mut() = Body::new(NoBody);
+                answer.headers_mut().remove(header::CONTENT_LENGTH);
+            }
             return Ok((answer, 0));
         }
         let text = if let Some(text) = cached {

@@ -48,7 +48,7 @@ pub(in crate::reduce) fn deviation(sum: &Signed, squares: &Natural, count: u64) 
     let root = square.isqrt();
     let has_rest = first_rest || second_rest || third_rest || root * root != square;
     let limbs = [low_limb(root), low_limb(root >> 64)];
-    nearest(&Natural::new(limbs.to_vec(), (quotient.exponent() + removed) / 2), has_rest)
+    nearest(&Natural::new(limbs.to_vec(), quotient.exponent() / 2 + removed / 2), has_rest)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a limb")]

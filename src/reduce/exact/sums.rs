@@ -72,7 +72,7 @@ impl ExactSums {
                 self.add_bits(cell, number < 0.0, significand * u128::from(times), place);
             }
             Exponents::Squares if times == 1 => {
-                self.add_bits(cell, false, significand * significand, 2 * place)
+                self.add_bits(cell, false, significand * significand, 2 * place);
             }
             Exponents::Squares => {
                 let (square, times) = (significand * significand, u128::from(times));

@@ -103,9 +103,13 @@ proptest! {
         let whole = sums(&numbers);
         let (first, rest) = numbers.split_at(cut.min(numbers.len()));
         let mut parts = ExactSums::new(Exponents::Numbers, 3);
-        first.iter().for_each(|&number| parts.add(1, number, 1));
+        for &number in first {
+            parts.add(1, number, 1);
+        }
         let mut other = ExactSums::new(Exponents::Numbers, 2);
-        rest.iter().for_each(|&number| other.add(0, number, 1));
+        for &number in rest {
+            other.add(0, number, 1);
+        }
         other.add(1, 5.0, 1);
         let mut cells = [1, 2].into_iter();
         parts.merge(&other, || cells.next().unwrap());

@@ -471,12 +471,12 @@ impl Visitor for Adder<'_> {
 
 /// The smaller of two numbers that are not NaN; -0 is below 0.
 fn lower(one: f64, other: f64) -> f64 {
-    if other < one || (other == one && other.is_sign_negative()) { other } else { one }
+    if other.total_cmp(&one).is_lt() { other } else { one }
 }
 
 /// The larger of two numbers that are not NaN; 0 is above -0.
 fn higher(one: f64, other: f64) -> f64 {
-    if other > one || (other == one && other.is_sign_positive()) { other } else { one }
+    if other.total_cmp(&one).is_gt() { other } else { one }
 }
 
 fn add_to(counts: &mut [u64], place: usize, added: u64) {
