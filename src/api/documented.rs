@@ -137,6 +137,34 @@ pub(crate) enum RootRedirect {
     WithSlash,
 }
 
+/// Responses to the conditions of a request for what has an entity tag.
+#[derive(IntoResponses)]
+pub(crate) enum ConditionResponses {
+    /// Not modified: the response still has an entity tag of `If-None-Match`.
+    #[response(status = 304)]
+    NotModified,
+    /// The precondition failed.
+    #[response(status = 412)]
+    PreconditionFailed,
+}
+
+/// Further responses to a read of elements of an array.
+#[derive(IntoResponses)]
+pub(crate) enum ArrayResponses {
+    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
+    #[response(status = 409)]
+    AnotherShape,
+    /// The declaration of a dependent array is invalid.
+    #[response(status = 422)]
+    NotUsable,
+    /// Stored chunks or metadata are corrupt.
+    #[response(status = 500)]
+    Corrupt,
+    /// The array uses an unsupported codec, data type or extension.
+    #[response(status = 501)]
+    Unsupported,
+}
+
 /// Responses to a write of a value, or of a part of one.
 #[derive(IntoResponses)]
 pub(crate) enum WriteResponses {

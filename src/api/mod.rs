@@ -6,7 +6,8 @@
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dependents;
-pub(crate) mod documented;
+pub(crate) mod dimension_list;
+mod documented;
 pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod image;

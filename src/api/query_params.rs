@@ -115,7 +115,7 @@ pub(crate) enum ParamError {
     #[error("`{0}` is given more than once")]
     Twice(&'static str),
     /// A parameter has an invalid value.
-    #[error("`{name}={value}` is not understood; it takes {takes}")]
+    #[error("`{name}={value}` is not understood; it takes {takes}{hint}")]
     Value {
         /// The parameter.
         name: &'static str,
@@ -123,6 +123,8 @@ pub(crate) enum ParamError {
         value: String,
         /// The valid values.
         takes: &'static str,
+        /// A suggestion of the nearest valid value, or an empty text.
+        hint: String,
     },
     /// The query selects by position and by name at once.
     #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
@@ -159,7 +161,17 @@ impl ParamError {
 
     /// The error of a value that a parameter does not take.
     pub(crate) fn value(name: &'static str, value: &str, takes: &'static str) -> Self {
-        Self::Value { name, value: value.chars().take(SHOWN_CHARACTERS).collect(), takes }
+        Self::value_with_hint(name, value, takes, String::new())
+    }
+
+    /// The same with a suggestion after the valid values.
+    pub(crate) fn value_with_hint(
+        name: &'static str,
+        value: &str,
+        takes: &'static str,
+        hint: String,
+    ) -> Self {
+        Self::Value { name, value: value.chars().take(SHOWN_CHARACTERS).collect(), takes, hint }
     }
 }
 

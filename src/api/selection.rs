@@ -57,18 +57,32 @@ impl SelectionParams {
     /// # Errors
     /// [`SelectionError`] if the array has no such dimension or index.
     pub(crate) fn subset(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
+        self.subset_named(&array.shape, array.dimension_names.as_deref().unwrap_or_default())
+    }
+
+    /// The same of an array of this shape whose dimensions have these names; without names, none has one.
+    ///
+    /// # Errors
+    /// As [`SelectionParams::subset`].
+    pub(crate) fn subset_named(
+        &self,
+        shape: &[u64],
+        names: &[Option<String>],
+    ) -> Result<Subset, SelectionError> {
         let named;
         let selection = match &self.slice {
             Some(selection) => selection,
             None if self.isel.is_empty() => &Selection::default(),
+            None if names.is_empty() => {
+                named = Selection::by_name(&self.isel, &vec![None; shape.len()])?;
+                &named
+            }
             None => {
-                let unnamed = || vec![None; array.shape.len()];
-                let names = array.dimension_names.clone().unwrap_or_else(unnamed);
-                named = Selection::by_name(&self.isel, &names)?;
+                named = Selection::by_name(&self.isel, names)?;
                 &named
             }
         };
-        selection.resolve(&array.shape)
+        selection.resolve(shape)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::{KeyError, NodePath, StoreKey};
+use crate::reduce::SumOverflow;
 use crate::store::StoreError;
 
 /// Why elements cannot be read. It can be cloned, because all requests that waited for one load get its error.
@@ -93,6 +94,9 @@ pub enum ArrayError {
     /// A geometry that does not fit its own buffers: a bug.
     #[error("a chunk's geometry does not fit its bytes")]
     Geometry,
+    /// A sum is too large for its type.
+    #[error(transparent)]
+    SumOverflow(#[from] SumOverflow),
     /// Decoding returned no result.
     #[error(transparent)]
     Cpu(#[from] ComputePoolError),
@@ -124,6 +128,7 @@ impl Classify for ArrayError {
             Self::Store { source, .. } => source.class(),
             Self::ChunkTooLong { .. } => ErrorClass::CorruptData,
             Self::TooLarge { .. } => ErrorClass::TooLarge,
+            Self::SumOverflow(_) => ErrorClass::InvalidRequest,
             Self::Geometry => ErrorClass::Internal,
             Self::Cpu(error) => error.class(),
             Self::LoadCancelled { .. } => ErrorClass::Overloaded,

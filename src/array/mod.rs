@@ -5,7 +5,7 @@
 //! elements where these fit in one segment. A [`Reader`] returns the elements segment by segment, in bounded memory. It gets
 //! decoded chunks from a [`ChunkSource`] and does not know whether that caches them: `cache` implements the trait from above.
 //! A plan may carry a [`Reduction`](crate::reduce::Reduction): segments are then parts of the reduced result, and `reduced`
-//! reads and reduces the windows of each. This module knows neither encoding formats of responses nor HTTP.
+//! reads and reduces the windows of each; with an [`AxisReduction`](crate::reduce::AxisReduction), `reduced_axes` does. This module knows neither encoding formats of responses nor HTTP.
 //!
 //! # Steps of a read
 //!
@@ -39,6 +39,7 @@
 mod assembly;
 mod bound_array;
 mod chains;
+mod chunk_boxes;
 mod chunk_reader;
 mod chunk_source;
 mod coalesce;
@@ -57,12 +58,14 @@ mod plan;
 mod read;
 mod read_context;
 mod reduced;
+mod reduced_axes;
 mod resolve;
 mod segment_buffer;
 mod segment_reader;
 mod segments;
 mod snapshot;
 mod stored;
+mod sum_memory;
 
 pub use bound_array::Array;
 pub use chunk_source::{ChunkLocation, ChunkSource, FetchBudget};

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::bound_array::Array;
 use super::error::ArrayError;
 use super::segments::{ResponseSegment, segments, whole_bytes};
+use super::sum_memory;
 use crate::chunk::{AssembleError, Subset};
-use crate::reduce::{Method, Reduction};
+use crate::reduce::{AxisReduction, Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,8 @@ pub struct Plan {
     band_bytes: u64,
     heap_limit: u64,
     reduction: Option<Arc<Reduction>>,
+    /// The statistic over whole dimensions that the response has, if it has one.
+    over: Option<Arc<AxisReduction>>,
 }
 
 impl Plan {
@@ -81,6 +84,7 @@ impl Plan {
             band_bytes: limits.segment_size.max(1),
             heap_limit: limits.max_response_size,
             reduction: None,
+            over: None,
         })
     }
 
@@ -119,6 +123,28 @@ impl Plan {
         Ok(Self { response_bytes, reduction: Some(reduction), ..plan })
     }
 
+    /// Plans to read a subset of an array and to reduce whole dimensions of it. The limits on decoded chunks are for what is read,
+    /// that on the response is for the result.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`].
+    pub fn over(
+        array: &Arc<Array>,
+        subset: Subset,
+        over: Arc<AxisReduction>,
+        limits: &ReadLimits,
+    ) -> Result<Self, ArrayError> {
+        let item = over.data_type().element_bytes() as u128;
+        let requested = over.result(&subset).elements().saturating_mul(item);
+        let limit = limits.max_response_size;
+        if requested > limit.into() {
+            return Err(ArrayError::TooLarge { what: "bytes of elements", requested, limit });
+        }
+        let read = ReadLimits { max_response_size: u64::MAX, ..*limits };
+        let response_bytes = u64::try_from(requested).unwrap_or(u64::MAX);
+        Ok(Self { response_bytes, over: Some(over), ..Self::new(array, subset, &read)? })
+    }
+
     /// The array.
     #[must_use]
     pub fn array(&self) -> &Arc<Array> {
@@ -131,8 +157,8 @@ impl Plan {
         &self.subset
     }
 
-    /// Bytes of the response's items, known exactly before the first read; of a reduced response, of the results. For elements of variable length, the bytes in the
-    /// heap come on top.
+    /// Bytes of the response's items, known exactly before the first read; of a reduced response, of the results. For elements of
+    /// variable length, the bytes in the heap come on top.
     #[must_use]
     pub fn response_bytes(&self) -> u64 {
         self.response_bytes
@@ -183,9 +209,31 @@ impl Plan {
     /// The segments that contain these bytes of the response, in order. The iterator is lazy.
     pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
         let rank = self.subset.axes().len();
-        let factors =
-            self.reduction.as_ref().map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank));
-        segments(&self.array, &self.subset, &factors, self.band_bytes, bytes)
+        let item = self.array.metadata().data_type.element_bytes() as u64;
+        let (results, factors, item, band_bytes) = match (&self.reduction, &self.over) {
+            (_, Some(over)) => {
+                let item = over.data_type().element_bytes() as u64;
+                (
+                    over.result(&self.subset),
+                    vec![1; rank],
+                    item,
+                    sum_memory::result_band(over, self.band_bytes),
+                )
+            }
+            (Some(reduction), None) => (self.subset.clone(), reduction.factors(rank), item, self.band_bytes),
+            (None, None) => (self.subset.clone(), vec![1; rank], item, self.band_bytes),
+        };
+        let over = self.over.clone().map(|over| (over, self.subset.clone()));
+        segments(&self.array, &results, &factors, item, band_bytes, bytes).map(move |segment| match &over {
+            None => segment,
+            Some((over, whole)) => ResponseSegment { subset: over.source(&segment.subset, whole), ..segment },
+        })
+    }
+
+    /// The statistic over whole dimensions that the response has, if it has one.
+    #[must_use]
+    pub fn axis_reduction(&self) -> Option<&Arc<AxisReduction>> {
+        self.over.as_ref()
     }
 
     /// How the elements are reduced, if they are.
@@ -202,9 +250,14 @@ impl Plan {
     /// The most bytes of stored elements that a reduced response has in memory beside its results.
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {
-        let Some(_) = &self.reduction else { return 0 };
+        if self.reduction.is_none() && self.over.is_none() {
+            return 0;
+        }
         let item = self.array.metadata().data_type.element_bytes() as u128;
         let source = u64::try_from(self.subset.elements().saturating_mul(item)).unwrap_or(u64::MAX);
+        if let Some(over) = &self.over {
+            return sum_memory::held_bytes(over, source, self.response_bytes, self.band_bytes);
+        }
         source.min(whole_bytes(self.band_bytes).saturating_mul(2))
     }
 }
@@ -247,6 +300,17 @@ impl Suggestions {
     /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. Two
     /// slices of one length may touch different numbers of chunks, so every slice is checked.
     pub fn new(array: &Array, subset: &Subset, limits: &ReadLimits, fits: impl Fn(&Subset) -> bool) -> Self {
+        Self::along(array, subset, limits, |_| true, fits)
+    }
+
+    /// The same, where only the dimensions for which `is_cut` holds are halved.
+    pub fn along(
+        array: &Array,
+        subset: &Subset,
+        limits: &ReadLimits,
+        is_cut: impl Fn(usize) -> bool,
+        fits: impl Fn(&Subset) -> bool,
+    ) -> Self {
         let mut part = subset.clone();
         let mut cut_along = 0;
         loop {
@@ -257,14 +321,14 @@ impl Suggestions {
                 let truncated = !tiles.is_empty() && listed < subset.elements();
                 return Self { slices: tiles.iter().map(slice_text).collect(), truncated };
             }
-            let widest =
-                part.axes().iter().zip(array.decoded_axes()).enumerate().max_by_key(|(_, (range, axis))| {
-                    // Whole chunks first, then elements within one.
-                    (
-                        range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
-                        range.count,
-                    )
-                });
+            let axes = part.axes().iter().zip(array.decoded_axes()).enumerate();
+            let widest = axes.filter(|(dim, _)| is_cut(*dim)).max_by_key(|(_, (range, axis))| {
+                // Whole chunks first, then elements within one.
+                (
+                    range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
+                    range.count,
+                )
+            });
             match widest {
                 Some((axis, (range, _))) if range.count > 1 => {
                     let count = range.count / 2;

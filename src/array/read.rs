@@ -13,6 +13,7 @@ use super::error::ArrayError;
 use super::plan::Plan;
 use super::read_context::{ReadContext, ReadObserver};
 use super::reduced;
+use super::reduced_axes;
 use super::segment_reader::SegmentReader;
 use super::segments::ResponseSegment;
 use super::snapshot::Snapshot;
@@ -133,6 +134,9 @@ impl Reader {
         segment: &ResponseSegment,
         context: &Arc<ReadContext>,
     ) -> Result<Elements, ArrayError> {
+        if let Some(over) = snapshot.plan().axis_reduction() {
+            return reduced_axes::segment(&self.segments, snapshot, segment, over, context).await;
+        }
         match snapshot.plan().reduction() {
             None => self.segments.stored(snapshot, segment, context).await,
             Some(reduction) => reduced::segment(&self.segments, snapshot, segment, reduction, context).await,

@@ -10,17 +10,23 @@ use std::time::Instant;
 use super::error::ArrayError;
 use super::plan::Plan;
 use super::read_context::ReadContext;
+use super::reduced_axes;
 use super::segment_reader::SegmentReader;
-use super::segments::{ResponseSegment, segments, whole_bytes};
+use super::segments::{ResponseSegment, lengths, segments, whole_bytes};
 use super::snapshot::Snapshot;
+use super::sum_memory;
 use crate::chunk::{Elements, Subset};
 use crate::reduce::Reduction;
 
 /// Whether the stored elements of a segment are read as one box. Those of a plan that is not reduced always are.
 pub(super) fn is_read_whole(plan: &Plan, segment: &ResponseSegment) -> bool {
-    plan.reduction().is_none() || fits(plan, segment)
+    match plan.axis_reduction() {
+        Some(over) => fits(plan, segment) && sum_memory::fits(over, plan.response_bytes(), plan.band_bytes()),
+        None => plan.reduction().is_none() || fits(plan, segment),
+    }
 }
 
+/// Whether the stored elements of a segment fit in memory as one box.
 fn fits(plan: &Plan, segment: &ResponseSegment) -> bool {
     let item = plan.array().metadata().data_type.element_bytes();
     segment.source_bytes(item) <= whole_bytes(plan.band_bytes())
@@ -34,6 +40,9 @@ pub(super) async fn apply(
     elements: Elements,
     context: &ReadContext,
 ) -> Result<Elements, ArrayError> {
+    if let Some(over) = plan.axis_reduction() {
+        return reduced_axes::apply(reader, over, &segment.subset, elements, context).await;
+    }
     let Some(reduction) = plan.reduction() else { return Ok(elements) };
     reduce(reader, reduction, &segment.subset, elements, context).await
 }
@@ -136,11 +145,6 @@ fn parts(
     let rank = subset.axes().len();
     let factors = reduction.map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank));
     let plan = snapshot.plan();
-    segments(plan.array(), subset, &factors, whole_bytes(plan.band_bytes()), 0..u64::MAX)
-}
-
-/// The lengths of a box in memory.
-fn lengths(subset: &Subset) -> Result<Vec<usize>, ArrayError> {
-    let lengths = subset.axes().iter().map(|axis| usize::try_from(axis.count));
-    lengths.collect::<Result<_, _>>().map_err(|_too_long| ArrayError::Geometry)
+    let item = plan.array().metadata().data_type.element_bytes() as u64;
+    segments(plan.array(), subset, &factors, item, whole_bytes(plan.band_bytes()), 0..u64::MAX)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::bound_array::Array;
+use super::error::ArrayError;
 use crate::chunk::{AxisRange, ChunkAxis, Subset};
 
 /// Stored elements of this many bytes are read as one box, however small a segment is to be.
@@ -28,7 +29,7 @@ impl ResponseSegment {
 }
 
 /// The segments that contain these bytes of a response, in order: of the elements of `subset`, reduced by a factor for each
-/// dimension (1 for a response that is not reduced). The iterator is lazy.
+/// dimension (1 for a response that is not reduced). An element has `item` bytes. The iterator is lazy.
 ///
 /// Leading dimensions are taken one result at a time, until the stored elements of the rest of the dimensions fit in
 /// `band_bytes`. The first dimension that fits is cut where chunks and windows end, or within chunks where the elements of one
@@ -37,11 +38,11 @@ pub(super) fn segments(
     array: &Array,
     subset: &Subset,
     factors: &[u64],
+    item: u64,
     band_bytes: u64,
     bytes: Range<u64>,
 ) -> impl Iterator<Item = ResponseSegment> + Send + use<> {
     let grid = array.grid().axes().to_vec();
-    let item = array.metadata().data_type.element_bytes() as u64;
     let axes = windowed(subset, factors);
     // Bytes of the response per result of each dimension; within the response limit.
     let mut per_result = vec![item; axes.len()];
@@ -79,6 +80,12 @@ pub(super) fn segments(
         at = start + count * unit;
         Some(ResponseSegment { subset: Subset(subset), bytes: start..at })
     })
+}
+
+/// The lengths of a box in memory.
+pub(super) fn lengths(subset: &Subset) -> Result<Vec<usize>, ArrayError> {
+    let lengths = subset.axes().iter().map(|axis| usize::try_from(axis.count));
+    lengths.collect::<Result<_, _>>().map_err(|_too_long| ArrayError::Geometry)
 }
 
 /// A dimension of a selection, divided into windows.

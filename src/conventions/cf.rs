@@ -154,14 +154,8 @@ pub(super) fn time_coverage(attributes: &Attributes) -> Option<[String; 2]> {
 mod tests {
     use serde_json::json;
 
+    use super::super::values::attributes;
     use super::*;
-
-    fn attributes(value: Value) -> Attributes {
-        match value {
-            Value::Object(members) => Attributes::from(members),
-            other => panic!("no object: {other}"),
-        }
-    }
 
     #[test]
     fn a_coordinate_is_along_an_axis_by_its_attributes_before_its_name() {

@@ -165,14 +165,8 @@ fn definition(value: &Value) -> Option<String> {
 mod tests {
     use serde_json::json;
 
+    use super::super::values::attributes;
     use super::*;
-
-    fn attributes(value: Value) -> Attributes {
-        match value {
-            Value::Object(members) => Attributes::from(members),
-            other => panic!("no object: {other}"),
-        }
-    }
 
     #[test]
     fn a_declared_reference_is_found_by_key_and_by_registered_name() {

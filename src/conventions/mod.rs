@@ -37,7 +37,7 @@ pub use needed::{MAX_DATASET_ARRAYS, Needed};
 pub use of_array::summarize_array;
 pub use ome::{ChannelSummary, OmeImage, OmeNode, PlateSummary};
 pub use plane::{DefaultPlane, DimensionRole, Dimensions};
-pub use range::default_range;
+pub use range::{StatedRange, default_range, stated_range};
 pub use summary::NodeSummary;
 pub use view::DefaultView;
 pub use warning::{LayoutWarning, WayOut};

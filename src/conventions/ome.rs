@@ -51,6 +51,8 @@ pub enum OmeNode {
 /// An image of several levels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OmeImage {
+    /// Its name.
+    pub name: Option<String>,
     /// The axes; without their sizes.
     pub axes: Vec<SummaryAxis>,
     /// The path of each level below the group, the finest first, with its scale along each axis.
@@ -81,6 +83,8 @@ pub struct ChannelSummary {
 /// A plate of wells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlateSummary {
+    /// Its name.
+    pub name: Option<String>,
     /// The names of the rows.
     pub rows: Vec<String>,
     /// The names of the columns.
@@ -176,6 +180,7 @@ impl OmeImage {
         let proposed = [("z", "defaultZ"), ("t", "defaultT")];
         let proposed = proposed.map(|(axis, member)| Some((axis, rdefs?.get(member)?.as_u64()?)));
         Some(Self {
+            name: member_text(multiscale, "name"),
             axes,
             levels,
             channels: channels.unwrap_or_default(),
@@ -279,6 +284,7 @@ fn plate_of(plate: &Members) -> PlateSummary {
         Some((path, row, column))
     };
     PlateSummary {
+        name: member_text(plate, "name"),
         wells: wells.iter().take(MAX_WELLS).filter_map(well).collect(),
         declared_wells: wells.len() as u64,
         fields: plate.get("field_count").and_then(Value::as_u64),

@@ -1,14 +1,15 @@
-//! [`default_range`]: the range of the colours of an array, as far as its metadata gives one.
+//! [`default_range`] and [`stated_range`]: the range of the colours of an array, as far as its metadata gives one.
 
-use super::values::{Members, exactly, member_number};
+use serde_json::Value;
+
+use super::values::{exactly, number};
 use crate::metadata::{Attributes, DataType};
 
-/// Attributes that a range can come from, and those that it is unpacked with (CF 1.11, sections 2.5.1 and 8.1).
-const MEMBERS: [&str; 6] =
-    ["valid_range", "valid_min", "valid_max", "actual_range", "scale_factor", "add_offset"];
+/// Attributes that stored numbers are unpacked with (CF 1.11, section 8.1).
+const PACKING: [&str; 2] = ["scale_factor", "add_offset"];
 
 /// The range of an array's colours, in the numbers that stored ones stand for: the window of its OME channel, else that of
-/// truth values, else the valid range, else the actual range. `None` if the metadata gives none.
+/// truth values, else that in its attributes. `None` if the metadata gives none.
 #[must_use]
 pub fn default_range(
     data_type: &DataType,
@@ -21,25 +22,46 @@ pub fn default_range(
     if *data_type == DataType::Bool {
         return Some((0.0, 1.0));
     }
-    let members: Members =
-        MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), attributes.get(name)?))).collect();
-    let pair = |name: &str| exactly::<2>(members.get(name)).map(|[low, high]| (low, high));
-    let limits = || member_number(&members, "valid_min").zip(member_number(&members, "valid_max"));
-    let scale = member_number(&members, "scale_factor").unwrap_or(1.0);
-    let offset = member_number(&members, "add_offset").unwrap_or(0.0);
-    // The valid range is of stored numbers, the actual range of those that they stand for (CF 1.11, section 2.5.1).
-    let unpacked = |(low, high): (f64, f64)| {
-        let (low, high) = (low * scale + offset, high * scale + offset);
-        (f64::min(low, high), f64::max(low, high))
+    let number = |name: &str| attributes.get(name).as_ref().and_then(number);
+    let [scale, offset] = PACKING.map(number);
+    let (scale, offset) = (scale.unwrap_or(1.0), offset.unwrap_or(0.0));
+    let range = stated_range(|name| attributes.get(name), |stored| stored * scale + offset)?;
+    Some((range.low, range.high))
+}
+
+/// A range in the attributes of an array.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StatedRange {
+    /// Its lower end, which is below the upper one.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The attribute that it comes from.
+    pub from: &'static str,
+}
+
+/// The range in the attributes of an array: the valid range, else the actual range. `unpacked` is the number that a stored one
+/// stands for: the valid range is of stored numbers, the actual range of those that they stand for (CF 1.11, section 2.5.1).
+#[must_use]
+pub fn stated_range(
+    attribute: impl Fn(&str) -> Option<Value>,
+    unpacked: impl Fn(f64) -> f64,
+) -> Option<StatedRange> {
+    let pair = |name: &str| exactly::<2>(attribute(name).as_ref()).map(|[low, high]| (low, high));
+    let one = |name: &str| attribute(name).as_ref().and_then(number);
+    let stated = |(low, high): (f64, f64), from| {
+        let is_range = low.is_finite() && high.is_finite() && low < high;
+        is_range.then_some(StatedRange { low, high, from })
     };
-    let valid = pair("valid_range").or_else(limits).map(unpacked);
-    let is_range = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite() && low < high;
-    valid.filter(is_range).or_else(|| pair("actual_range").filter(is_range))
+    let valid = pair("valid_range").or_else(|| one("valid_min").zip(one("valid_max")));
+    let valid = valid.map(|(low, high)| (unpacked(low), unpacked(high)));
+    let valid = valid.and_then(|(one, other)| stated((one.min(other), one.max(other)), "valid_range"));
+    valid.or_else(|| stated(pair("actual_range")?, "actual_range"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

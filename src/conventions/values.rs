@@ -67,3 +67,12 @@ pub(super) fn path(value: Option<&Value>) -> Option<String> {
     let is_path = !path.is_empty() && path.len() <= MAX_CHARACTERS;
     is_path.then(|| path.to_owned())
 }
+
+/// The attributes in a document.
+#[cfg(test)]
+pub(super) fn attributes(document: Value) -> crate::metadata::Attributes {
+    match document {
+        Value::Object(members) => crate::metadata::Attributes::from(members),
+        other => panic!("no object: {other}"),
+    }
+}

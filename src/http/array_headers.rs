@@ -1,5 +1,5 @@
 //! Response headers that describe elements: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`, and of reduced ones
-//! `Array-Downsample` and `Array-Level`.
+//! `Array-Downsample` and `Array-Level`, or `Array-Reduce`.
 
 use std::fmt::Write;
 
@@ -19,6 +19,7 @@ const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimensi
 
 const ARRAY_DOWNSAMPLE: HeaderName = HeaderName::from_static("array-downsample");
 const ARRAY_LEVEL: HeaderName = HeaderName::from_static("array-level");
+const ARRAY_REDUCE: HeaderName = HeaderName::from_static("array-reduce");
 
 /// Sets the headers of reduced elements: the factor of each dimension of the response, and the level they are computed from,
 /// which is the array itself.
@@ -28,6 +29,14 @@ pub(crate) fn put_reduction(headers: &mut HeaderMap, factors: &[u64]) {
         headers.insert(ARRAY_DOWNSAMPLE, value);
     }
     headers.insert(ARRAY_LEVEL, HeaderValue::from_static("0"));
+}
+
+/// Sets the header of a statistic over dimensions of the array: `0=mean,2=mean`.
+pub(crate) fn put_axis_reduction(headers: &mut HeaderMap, dimensions: &[usize], statistic: &str) {
+    let each: Vec<String> = dimensions.iter().map(|dimension| format!("{dimension}={statistic}")).collect();
+    if let Some(value) = from_text(each.join(",")) {
+        headers.insert(ARRAY_REDUCE, value);
+    }
 }
 
 /// Sets the headers; one that would be too long is omitted.

@@ -112,7 +112,8 @@ impl<E: Error + Send + Sync + 'static> HttpBody for ContentLengthBody<E> {
     }
 }
 
-/// The body of a 204 or 304: empty and without a length, which in a 304 would mean that of the value.
+/// The body of a 204 or 304, or of a response to HEAD whose length is not known: empty and without a length, which in a 304 would
+/// mean that of the value.
 pub(crate) struct NoBody;
 
 impl HttpBody for NoBody {

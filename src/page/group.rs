@@ -1,5 +1,6 @@
 //! The page of a group: as xarray prints a dataset, or as an image, a plate or a list of nodes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -10,12 +11,12 @@ use super::attributes;
 use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::layout::{Site, page};
 use super::node_page::{NodeLinks, Place, TreeItem, tree};
-use super::ome::{self, Plate, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, Shown};
 use super::viewed_array::{Level, ViewedArray};
 use super::viewer::viewer;
 use crate::array::Array;
+use crate::conventions::{OmeImage, OmeNode, PlateSummary};
 use crate::metadata::{ArrayMetadata, Attributes};
 
 /// Decoded bytes of the largest plane that a list shows as a small picture.
@@ -72,7 +73,11 @@ impl GroupPage {
     pub fn render(&self, site: &Site) -> String {
         let attributes = self.attributes.as_ref().map(Attributes::object).unwrap_or_default();
         let title = self.place.name();
-        let image = ShownImage::of(&attributes).filter(|_| !self.levels.is_empty());
+        let (ome, version) = self.attributes.as_ref().and_then(OmeNode::parse).unzip();
+        let image = match &ome {
+            Some(OmeNode::Image(image)) if !self.levels.is_empty() => Some(image),
+            _ => None,
+        };
         let rows: Vec<ArrayRow<'_>> = self.children.iter().flatten().filter_map(row).collect();
         let is_level = |row: &ArrayRow<'_>| {
             image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
@@ -86,14 +91,14 @@ impl GroupPage {
                 main #content {
                     div.heading {
                         h1 { bdi { (title) } }
-                        p.summary { (self.summary(&attributes, image.as_ref(), &rows, &groups)) }
+                        p.summary { (self.summary(ome.as_ref(), version.flatten().as_deref(), &rows, &groups)) }
                         @if let Some(text) = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str) {
                             p.muted { bdi { (cut(text, 300)) } }
                         }
                     }
-                    @if let Some(image) = &image { (self.image(image, &attributes, &title)) }
-                    @if let Some(plate) = Plate::of(&attributes) { (self.plate(&plate)) }
-                    (self.related(&attributes))
+                    @if let Some(image) = image { (self.image(image, &attributes, &title)) }
+                    @if let Some(OmeNode::Plate(plate)) = &ome { (self.plate(plate)) }
+                    (self.related(ome.as_ref()))
                     (dataset(&others))
                     (list_of_groups(&groups))
                     @if self.children.is_none() {
@@ -121,30 +126,23 @@ impl GroupPage {
 
     fn summary(
         &self,
-        attributes: &Map<String, Value>,
-        image: Option<&ShownImage>,
+        ome: Option<&OmeNode>,
+        version: Option<&str>,
         rows: &[ArrayRow<'_>],
         groups: &[&ChildRow],
     ) -> Markup {
         let bytes: u128 = rows.iter().map(|row| row.facts.bytes()).fold(0, u128::saturating_add);
-        let kind = if image.is_some() {
-            "OME image"
-        } else if attributes.contains_key("plate")
-            || attributes.get("ome").is_some_and(|ome| ome.get("plate").is_some())
-        {
-            "OME plate"
-        } else if self.vectors.is_some() {
-            "vectors (ZVF)"
-        } else if self.attributes.is_none() {
-            "folder"
-        } else if rows.iter().any(ArrayRow::is_coordinate) {
-            "dataset"
-        } else {
-            "group"
+        let (kind, version) = match ome {
+            Some(OmeNode::Image(_)) if !self.levels.is_empty() => ("OME image", version),
+            Some(OmeNode::Plate(_)) => ("OME plate", version),
+            _ if self.vectors.is_some() => ("vectors (ZVF)", None),
+            _ if self.attributes.is_none() => ("folder", None),
+            _ if rows.iter().any(ArrayRow::is_coordinate) => ("dataset", None),
+            _ => ("group", None),
         };
         html! {
             (kind)
-            @if let Some(version) = image.and_then(|image| image.version.as_ref()) { " " (version) }
+            @if let Some(version) = version { " " (version) }
             @if !rows.is_empty() { " · " (rows.len()) (if rows.len() == 1 { " array, " } else { " arrays, " }) (bytes_text(bytes)) }
             @if !groups.is_empty() { " · " (groups.len()) (if groups.len() == 1 { " group" } else { " groups" }) }
             @if self.attributes.is_some() { " · Zarr v" (self.zarr_format) }
@@ -153,7 +151,7 @@ impl GroupPage {
     }
 
     /// The picture of an image, from its levels.
-    fn image(&self, image: &ShownImage, attributes: &Map<String, Value>, title: &str) -> Markup {
+    fn image(&self, image: &OmeImage, attributes: &Map<String, Value>, title: &str) -> Markup {
         let level = |child: &ChildRow| {
             let row = row(child)?;
             Some(Level {
@@ -169,7 +167,11 @@ impl GroupPage {
         let array_of = |at: usize| self.levels.get(at).and_then(row).and_then(|row| row.array);
         let Some((level, array)) = levels.get(shown).zip(array_of(shown)) else { return html! {} };
         let view = ArrayView::of(&self.state, &level.facts, Some(array));
-        let links = NodeLinks { view: self.place.links.view.clone(), ..level.links.clone() };
+        let links = NodeLinks {
+            view: self.place.links.view.clone(),
+            legend: self.place.links.legend.clone(),
+            ..level.links.clone()
+        };
         let viewed = ViewedArray {
             facts: &level.facts,
             array: Some(array),
@@ -204,8 +206,8 @@ impl GroupPage {
                 tbody {
                     @for axis in &image.axes {
                         tr {
-                            th scope="row" { bdi { (name(&axis.name)) } }
-                            td { bdi { (name(&axis.kind)) } }
+                            th scope="row" { bdi { (name(axis.name.as_deref().unwrap_or_default())) } }
+                            td { bdi { (name(axis.kind.as_deref().unwrap_or_default())) } }
                             td { @if let Some(scale) = axis.scale { (scale) " " bdi { (axis.unit.as_deref().unwrap_or_default()) } } }
                         }
                     }
@@ -216,8 +218,11 @@ impl GroupPage {
     }
 
     /// The wells of a plate, by row and column.
-    fn plate(&self, plate: &Plate) -> Markup {
+    fn plate(&self, plate: &PlateSummary) -> Markup {
         let at = |path: &str, links: &str| format!("{}{}", slashed(links), path);
+        let wells: HashMap<(u64, u64), &str> =
+            plate.wells.iter().rev().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
+        let well = |row: usize, column: usize| wells.get(&(row as u64, column as u64)).copied();
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
@@ -230,7 +235,7 @@ impl GroupPage {
                                 th scope="row" { bdi { (cut(row, 8)) } }
                                 @for c in 0..plate.columns.len() {
                                     td {
-                                        @if let Some(path) = plate.well(r, c).and_then(plain_path) {
+                                        @if let Some(path) = well(r, c).and_then(plain_path) {
                                             a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {row}{}", plate.columns[c])) {
                                                 img loading="lazy" alt="" width="48" height="48"
                                                     src=(join(&at(&path, &self.place.links.image), [("size", "48")].into_iter()));
@@ -247,16 +252,18 @@ impl GroupPage {
     }
 
     /// Label images, fields of a well, and vectors, by their names in the attributes.
-    fn related(&self, attributes: &Map<String, Value>) -> Markup {
-        let lists = [("Labels", ome::labels(attributes)), ("Fields", ome::fields(attributes))];
+    fn related(&self, ome: Option<&OmeNode>) -> Markup {
+        let (title, names) = match ome {
+            Some(OmeNode::LabelList(names)) => ("Labels", &names[..]),
+            Some(OmeNode::Well(fields)) => ("Fields", &fields[..]),
+            _ => ("", &[][..]),
+        };
         html! {
-            @for (title, names) in lists {
-                @if !names.is_empty() {
-                    h2 { (title) }
-                    ul.nodes {
-                        @for path in names.iter().filter_map(|name| plain_path(name)) {
-                            li { a.group href=(format!("{}{path}", slashed(&self.place.links.view))) { bdi { (name(&path)) } } }
-                        }
+            @if !names.is_empty() {
+                h2 { (title) }
+                ul.nodes {
+                    @for path in names.iter().filter_map(|name| plain_path(name)) {
+                        li { a.group href=(format!("{}{path}", slashed(&self.place.links.view))) { bdi { (name(&path)) } } }
                     }
                 }
             }
@@ -314,11 +321,11 @@ fn kind_of(attributes: &Attributes) -> Option<&'static str> {
 }
 
 /// The facts about a level, with the names that the image gives its axes.
-fn named(mut facts: ShownArray, image: &ShownImage) -> ShownArray {
+fn named(mut facts: ShownArray, image: &OmeImage) -> ShownArray {
     if image.axes.len() == facts.names.len() {
         for (dim, axis) in image.axes.iter().enumerate() {
-            if !facts.is_named[dim] && !axis.name.is_empty() {
-                facts.names[dim] = name(&axis.name);
+            if let Some(own) = axis.name.as_deref().filter(|_| !facts.is_named[dim]) {
+                facts.names[dim] = name(own);
             }
         }
     }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{Drawn, ShownArray, cut};
 use super::node_page::NodeLinks;
-use super::ome::{self, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
 use crate::array::Array;
+use crate::conventions::{ChannelSummary, OmeImage};
 
 /// The coordinates along a dimension: an array next to the one that is shown.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct ViewedArray<'a> {
     pub(super) attributes: &'a Map<String, Value>,
     pub(super) coordinates: &'a [Coordinate],
     /// The image that the array is the finest level of, with all its levels.
-    pub(super) image: Option<(&'a ShownImage, &'a [Level])>,
+    pub(super) image: Option<(&'a OmeImage, &'a [Level])>,
 }
 
 /// A level of an image.
@@ -85,16 +85,17 @@ impl ViewedArray<'_> {
             })
         };
         let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
+        let is_labels = self.image.is_some_and(|(image, _)| image.is_labels);
         let image = self.image.map(|(image, levels)| {
             json!({
-                "levels": levels.iter().map(level).collect::<Value>(), "channels": image.channels_json(),
+                "levels": levels.iter().map(level).collect::<Value>(), "channels": channels(&image.channels),
                 "axes": image.axes.iter().map(|axis| json!({ "unit": axis.unit, "scale": axis.scale, "kind": axis.kind }))
                     .collect::<Value>(),
             })
         });
         json!({
             "tab": tab, "view": self.links.view, "data": self.links.data, "picture": self.links.image,
-            "stats": self.links.stats,
+            "legend": self.links.legend, "stats": self.links.stats,
             "type": facts.type_name, "complex": facts.drawn == Drawn::Complex, "text": facts.drawn == Drawn::Text,
             "shape": facts.shape, "names": facts.names, "named": facts.is_named,
             "chunk": facts.decoded_shape, "shard": facts.is_sharded.then_some(&facts.chunk_shape),
@@ -103,12 +104,24 @@ impl ViewedArray<'_> {
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing(self.attributes), "labels": ome::is_label(self.attributes) || self.attributes.contains_key("flag_values"),
+            "cf": packing(self.attributes), "labels": is_labels || self.attributes.contains_key("flag_values"),
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })
         .to_string()
     }
+}
+
+/// The channels of an image.
+fn channels(channels: &[ChannelSummary]) -> Value {
+    let one = |(at, channel): (usize, &ChannelSummary)| {
+        let label = channel.label.clone().unwrap_or_else(|| format!("channel {at}"));
+        json!({
+            "label": label, "color": channel.color,
+            "window": channel.window.map(|(start, end)| [start, end]), "active": channel.is_active,
+        })
+    };
+    channels.iter().enumerate().map(one).collect()
 }
 
 /// The attributes that say what stored numbers mean (CF conventions, sections 2.5.1, 3.1 and 8.1).

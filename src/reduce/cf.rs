@@ -85,6 +85,15 @@ impl CfValues {
         Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
     }
 
+    /// The stored numbers of elements of a type, without those that the attributes mark as missing, and with the sign that
+    /// `_Unsigned` says.
+    ///
+    /// # Errors
+    /// [`CfError`].
+    pub fn present(metadata: &ArrayMetadata) -> Result<Self, CfError> {
+        Ok(Self { packing: None, ..Self::of_array(metadata, true)? })
+    }
+
     /// As [`CfValues::decoded`], but no element is missing.
     #[must_use]
     pub fn unmasked(data_type: &DataType, attributes: &Attributes) -> Self {
@@ -139,6 +148,36 @@ impl CfValues {
     #[must_use]
     pub fn are_integers(&self) -> bool {
         self.packing.is_none() && Kind::of(&self.data_type) != Kind::Float
+    }
+
+    /// Whether elements are integers without a sign.
+    #[must_use]
+    pub fn are_unsigned(&self) -> bool {
+        matches!(
+            self.data_type,
+            DataType::UInt2
+                | DataType::UInt4
+                | DataType::UInt8
+                | DataType::UInt16
+                | DataType::UInt32
+                | DataType::UInt64
+        )
+    }
+
+    /// The most bytes that the exact sum of values needs, and as many for their squares.
+    #[must_use]
+    pub fn most_sum_bytes(&self) -> u64 {
+        match (&self.data_type, self.packing) {
+            (DataType::Float16, None) => 4 * 8,
+            (DataType::Float32 | DataType::BFloat16, None) => 12 * 8,
+            // All of float64, with a limb for carries; and their squares.
+            _ => 70 * 8,
+        }
+    }
+
+    /// The first of the missing values, as an element in canonical form.
+    pub(super) fn first_missing(&self) -> Option<&[u8]> {
+        self.missing.elements().next()
     }
 
     /// Whether there are at most 65536 different values.

@@ -14,13 +14,17 @@
 //! All but `stride` skip NaN and the values of the attributes `_FillValue` and `missing_value` ([`Missing`]). A window without
 //! other elements gives `_FillValue` for an integer, and NaN for a float. Sums begin at 0, so the mean of negative zeros is 0.
 //!
+//! An [`AxisReduction`] reduces whole dimensions to one of the statistics in [`statistics`], which are exact and rounded once.
+//!
 //! A [`Reducer`] applies one method to a box of elements. A [`Reduction`] is what one request applies: one step, or several,
 //! where each step reduces the result of the one before. This module reads nothing; [`crate::array`] applies reductions to
 //! stored arrays in bounded memory.
 
 mod accumulate;
+mod axis_reduction;
 mod cf;
 mod complex;
+mod exact;
 mod extreme;
 mod fold;
 mod mean;
@@ -39,6 +43,7 @@ mod tests;
 mod windows;
 
 pub use accumulate::Accumulate;
+pub use axis_reduction::{AxisReduction, SumOverflow};
 pub use cf::{CfError, CfValues};
 pub use method::{Method, ReduceError};
 pub use missing::{Missing, missing_element};
@@ -47,4 +52,4 @@ pub use reducer::Reducer;
 pub use reduction::{Reduction, halved};
 
 /// The version of the methods. It changes whenever a release computes other bytes from the same elements.
-pub const ALGORITHM: &str = "reduce 1";
+pub const ALGORITHM: &str = "reduce 2";

@@ -6,21 +6,29 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use super::element_groups::ElementGroups;
 use super::state::AppState;
 use crate::array::{Array, ArrayError, OpenNode, Pieces, Plan, ReadContext, ReadLimits, Snapshot};
 use crate::reduce::CfValues;
-use crate::reduce::statistics::{Distribution, Partial};
+use crate::reduce::statistics::{CellDistributions, Cells, Cursor, Distribution};
 use crate::store::Version;
 
 /// Chunks of which versions are requested at a time.
 const LOOKUPS: usize = 16;
 /// Chunks that are read at a time.
-const READS: usize = 4;
+pub(crate) const READS: usize = 4;
+/// The most bytes that the sums of one group may need where there are many groups.
+const MANY_SUM_BYTES: u64 = 128;
+/// The most groups whose sums may need any number of bytes.
+const FEW_GROUPS: u64 = 1 << 10;
+/// Bytes of a group beside its sums of floats and its histogram.
+const GROUP_BYTES: u64 = 96;
 
 /// Statistics of an array that are about to be computed: the versions of the chunks are known.
 pub(crate) struct Statistics {
     node: Arc<OpenNode>,
     values: Arc<CfValues>,
+    groups: ElementGroups,
     /// What of the values' cache keys follows from the request.
     decodes: bool,
     snapshots: Vec<Snapshot>,
@@ -35,6 +43,7 @@ impl Statistics {
         values: Arc<CfValues>,
         decodes: bool,
         pieces: &Pieces,
+        groups: ElementGroups,
     ) -> Result<Self, ArrayError> {
         let array = Arc::clone(node.array()?);
         let trace = state.engine.reader.read_context(array.mount());
@@ -50,7 +59,7 @@ impl Statistics {
             .buffered(LOOKUPS)
             .try_collect()
             .await?;
-        Ok(Self { node, values, decodes, snapshots, trace })
+        Ok(Self { node, values, groups, decodes, snapshots, trace })
     }
 
     /// The versions of everything that the statistics depend on.
@@ -69,51 +78,95 @@ impl Statistics {
         (elements, self.snapshots.len() as u64)
     }
 
-    /// The counts, sums and extremes, with a histogram of these edges. What is cached of unchanged chunks is not read.
-    pub(crate) async fn partial(
+    /// The counts, sums and extremes of each group, with a histogram of these edges. What is cached of unchanged chunks is not
+    /// read.
+    pub(crate) async fn cells(
         &self,
         state: &AppState,
         edges: Option<Arc<[f64]>>,
-    ) -> Result<Partial, ArrayError> {
-        let mut all = Partial::default();
+    ) -> Result<Cells, ArrayError> {
+        let mut all = self.empty(self.groups.count(), edges.as_deref())?;
         let mut parts = stream::iter(self.snapshots.clone())
-            .map(|snapshot| self.partial_of(state, snapshot, edges.clone()))
+            .map(|snapshot| async {
+                let cells = self.groups.cells(snapshot.plan().subset())?;
+                Ok::<_, ArrayError>((self.cells_of(state, snapshot, edges.clone()).await?, cells))
+            })
             .buffered(READS);
-        while let Some(part) = parts.try_next().await? {
-            all.merge(&part);
+        while let Some((part, cells)) = parts.try_next().await? {
+            let bytes = part.memory_bytes();
+            let merge = move || {
+                let mut all: Cells = all;
+                all.merge(&part, &cells);
+                all
+            };
+            all = state.engine.cpu.run_or_inline(bytes, merge).await?;
+            self.check_memory(&all)?;
         }
         Ok(all)
     }
 
-    async fn partial_of(
+    async fn cells_of(
         &self,
         state: &AppState,
         snapshot: Snapshot,
         edges: Option<Arc<[f64]>>,
-    ) -> Result<Arc<Partial>, ArrayError> {
-        let snapshot = &snapshot;
+    ) -> Result<Arc<Cells>, ArrayError> {
+        let (snapshot, piece) = (&snapshot, snapshot.plan().subset());
         let key = self.key(snapshot, edges.as_deref());
-        if let Some(partial) = key.as_deref().and_then(|key| state.responses.statistics.partial(key)) {
-            return Ok(partial);
+        if let Some(cells) = key.as_deref().and_then(|key| state.responses.statistics.cells(key)) {
+            return Ok(cells);
         }
-        let mut all = Partial::default();
+        let groups = self.groups.count_of(piece);
+        let mut all = self.empty(groups, edges.as_deref())?;
         if is_absent(snapshot) {
-            let fill = snapshot.plan().array().metadata().fill_value.as_bytes();
-            all.merge(&Partial::of_equal(&self.values, fill, elements(snapshot), edges.as_deref()));
+            let fill = snapshot.plan().array().metadata().fill_value.clone();
+            let (values, times) = (Arc::clone(&self.values), elements(snapshot) / groups.max(1));
+            let work = move || {
+                all.add_equal(&values, fill.as_bytes(), times, edges.as_deref());
+                all
+            };
+            all = state.engine.cpu.run_or_inline(groups.saturating_mul(GROUP_BYTES), work).await?;
         } else {
+            let mut cursor = self.groups.cursor_in(piece)?;
             let mut segments = self.segments(state, snapshot);
             while let Some(segment) = segments.try_next().await? {
                 let (values, edges, started) = (Arc::clone(&self.values), edges.clone(), Instant::now());
                 let bytes = segment.len() as u64;
-                let work = move || Partial::of(&values, &segment, edges.as_deref());
-                all.merge(&state.engine.cpu.run_or_inline(bytes, work).await?);
+                let work = move || {
+                    let mut all: Cells = all;
+                    all.add(&values, &segment, &mut cursor, edges.as_deref());
+                    (all, cursor)
+                };
+                (all, cursor) = state.engine.cpu.run_or_inline(bytes, work).await?;
                 self.trace.add_encode_time(started);
             }
         }
+        self.check_memory(&all)?;
         if let Some(key) = key {
-            state.responses.statistics.insert_partial(&key, &all);
+            state.responses.statistics.insert_cells(&key, &all);
         }
         Ok(Arc::new(all))
+    }
+
+    /// A number of groups without elements.
+    fn empty(&self, groups: u64, edges: Option<&[f64]>) -> Result<Cells, ArrayError> {
+        let count = usize::try_from(groups).map_err(|_too_many| ArrayError::Geometry)?;
+        let bins = edges.map_or(0, |edges| edges.len().saturating_sub(1));
+        let sums = sum_bytes(&self.values, groups).saturating_mul(groups);
+        Ok(Cells::new(&self.values, count, bins).with_sums_within(sums))
+    }
+
+    /// Refuses statistics whose sums need more memory than there is.
+    fn check_memory(&self, cells: &Cells) -> Result<(), ArrayError> {
+        if !cells.is_full() {
+            return Ok(());
+        }
+        let groups = self.groups.count();
+        Err(ArrayError::TooLarge {
+            what: "bytes for exact sums of numbers of very different size",
+            requested: u128::from(self.values.most_sum_bytes()) * u128::from(groups),
+            limit: sum_bytes(&self.values, groups).saturating_mul(groups),
+        })
     }
 
     /// How often each value occurs.
@@ -142,6 +195,39 @@ impl Statistics {
         Ok(state.engine.cpu.run(work).await?)
     }
 
+    /// The values of each group.
+    pub(crate) async fn distributions(&self, state: &AppState) -> Result<CellDistributions, ArrayError> {
+        let mut all = CellDistributions::default();
+        for snapshot in &self.snapshots {
+            let mut cursor: Cursor = self.groups.cursor(snapshot.plan().subset())?;
+            let values = Arc::clone(&self.values);
+            if is_absent(snapshot) {
+                let fill = snapshot.plan().array().metadata().fill_value.clone();
+                let count = elements(snapshot);
+                let work = move || {
+                    all.add_equal(&values, fill.as_bytes(), count, &mut cursor);
+                    all
+                };
+                all = state.engine.cpu.run(work).await?;
+                continue;
+            }
+            let mut segments = self.segments(state, snapshot);
+            while let Some(segment) = segments.try_next().await? {
+                let values = Arc::clone(&values);
+                let work = move || {
+                    all.add(&values, &segment, &mut cursor);
+                    (all, cursor)
+                };
+                (all, cursor) = state.engine.cpu.run(work).await?;
+            }
+        }
+        let work = move || {
+            all.sort();
+            all
+        };
+        Ok(state.engine.cpu.run(work).await?)
+    }
+
     /// The elements of a snapshot.
     fn segments(
         &self,
@@ -158,6 +244,8 @@ impl Statistics {
         let plan = snapshot.plan();
         let array: &Array = plan.array();
         let mut key = format!("{}\0{}\0{:?}\0{}", array.mount(), array.path(), plan.subset(), self.decodes);
+        // Writing to a `String` cannot fail.
+        let _ = write!(key, "\0{:?}", self.groups.is_reduced());
         for version in self.node.located.versions().chain(snapshot.versions()) {
             key.push('\0');
             if let Some(version) = version {
@@ -166,11 +254,23 @@ impl Statistics {
         }
         if let Some(edges) = edges {
             let (low, high) = (edges.first()?.to_bits(), edges.last()?.to_bits());
-            // Writing to a `String` cannot fail.
             let _ = write!(key, "\0{low:x} {high:x} {}", edges.len());
         }
         Some(key)
     }
+}
+
+/// The most bytes that the sums of floats of a group may need on average, and as many for those of their squares.
+fn sum_bytes(values: &CfValues, groups: u64) -> u64 {
+    let most = values.most_sum_bytes();
+    if groups <= FEW_GROUPS { most } else { most.min(MANY_SUM_BYTES) }
+}
+
+/// Bytes of memory of a number of groups with a histogram of this number of bins, at most (saturated).
+pub(crate) fn group_bytes(values: &CfValues, groups: u64, bins: usize) -> u64 {
+    let sums = if values.are_integers() { 0 } else { sum_bytes(values, groups).saturating_mul(2) };
+    let bins = (bins as u64).saturating_mul(8);
+    GROUP_BYTES.saturating_add(sums).saturating_add(bins).saturating_mul(groups)
 }
 
 /// Whether none of a snapshot's chunks is stored, so that all of its elements are the fill value.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::cache::ResponseCache;
-use crate::reduce::statistics::Partial;
+use crate::reduce::statistics::Cells;
 
 /// The caches of statistics. Entries do not go stale: a version is part of each key.
 #[derive(Debug)]
 pub(crate) struct StatisticsCache {
-    partials: ResponseCache<Partial>,
+    cells: ResponseCache<Cells>,
     documents: ResponseCache<Bytes>,
 }
 
@@ -19,19 +19,19 @@ impl StatisticsCache {
     /// Caches with this capacity together.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         let half = capacity_bytes / 2;
-        Self { partials: ResponseCache::new(half), documents: ResponseCache::new(half) }
+        Self { cells: ResponseCache::new(half), documents: ResponseCache::new(half) }
     }
 
     /// The statistics of a piece.
-    pub(crate) fn partial(&self, key: &str) -> Option<Arc<Partial>> {
-        self.partials.get(key)
+    pub(crate) fn cells(&self, key: &str) -> Option<Arc<Cells>> {
+        self.cells.get(key)
     }
 
     /// Caches the statistics of a piece.
-    pub(crate) fn insert_partial(&self, key: &str, partial: &Partial) {
-        let bytes = partial.memory_bytes();
-        if self.partials.fits(bytes) {
-            self.partials.insert(key, partial.clone(), bytes);
+    pub(crate) fn insert_cells(&self, key: &str, cells: &Cells) {
+        let bytes = cells.memory_bytes();
+        if self.cells.fits(bytes) {
+            self.cells.insert(key, cells.clone(), bytes);
         }
     }
 
@@ -50,13 +50,13 @@ impl StatisticsCache {
 
     /// Removes everything.
     pub(crate) fn purge(&self) {
-        self.partials.purge();
+        self.cells.purge();
         self.documents.purge();
     }
 
     /// Removes about half of all entries.
     pub(crate) fn evict_half(&self) {
-        self.partials.evict_half();
+        self.cells.evict_half();
         self.documents.evict_half();
     }
 }

@@ -167,12 +167,31 @@ async fn a_picture_that_would_cost_too_much_is_refused_with_a_slice_that_does_no
     let mut server = Server::build(Mount::read_only("m", store));
     server.read = ReadLimits { max_decoded_size: 1 << 20, ..ReadLimits::default() };
     let server = server.finish();
-    let refused = server.get("/v1/image/m/a").await;
+    let refused = server.get("/v1/image/m/a?slice=:,:").await;
     refused.refuses(413, "too-large", "a plane");
     let problem = refused.json();
     let slice = problem["suggested_slices"][0].as_str().unwrap();
     let answer = server.get(&format!("/v1/image/m/a?range=0,9&slice={slice}")).await;
     assert_eq!(answer.status, 200, "{slice}");
+}
+
+#[tokio::test]
+async fn a_picture_without_a_selection_shows_the_middle_of_a_plane_that_costs_too_much() {
+    let store = memory();
+    Array::of(&[4000, 3000]).chunks(&[500, 500]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read = ReadLimits { max_decoded_size: 1 << 20, ..ReadLimits::default() };
+    let server = server.finish();
+    let answer = server.get("/v1/image/m/a?colormap=gray").await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    // The middle of the plane is at the beginning of a chunk, and the window is within it.
+    assert_eq!(answer.header("array-slice"), "2000:2256,1500:1756");
+    let location = answer.header("content-location").to_owned();
+    assert_eq!(location, "/v1/image/m/a?slice=2000:2256,1500:1756&colormap=gray");
+    let same = server.get(&location).await;
+    assert_eq!((same.status, same.body), (answer.status, answer.body));
+    server.get("/v1/image/m/a?box=0,0,3000,4000").await.refuses(413, "too-large", "a part that is asked for");
+    server.get("/v1/image/m/a?size=max").await.refuses(413, "too-large", "all pixels");
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ mod pitfalls;
 mod polls;
 mod rechunk;
 mod rectilinear;
+mod reductions;
 mod refusals;
 mod reload;
 mod response_cache;

@@ -27,7 +27,7 @@ use crate::array::{
 };
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
-use crate::http::array_headers::{put_contents, put_reduction};
+use crate::http::array_headers::put_contents;
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
@@ -116,9 +116,12 @@ impl ElementsRequest {
         let metadata = array.metadata();
         let FormatOptions { format, endian, .. } = rendering.style;
         let endian = if format.has_byte_order() { endian } else { Endianness::Little };
+        let stored = &metadata.data_type;
+        let data_type =
+            reduction.as_ref().map_or_else(|| stored.clone(), |reduction| reduction.data_type(stored));
         let conversion = match &rendering.fields {
-            None => Conversion::whole(&metadata.data_type, endian),
-            Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
+            None => Conversion::whole(&data_type, endian),
+            Some(names) => Conversion::fields(&data_type, names, endian)?,
         };
         let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
         let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
@@ -204,10 +207,10 @@ impl ElementsRequest {
         let suggestions = if fits(&self.subset) {
             // Elements of variable length are longer than estimated, and those of any slice may be as well.
             Suggestions::default()
-        } else if self.reduction.is_some() {
+        } else if let Some(reduction) = &self.reduction {
             // What is read may be larger than a response.
             let limits = ReadLimits { max_response_size: u64::MAX, ..*limits };
-            Suggestions::new(&self.array, &self.subset, &limits, fits)
+            Suggestions::along(&self.array, &self.subset, &limits, |dim| reduction.keeps(dim), fits)
         } else {
             Suggestions::new(&self.array, &self.subset, limits, fits)
         };
@@ -267,7 +270,7 @@ impl ElementsRequest {
         put_validators(answer.headers_mut(), &info);
         put_contents(answer.headers_mut(), &self.contents);
         if let Some(reduction) = &self.reduction {
-            put_reduction(answer.headers_mut(), &reduction.factors(&self.subset));
+            reduction.put_headers(answer.headers_mut(), &self.subset);
         }
         // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));

@@ -2,14 +2,26 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
+
 use super::categorical::Around;
 use super::reduction_query::{ReductionError, RequestedReduction};
 use crate::array::{Array, ArrayError, Dependencies, Plan, ReadLimits};
 use crate::chunk::Subset;
-use crate::reduce::{ALGORITHM, Reduction};
+use crate::http::array_headers::{put_axis_reduction, put_reduction};
+use crate::metadata::DataType;
+use crate::reduce::{ALGORITHM, AxisReduction, Reduction};
 
 /// How the elements of one response are reduced.
-pub(crate) struct ElementsReduction {
+pub(crate) enum ElementsReduction {
+    /// Window by window.
+    Windows(Box<WindowReduction>),
+    /// By a statistic over whole dimensions.
+    Axes(Arc<AxisReduction>),
+}
+
+/// How windows of the elements of one response are reduced.
+pub(crate) struct WindowReduction {
     requested: RequestedReduction,
     /// The reduction of the selection of this response.
     reduction: Arc<Reduction>,
@@ -18,14 +30,19 @@ pub(crate) struct ElementsReduction {
 }
 
 impl ElementsReduction {
-    /// What was requested, for a selection. `around` is the node around the array, if the method depends on it.
-    pub(crate) fn new(
+    /// The windows that were requested, for a selection. `around` is the node around the array, if the method depends on it.
+    pub(crate) fn windows(
         requested: RequestedReduction,
         around: Option<Around>,
         subset: &Subset,
     ) -> Result<Self, ReductionError> {
         let reduction = Arc::new(requested.of(subset)?);
-        Ok(Self { requested, reduction, around })
+        Ok(Self::Windows(Box::new(WindowReduction { requested, reduction, around })))
+    }
+
+    /// A statistic over whole dimensions.
+    pub(crate) fn axes(reduction: AxisReduction) -> Self {
+        Self::Axes(Arc::new(reduction))
     }
 
     /// A plan to read a selection and to reduce it as requested.
@@ -35,37 +52,88 @@ impl ElementsReduction {
         subset: &Subset,
         limits: &ReadLimits,
     ) -> Result<Plan, ArrayError> {
-        Plan::reduced(array, subset.clone(), self.of(subset), limits)
+        match self {
+            Self::Windows(windows) => Plan::reduced(array, subset.clone(), windows.of(subset), limits),
+            Self::Axes(axes) => Plan::over(array, subset.clone(), Arc::clone(axes), limits),
+        }
     }
 
-    /// The first element of each window: a selection of the shape of the result.
+    /// A selection of the shape of the result: the first element of each window, or of each reduced dimension.
     pub(crate) fn firsts(&self, subset: &Subset) -> Subset {
-        self.of(subset).firsts(subset)
+        match self {
+            Self::Windows(windows) => windows.of(subset).firsts(subset),
+            Self::Axes(axes) => axes.result(subset),
+        }
     }
 
-    /// The factor of each dimension of the result.
-    pub(crate) fn factors(&self, subset: &Subset) -> Vec<u64> {
-        let factors = self.of(subset).factors(subset.axes().len());
-        let kept = subset.axes().iter().zip(factors).filter(|(axis, _)| axis.keep);
-        kept.map(|(_, factor)| factor).collect()
+    /// The type of the result of elements of a type.
+    pub(crate) fn data_type(&self, stored: &DataType) -> DataType {
+        match self {
+            Self::Windows(_) => stored.clone(),
+            Self::Axes(axes) => axes.data_type().clone(),
+        }
+    }
+
+    /// Whether the result of a part of a selection along a dimension is a part of the result.
+    pub(crate) fn keeps(&self, dimension: usize) -> bool {
+        match self {
+            Self::Windows(_) => true,
+            Self::Axes(axes) => axes.is_reduced().get(dimension) != Some(&true),
+        }
+    }
+
+    /// Sets the headers that describe the reduction of a selection.
+    pub(crate) fn put_headers(&self, headers: &mut HeaderMap, subset: &Subset) {
+        match self {
+            Self::Windows(windows) => put_reduction(headers, &windows.factors(subset)),
+            Self::Axes(axes) => {
+                let reduced = axes.is_reduced().iter().enumerate().filter(|(_, is_reduced)| **is_reduced);
+                let reduced: Vec<usize> = reduced.map(|(dimension, _)| dimension).collect();
+                put_axis_reduction(headers, &reduced, axes.statistic().name());
+            }
+        }
     }
 
     /// What of the response's bytes follows from the reduction, for its version. The missing values follow from the metadata.
     pub(crate) fn identity(&self) -> String {
-        format!("{ALGORITHM} {} {:?}", self.reduction.reducer().method().name(), self.reduction.steps())
+        match self {
+            Self::Windows(windows) => {
+                let (method, steps) = (windows.reduction.reducer().method(), windows.reduction.steps());
+                format!("{ALGORITHM} {} {steps:?}", method.name())
+            }
+            Self::Axes(axes) => {
+                format!("{ALGORITHM} over {} {:?}", axes.statistic().name(), axes.is_reduced())
+            }
+        }
     }
 
     /// Whether the method may change without a change of the array, and no lookup would show it: then the response is not cached.
     pub(crate) fn is_cacheable(&self) -> bool {
-        !matches!(self.around, Some((_, None)))
+        !matches!(self.around(), Some((_, None)))
     }
 
     /// The dependencies of a response, with those of the method.
     pub(crate) fn with_dependencies(&self, dependencies: Dependencies) -> Dependencies {
-        match &self.around {
+        match self.around() {
             Some((path, Some(node))) => dependencies.and_node(path.clone(), node),
             _ => dependencies,
         }
+    }
+
+    fn around(&self) -> Option<&Around> {
+        match self {
+            Self::Windows(windows) => windows.around.as_ref(),
+            Self::Axes(_) => None,
+        }
+    }
+}
+
+impl WindowReduction {
+    /// The factor of each dimension of the result.
+    fn factors(&self, subset: &Subset) -> Vec<u64> {
+        let factors = self.of(subset).factors(subset.axes().len());
+        let kept = subset.axes().iter().zip(factors).filter(|(axis, _)| axis.keep);
+        kept.map(|(_, factor)| factor).collect()
     }
 
     /// The reduction of a selection, which may be a part of that of the response.

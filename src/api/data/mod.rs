@@ -1,5 +1,6 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+mod axis_query;
 pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
@@ -20,7 +21,7 @@ use utoipa::IntoResponses;
 
 use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
-use crate::api::documented::MountParam;
+use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
@@ -41,6 +42,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
+use axis_query::AxisReductionParams;
 use elements::{ElementsRequest, Rendering};
 use elements_reduction::ElementsReduction;
 use query::{DataQuery, FormatParams};
@@ -84,9 +86,6 @@ pub(crate) enum ElementsResponses {
     /// The requested byte range of the response.
     #[response(status = 206, content_type = "application/octet-stream")]
     Range,
-    /// Not modified: the response still has an entity tag of `If-None-Match`.
-    #[response(status = 304)]
-    NotModified,
     /// The selection or another parameter is invalid.
     #[response(status = 400)]
     NotUnderstood,
@@ -96,27 +95,12 @@ pub(crate) enum ElementsResponses {
     /// `Accept` allows none of the formats.
     #[response(status = 406)]
     NotAcceptable,
-    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
-    #[response(status = 409)]
-    AnotherShape,
-    /// The precondition failed.
-    #[response(status = 412)]
-    PreconditionFailed,
     /// The response would exceed a limit. `suggested_slices` in the problem document lists slices that fit.
     #[response(status = 413)]
     TooLarge,
     /// The range starts after the end of the response.
     #[response(status = 416)]
     RangeNotSatisfiable,
-    /// The declaration of a dependent array is invalid.
-    #[response(status = 422)]
-    NotUsable,
-    /// Stored chunks or metadata are corrupt.
-    #[response(status = 500)]
-    Corrupt,
-    /// The array uses an unsupported codec, data type or extension.
-    #[response(status = 501)]
-    Unsupported,
 }
 
 /// Read a selection of an array
@@ -128,6 +112,9 @@ pub(crate) enum ElementsResponses {
 /// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
 /// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
 /// factors.
+///
+/// With `reduce.NAME` the result has a statistic over these dimensions, and does not have them. Sums are exact, and means and
+/// deviations are rounded once. `Array-Reduce` has the dimensions and the statistic.
 #[utoipa::path(
     method(get, head),
     path = DATA.template,
@@ -137,11 +124,12 @@ pub(crate) enum ElementsResponses {
         ("path" = String, Path, description = "Path of the array"),
         SelectionParams,
         ReductionParams,
+        AxisReductionParams,
         ArrayParams,
         FieldsParams,
         FormatParams,
     ),
-    responses(ElementsResponses)
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_data(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     data(&state, &request.into_parts().0).await
@@ -166,7 +154,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
             let subset = query.selection.subset(array.metadata())?;
-            let reduction = reduction(state, &target, &array, &query.reduction, &subset).await?;
+            let reduction = reduction(state, &target, &array, &query, &subset).await?;
             Ok::<_, Problem>((ElementsRequest::new(node, subset, reduction, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
@@ -202,8 +190,16 @@ pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Re
     method(get, head),
     path = ROOT_DATA.template,
     tag = "data",
-    params(MountParam, SelectionParams, ReductionParams, ArrayParams, FieldsParams, FormatParams),
-    responses(ElementsResponses)
+    params(
+        MountParam,
+        SelectionParams,
+        ReductionParams,
+        AxisReductionParams,
+        ArrayParams,
+        FieldsParams,
+        FormatParams,
+    ),
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_data(state, request).await
@@ -224,7 +220,7 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
         FieldsParams,
         FormatParams,
     ),
-    responses(ElementsResponses)
+    responses(ElementsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_chunk(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     chunk(&state, &request.into_parts().0).await
@@ -239,9 +235,9 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let started = Instant::now();
         let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
         let query = DataQuery::from_uri(&head.uri)?;
-        if query.selection.selects() || query.reduction.reduces() {
+        if query.selection.selects() || query.reduction.reduces() || query.over.reduces() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-                "a chunk is returned whole; use `/v1/data` for a part of the array, or to downsample it",
+                "a chunk is returned whole; use `/v1/data` for a part of the array, or to reduce it",
             ));
         }
         let rendering = rendering(&head.headers, &query)?;
@@ -263,13 +259,17 @@ async fn reduction(
     state: &AppState,
     target: &NodeTarget,
     array: &Array,
-    query: &ReductionParams,
+    query: &DataQuery,
     subset: &Subset,
 ) -> Result<Option<ElementsReduction>, Problem> {
+    let metadata = array.metadata();
+    if let Some(over) = query.over.of_array(metadata, subset)? {
+        return Ok(Some(ElementsReduction::axes(over)));
+    }
+    let query = &query.reduction;
     if !query.reduces() {
         return Ok(None);
     }
-    let metadata = array.metadata();
     let has_flags = categorical::has_flags(metadata);
     let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
     let around = if asks_around { categorical::around(target, array.path()).await? } else { None };
@@ -278,7 +278,7 @@ async fn reduction(
         _ => false,
     };
     let requested = query.of_array(metadata, has_flags || is_label_image)?;
-    Ok(Some(ElementsReduction::new(requested, around, subset)?))
+    Ok(Some(ElementsReduction::windows(requested, around, subset)?))
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select

@@ -5,6 +5,7 @@
 use axum::http::Uri;
 use utoipa::IntoParams;
 
+use super::axis_query::AxisReductionParams;
 use super::reduction_query::ReductionParams;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, is_of_page, once, pairs};
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
@@ -67,6 +68,8 @@ pub(crate) struct DataQuery {
     pub(crate) selection: SelectionParams,
     /// How the selected elements are reduced.
     pub(crate) reduction: ReductionParams,
+    /// The statistic over whole dimensions.
+    pub(crate) over: AxisReductionParams,
     pub(crate) array: ArrayParams,
     pub(crate) fields: FieldsParams,
     pub(crate) format: FormatParams,
@@ -84,15 +87,19 @@ impl DataQuery {
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, reduction, array, fields, format } = &mut query;
+            let Self { selection, reduction, over, array, fields, format } = &mut query;
             let is_known = selection.take(name, value)?
                 || reduction.take(name, value)?
+                || over.take(name, value)?
                 || array.take(name, value)?
                 || fields.take(name, value)?
                 || format.take(name, value)?;
             if !is_known && !is_of_page(name) {
                 return Err(ParamError::unknown(name, &Self::known()));
             }
+        }
+        if query.reduction.reduces() && query.over.reduces() {
+            return Err(ParamError::Exclusive("downsampling and `reduce.NAME`"));
         }
         Ok(query)
     }
@@ -101,6 +108,7 @@ impl DataQuery {
         KnownParams::default()
             .and::<SelectionParams>()
             .and::<ReductionParams>()
+            .and::<AxisReductionParams>()
             .and::<FormatParams>()
             .and::<FieldsParams>()
             .and::<ArrayParams>()

@@ -36,9 +36,31 @@ pub(crate) struct ReductionParams {
 
 /// The value of `method`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestedMethod {
+pub(crate) enum RequestedMethod {
+    /// It follows from the array.
     Auto,
+    /// This one.
     Named(Method),
+}
+
+impl RequestedMethod {
+    /// The value of the parameter.
+    pub(crate) fn parse(value: &str) -> Result<Self, ParamError> {
+        let takes = "`auto`, `mean`, `mode`, `min`, `max` or `stride`";
+        match (value, Method::from_name(value)) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Some(method)) => Ok(Self::Named(method)),
+            _ => Err(ParamError::value("method", value, takes)),
+        }
+    }
+
+    /// The method, if it does not follow from the array.
+    pub(crate) fn named(self) -> Option<Method> {
+        match self {
+            Self::Auto => None,
+            Self::Named(method) => Some(method),
+        }
+    }
 }
 
 impl QueryParams for ReductionParams {}
@@ -48,7 +70,7 @@ impl ParseParams for ReductionParams {
         match name {
             "downsample" => once("downsample", &mut self.factors, factors(value)?)?,
             "fit" => once("fit", &mut self.fit, plane(value)?)?,
-            "method" => return once("method", &mut self.method, method(value)?),
+            "method" => return once("method", &mut self.method, RequestedMethod::parse(value)?),
             name => match name.strip_prefix(BY_NAME) {
                 None => return Ok(false),
                 Some(dimension) => {
@@ -134,10 +156,7 @@ impl ReductionParams {
     }
 
     fn named_method(&self) -> Option<Method> {
-        match self.method {
-            Some(RequestedMethod::Named(method)) => Some(method),
-            Some(RequestedMethod::Auto) | None => None,
-        }
+        self.method.and_then(RequestedMethod::named)
     }
 
     /// The reduction of the elements of an array; `is_categorical` is whether these are labels of things, not quantities.
@@ -243,13 +262,4 @@ fn plane(value: &str) -> Result<(u64, u64), ParamError> {
         (Some(Some(side)), None, None) => Ok((side, side)),
         _ => Err(ParamError::value("fit", value, "a width and a height from 1 on, such as `1024,1024`")),
     }
-}
-
-fn method(value: &str) -> Result<RequestedMethod, ParamError> {
-    if value == "auto" {
-        return Ok(RequestedMethod::Auto);
-    }
-    Method::from_name(value)
-        .map(RequestedMethod::Named)
-        .ok_or_else(|| ParamError::value("method", value, "`auto`, `mean`, `mode`, `min`, `max` or `stride`"))
 }

@@ -24,9 +24,9 @@ pub(super) fn channels(
 ) -> Result<Option<Vec<ChannelPlan>>, Problem> {
     let bad = |detail: String| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
     let has_omero = subject.ome.as_ref().is_some_and(|ome| !ome.channels.is_empty());
-    let word = match &query.channels {
+    let word = match query.color.channels() {
         Some(word) => word.clone(),
-        None if query.coloring.is_some() || is_labels => return Ok(None),
+        None if query.color.coloring().is_some() || is_labels => return Ok(None),
         None if layout.is_photograph => ChannelsWord::Rgb([0, 1, 2]),
         None if has_omero && layout.channels.is_some() => ChannelsWord::Omero,
         None => return Ok(None),

@@ -53,7 +53,7 @@ impl Layout {
             .default_plane(&kept)
             .is_some_and(|plane| plane.is_photograph && plane.channels.is_some_and(is_cut));
         let dimensions = &Dimensions { is_bytes: dimensions.is_bytes && !is_cut, ..*dimensions };
-        let plane = match &query.axes {
+        let plane = match &query.axes.axes {
             Some(axes) => Some(dimensions.plane_of(&kept, named_plane(dimensions, axes, &kept)?)),
             None => dimensions.default_plane(&kept),
         };
@@ -61,7 +61,7 @@ impl Layout {
         let (rows, columns) = (plane.rows, plane.columns);
         let free: Vec<usize> = kept.into_iter().filter(|&axis| axis != rows && axis != columns).collect();
         // A request for channels means the only dimension that is left.
-        let wants = matches!(query.channels, Some(ChannelsWord::Listed(_) | ChannelsWord::Rgb(_)));
+        let wants = matches!(query.color.channels(), Some(ChannelsWord::Listed(_) | ChannelsWord::Rgb(_)));
         let channels = plane.channels.or_else(|| free.last().copied().filter(|_| wants));
         let base = base(dimensions, selected, (rows, columns), &free, channels)?;
         Ok(Self { base, rows, columns, channels, is_photograph: plane.is_photograph })

@@ -8,15 +8,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use utoipa_axum::routes;
 
+use super::params::{AxesParams, ColorParams, ImageFormatParams, LegendParams};
 use super::query::ImageQuery;
 use super::range::RangeSource;
-use super::request::{ColorParams, query};
+use super::request::query;
 use super::respond;
 use super::scene::{Drawing, PictureFrame, Scene};
 use super::subject::Subject;
 use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
+use crate::api::selection::SelectionParams;
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::negotiate::{self, Offer};
@@ -61,19 +63,6 @@ const STOPS: u32 = 5;
 /// Part of the entity tag of legends. It changes whenever a release draws them differently.
 const RENDERER: &str = "legend 1";
 
-/// Parameters of legends, as `ImageQuery` parses them.
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
-pub(crate) struct LegendParams {
-    /// Width of the PNG file in pixels (256).
-    width: Option<String>,
-    /// Height of the PNG file in pixels (16).
-    height: Option<String>,
-    /// Response format: `png` (default) or `json`. Takes precedence over `Accept`. Alias: `f`.
-    format: Option<String>,
-}
-
 /// What the colours of a picture stand for.
 enum Legend {
     Colormap { colormap: Box<Colormap>, mapping: Mapping, outside: (Outside, Outside, Color) },
@@ -93,8 +82,11 @@ enum Legend {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         ColorParams,
         LegendParams,
+        ImageFormatParams,
     ),
     responses(
         (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
@@ -114,7 +106,14 @@ pub(crate) async fn get_legend(State(state): State<AppState>, request: Request) 
     method(get, head),
     path = ROOT_LEGEND.template,
     tag = "images",
-    params(("mount" = String, Path, description = "Name of a mount"), ColorParams, LegendParams),
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        SelectionParams,
+        AxesParams,
+        ColorParams,
+        LegendParams,
+        ImageFormatParams,
+    ),
     responses(
         (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
@@ -131,7 +130,7 @@ pub(crate) async fn get_root_legend(state: State<AppState>, request: Request) ->
     method(get, head),
     path = COLORMAP.template,
     tag = "images",
-    params(ColorParams, LegendParams),
+    params(ColorParams, LegendParams, ImageFormatParams),
     responses(
         (status = 200, description = "The legend", content((Vec<u8> = "image/png"), (Value = "application/json"))),
         (status = 304, description = "The legend still has an entity tag of `If-None-Match`"),
@@ -169,7 +168,7 @@ pub(super) fn legend_path(mount: &str, path: &str) -> String {
 async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, &LEGEND, &head.uri, &head.extensions)?;
     let (query, _) = query(&head.uri)?;
-    let offer = negotiate::choose(&head.headers, query.format.as_deref(), OFFERS)?;
+    let offer = negotiate::choose(&head.headers, query.format.format.as_deref(), OFFERS)?;
     let scene = scene(state, head, &target, &query).await?;
     if scene.planes.iter().any(|plane| !matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample)) {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
@@ -190,22 +189,23 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
 
 async fn colormap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let (query, _) = query(&head.uri)?;
-    let offer = negotiate::choose(&head.headers, query.format.as_deref(), OFFERS)?;
+    let offer = negotiate::choose(&head.headers, query.format.format.as_deref(), OFFERS)?;
     let bad = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
-    let (low, high) = match query.range {
+    let (low, high) = match query.color.range {
         None => (0.0, 1.0),
         Some(RangeWord::Given(low, high)) => (low, high),
         Some(_) => return Err(bad("without an array, `range` is `lo,hi`")),
     };
     let colormap = query
+        .color
         .colormap()
         .ok_or_else(|| bad("without an array, `colormap` is a name, or `colors` has the colours"))?;
-    let mapping = Mapping::new(low, high, query.scale.unwrap_or_default())
+    let mapping = Mapping::new(low, high, query.color.scale.unwrap_or_default())
         .ok_or_else(|| bad("`scale=log` needs a range that begins above 0, such as `range=0.01,100`"))?;
     let outside = (
-        query.below.unwrap_or_default(),
-        query.above.unwrap_or_default(),
-        query.missing.unwrap_or(Color::TRANSPARENT),
+        query.color.below.unwrap_or_default(),
+        query.color.above.unwrap_or_default(),
+        query.color.missing.unwrap_or(Color::TRANSPARENT),
     );
     let legend = Legend::Colormap { colormap: Box::new(colormap), mapping, outside };
     answer(state, &head.headers, &legend, &query, offer, json!({})).await
@@ -313,7 +313,7 @@ async fn answer(
     }
     let text = document.to_string();
     let (width, height) =
-        (query.legend_size.0.unwrap_or(LEGEND_SIZE.0), query.legend_size.1.unwrap_or(LEGEND_SIZE.1));
+        (query.legend.width.unwrap_or(LEGEND_SIZE.0), query.legend.height.unwrap_or(LEGEND_SIZE.1));
     let mut answer = if offer.name == "json" {
         let version = Version::from_text(text.as_bytes());
         text_answer(headers, [text.into()], version)

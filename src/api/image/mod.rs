@@ -5,6 +5,7 @@ mod headers;
 mod layout;
 mod legend;
 mod orientation;
+mod params;
 mod picture;
 mod query;
 mod range;

@@ -6,19 +6,23 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use utoipa::IntoParams;
 use utoipa_axum::routes;
 
 use super::layout::Layout;
 use super::orientation::orientation;
-use super::query::ImageQuery;
-use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::params::{AxesParams, ColorParams, ImageFormatParams, PlaneParams};
+use super::query::{DEFAULT_SIDE, ImageQuery};
+use super::request::{ImageResponses, check_format, plain, query};
 use super::respond;
-use super::scene::{PictureFrame, Scene, boxed};
+use super::scene::{PictureFrame, Refused, Scene, boxed};
 use super::subject::Subject;
 use super::words::RowOrigin;
 use crate::api::data::precheck;
+use crate::api::documented::ConditionResponses;
+use crate::api::selection::SelectionParams;
+use crate::array::Array;
 use crate::auth::caller::Caller;
+use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
 use crate::http::path::encode;
@@ -45,31 +49,8 @@ pub(super) fn routes() -> Vec<Route> {
     vec![Route::new(&IMAGE, routes!(get_image)), Route::new(&ROOT_IMAGE, routes!(get_root_image))]
 }
 
-/// Parameters that select the elements of a picture, as `ImageQuery` parses them.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
-pub(crate) struct PlaneParams {
-    /// Selection by position, as in `/v1/data`. A dimension that is neither rows nor columns and is selected whole has its
-    /// default index. Alias: `select`.
-    slice: Option<String>,
-    /// Selection by dimension name, as in `/v1/data`.
-    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    isel: Option<String>,
-    /// Dimensions of the rows and of the columns, by name or number, such as `y,x`.
-    axes: Option<String>,
-    /// Most pixels of the longer side (`512`, the default), or of width and height (`640,480`), or `max`.
-    size: Option<String>,
-    /// Part of the plane: first column, first row, width and height in elements.
-    #[param(rename = "box")]
-    part_of_plane: Option<String>,
-    /// Stored level of an OME image, from 0. The default is the smallest that fills the picture.
-    level: Option<String>,
-    /// Where the first row is: `upper`, `lower` or `auto` (default).
-    origin: Option<String>,
-    /// Response format: `png`. Alias: `f`.
-    format: Option<String>,
-}
+/// The sides of the windows that are shown in place of a plane that costs too much, the largest first.
+const WINDOWS: [u64; 8] = [8192, 4096, 2048, 1024, 512, 256, 128, 64];
 
 /// Read a picture of an array
 ///
@@ -78,7 +59,8 @@ pub(crate) struct PlaneParams {
 ///
 /// Rows and columns are the dimensions that are called so (`y` and `x`, `lat` and `lon`), else the last two. Every other
 /// dimension has one index: that of the selection, or a default that depends on the metadata alone; `Array-Slice` says which.
-/// A plane that is larger than `size` is halved until it fits, by whole windows.
+/// A plane that is larger than `size` is halved until it fits, by whole windows. Where no elements are selected and all of a plane
+/// would cost more than the limits permit, the middle of it is drawn: `Array-Slice` and `Content-Location` have the selection.
 ///
 /// `range=auto` is the same for all pictures of an array: the window in the metadata of an OME image, `valid_range` or
 /// `actual_range` of CF, else the percentiles 1 to 99 of a fixed sample of at most 64 chunks. `Image-Range-From` says which.
@@ -89,10 +71,13 @@ pub(crate) struct PlaneParams {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         PlaneParams,
         ColorParams,
+        ImageFormatParams,
     ),
-    responses(ImageResponses)
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_image(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     Box::pin(image(&state, &plain(request))).await
@@ -103,8 +88,15 @@ pub(crate) async fn get_image(State(state): State<AppState>, request: Request) -
     method(get, head),
     path = ROOT_IMAGE.template,
     tag = "images",
-    params(("mount" = String, Path, description = "Name of a mount"), PlaneParams, ColorParams),
-    responses(ImageResponses)
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        SelectionParams,
+        AxesParams,
+        PlaneParams,
+        ColorParams,
+        ImageFormatParams,
+    ),
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_image(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_image(state, request).await
@@ -116,15 +108,13 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     }
     let target = NodeTarget::new(&state.mounts, &IMAGE, &head.uri, &head.extensions)?;
     let (query, pairs) = query(&head.uri)?;
-    check_format(&head.headers, query.format.as_deref())?;
+    check_format(&head.headers, query.format.format.as_deref())?;
     let subject = Subject::open(state, head, &target).await?;
     let layout = boxed(subject.layout(&query)?, &query, &subject.array.metadata().shape)?;
     let frame = PictureFrame::of(&query, state.options.image.max_pixels);
+    let (mut scene, layout) = planned(state, &target, &query, subject, layout, frame).await?;
     let location = content_location(head, &pairs, &layout);
-    let (subject, layout) = level(subject, layout, &target, &query, frame).await?;
-    let mut scene = Scene::new(subject, layout, &query, frame, &state.engine.read)
-        .map_err(|refused| respond::refused(state, refused))?;
-    match query.origin.unwrap_or_default() {
+    match query.plane.origin.unwrap_or_default() {
         RowOrigin::Upper => {}
         RowOrigin::Lower => scene.flips_rows = true,
         RowOrigin::Auto => {
@@ -138,6 +128,52 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     respond::respond(state, &target, head, Arc::new(scene), location).await
 }
 
+/// The scene of a layout, and the layout in elements of the finest level. Where the request leaves open which elements are drawn,
+/// and all of them cost too much, it is that of the largest window in the middle of the plane that does not.
+async fn planned(
+    state: &AppState,
+    target: &NodeTarget,
+    query: &ImageQuery,
+    subject: Subject,
+    layout: Layout,
+    frame: PictureFrame,
+) -> Result<(Scene, Layout), Problem> {
+    let limits = &state.engine.read;
+    let is_open = !query.selection.selects()
+        && query.plane.part_of_plane.is_none()
+        && query.plane.level.is_none()
+        && matches!(frame, PictureFrame::Within(width, height, _) if width.max(height) <= DEFAULT_SIDE);
+    let mut windows = WINDOWS.iter().filter(|_| is_open);
+    let (finest, mut shown) = (Arc::clone(&subject.array), layout.clone());
+    loop {
+        let (subject, scaled) = level(subject.clone(), shown.clone(), target, query, frame).await?;
+        match Scene::new(subject, scaled, query, frame, limits) {
+            Ok(scene) => return Ok((scene, shown)),
+            Err(Refused::Cost(cost)) => match windows.next() {
+                Some(side) => shown = centre(&finest, &layout, *side),
+                None => return Err(respond::refused(state, Refused::Cost(cost))),
+            },
+            Err(refused) => return Err(respond::refused(state, refused)),
+        }
+    }
+}
+
+/// The middle of a plane: at most this many rows and columns. A part of a chunk is moved to within the chunk.
+fn centre(array: &Array, layout: &Layout, side: u64) -> Layout {
+    let middle = |range: AxisRange, dimension: usize| {
+        let count = range.count.min(side);
+        let start = (range.count - count) / 2;
+        let chunk = array.decoded_axes().get(dimension).map(|axis| axis.chunk_containing(range.count / 2));
+        let start = match chunk {
+            Some(chunk) if count <= chunk.edge => start.clamp(chunk.start, chunk.start + chunk.edge - count),
+            _ => start,
+        };
+        range.part(start.min(range.count - count), count)
+    };
+    let (rows, columns) = layout.sides();
+    layout.clone().with_sides(middle(rows, layout.rows), middle(columns, layout.columns))
+}
+
 /// Chooses the stored level of an image that a picture is made from: the smallest that fills the frame.
 async fn level(
     subject: Subject,
@@ -146,7 +182,7 @@ async fn level(
     query: &ImageQuery,
     frame: PictureFrame,
 ) -> Result<(Subject, Layout), Problem> {
-    match query.level {
+    match query.plane.level {
         Some(level) if level == subject.level => return Ok((subject, layout)),
         Some(level) if subject.is_image || subject.levels.len() == 1 => {
             return subject.at_level(target, &layout, level).await;

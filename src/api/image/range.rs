@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::words::RangeWord;
+use crate::conventions::stated_range;
 use crate::metadata::DataType;
 use crate::render::raster::{Decoding, Part, Scale};
 
@@ -60,21 +61,9 @@ impl RangeContext<'_> {
         if self.part == Part::Argument && self.data_type.complex_half().is_some() {
             return Some((-std::f64::consts::PI, std::f64::consts::PI, "type"));
         }
-        let number = |value: &Value| value.as_f64().filter(|number| number.is_finite());
-        let pair = |name: &str| match self.attributes.get(name)?.as_array()?.as_slice() {
-            [low, high] => Some((number(low)?, number(high)?)),
-            _ => None,
-        };
-        let one = |name: &str| self.attributes.get(name).and_then(number);
-        // The valid range is of stored numbers, the actual range of those that they stand for (CF, section 2.5.1).
-        let unpacked = |(low, high)| {
-            let (low, high) = (self.decoding.unpacked(low), self.decoding.unpacked(high));
-            (f64::min(low, high), f64::max(low, high))
-        };
-        let valid = pair("valid_range").or_else(|| one("valid_min").zip(one("valid_max"))).map(unpacked);
-        let valid = valid.map(|(low, high)| (low, high, "valid_range"));
-        let stated = valid.or_else(|| pair("actual_range").map(|(low, high)| (low, high, "actual_range")));
-        stated.filter(|(low, high, _)| low < high)
+        let stated =
+            stated_range(|name| self.attributes.get(name).cloned(), |stored| self.decoding.unpacked(stored))?;
+        Some((stated.low, stated.high, stated.from))
     }
 
     /// The extremes of an integer type, in the numbers that they stand for.

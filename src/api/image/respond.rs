@@ -26,6 +26,7 @@ use crate::api::data::too_large::Broken;
 use crate::array::{Array, ArrayError, Dependencies, Plan, ReadContext, Snapshot, Suggestions};
 use crate::chunk::Subset;
 use crate::error::ErrorClass;
+use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
 use crate::http::problem::Problem;
@@ -161,7 +162,7 @@ async fn attempt(
             return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), None));
         }
         Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), known, None),
-        Verdict::Proceed if head.method == Method::HEAD => (png(Body::empty()), known, None),
+        Verdict::Proceed if head.method == Method::HEAD => (png(Body::new(NoBody)), known, None),
         Verdict::Proceed => {
             let chunks = match &snapshots[..] {
                 [only] if samples.iter().all(Option::is_none) => only.chunk_versions(),

@@ -97,7 +97,7 @@ pub(crate) enum PictureFrame {
 impl PictureFrame {
     /// The frame that a request wants.
     pub(crate) fn of(query: &ImageQuery, max_pixels: u64) -> Self {
-        match query.size {
+        match query.plane.size {
             None => Self::Within(DEFAULT_SIDE, DEFAULT_SIDE, max_pixels),
             Some(PictureSize::Within(width, height)) => Self::Within(width, height, max_pixels),
             Some(PictureSize::Max) => Self::Within(u64::MAX, u64::MAX, max_pixels),
@@ -141,7 +141,7 @@ impl Scene {
         limits: &ReadLimits,
     ) -> Result<Self, Refused> {
         let metadata = subject.array.metadata();
-        let part = query.part.unwrap_or_default();
+        let part = query.color.part.unwrap_or_default();
         let attributes = subject.attributes();
         let (conversion, decoding) = decoding(&subject, query, part)?;
         let (rows, columns) = layout.sides();
@@ -149,7 +149,7 @@ impl Scene {
         let labels = labels(&subject, &attributes, query);
         let channels = channels(&subject, &layout, query, labels.is_some())?;
         let is_label = labels.is_some() || metadata.data_type == DataType::Bool;
-        let method = query.method.unwrap_or_else(|| Method::auto(decoding.data_type(), is_label));
+        let method = query.color.method().unwrap_or_else(|| Method::auto(decoding.data_type(), is_label));
         let reducer = match &conversion {
             Some(_) => Reducer::new(method, decoding.data_type(), Missing::default()),
             // Without a halving only the method is checked.
@@ -160,9 +160,9 @@ impl Scene {
         let sides = [layout.rows, layout.columns];
         let reduction = Arc::new(Reduction::halvings(reducer, metadata.shape.len(), &sides, halvings));
         let drawing = drawing(query, channels.is_some(), labels, subject.ome.is_some())?;
-        let scale = query.scale.unwrap_or_default();
+        let scale = query.color.scale.unwrap_or_default();
         let is_photograph = layout.is_photograph && channels.is_some();
-        let word = query.range.unwrap_or(if is_photograph { RangeWord::Type } else { RangeWord::Auto });
+        let word = query.color.range.unwrap_or(if is_photograph { RangeWord::Type } else { RangeWord::Auto });
         let words = channels.unwrap_or_else(|| vec![(None, Color::opaque(0xff_ffff), None)]);
         let mut planes = Vec::with_capacity(words.len());
         for (channel, color, given) in words {
@@ -204,9 +204,9 @@ impl Scene {
             scale,
             flips_rows: false,
             versions: Vec::new(),
-            below: query.below.unwrap_or_default(),
-            above: query.above.unwrap_or_default(),
-            missing: query.missing.unwrap_or(Color::TRANSPARENT),
+            below: query.color.below.unwrap_or_default(),
+            above: query.color.above.unwrap_or_default(),
+            missing: query.color.missing.unwrap_or(Color::TRANSPARENT),
             square: match frame {
                 PictureFrame::Square(_, side) => Some(side),
                 PictureFrame::Within(..) => None,
@@ -322,7 +322,7 @@ impl Scene {
 /// # Errors
 /// 400 if it is outside the plane, or if the selection cuts the plane too.
 pub(crate) fn boxed(layout: Layout, query: &ImageQuery, shape: &[u64]) -> Result<Layout, Problem> {
-    let Some([x, y, width, height]) = query.part_of_plane else { return Ok(layout) };
+    let Some([x, y, width, height]) = query.plane.part_of_plane else { return Ok(layout) };
     let bad = |detail: String| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
     let (rows, columns) = layout.sides();
     let (row_count, column_count) = (shape[layout.rows], shape[layout.columns]);
@@ -352,7 +352,7 @@ fn decoding(
     part: Part,
 ) -> Result<(Option<Arc<Conversion>>, Decoding), Problem> {
     let metadata = subject.array.metadata();
-    let conversion = match &query.fields {
+    let conversion = match &query.color.fields {
         None => None,
         Some(fields) => {
             let conversion = Conversion::fields(&metadata.data_type, fields, Endianness::Little)?;
@@ -363,7 +363,7 @@ fn decoding(
         }
     };
     let data_type = conversion.as_ref().map_or(&metadata.data_type, |conversion| conversion.data_type());
-    let decoding = if query.is_stored || conversion.is_some() {
+    let decoding = if query.color.is_stored() || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
         Decoding::cf(data_type, part, &metadata.attributes)
@@ -393,9 +393,9 @@ fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery
         Some(values.iter().take(1 << 16).filter_map(pair).collect::<Vec<_>>())
     };
     let known = of_image.or_else(of_flags);
-    match (&query.coloring, known) {
+    match (query.color.coloring(), known) {
         (Some(Coloring::Categories), known) => Some(Categories::new(known.unwrap_or_default())),
-        (None, Some(known)) if query.channels.is_none() => Some(Categories::new(known)),
+        (None, Some(known)) if query.color.channels().is_none() => Some(Categories::new(known)),
         _ => None,
     }
 }
@@ -407,13 +407,13 @@ fn drawing(
     is_image: bool,
 ) -> Result<Drawing, Problem> {
     let named = |name: &str| Colormap::named(name).map(|map| Drawing::Mapped(Box::new(map)));
-    let drawing = match (&query.coloring, labels) {
+    let drawing = match (query.color.coloring(), labels) {
         _ if is_composite => Some(Drawing::Composite),
         (_, Some(labels)) => Some(Drawing::Categories(labels)),
-        (Some(Coloring::None), _) if query.has_16_bits => Some(Drawing::Gray16),
+        (Some(Coloring::None), _) if query.color.has_16_bits() => Some(Drawing::Gray16),
         (Some(Coloring::None), _) => named("gray"),
         (Some(Coloring::Named(_) | Coloring::Stops(_)), _) => {
-            query.colormap().map(|map| Drawing::Mapped(Box::new(map)))
+            query.color.colormap().map(|map| Drawing::Mapped(Box::new(map)))
         }
         (Some(Coloring::Categories) | None, None) => named(if is_image { "gray" } else { "viridis" }),
     };

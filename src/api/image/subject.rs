@@ -48,7 +48,7 @@ const ATTRIBUTES: [&str; 15] = [
 const MOST_ATTRIBUTE_BYTES: usize = 16 << 10;
 
 /// The array that a picture is of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// The nodes whose documents the picture depends on; the first is the array's.
     pub(crate) nodes: Vec<Arc<OpenNode>>,
@@ -120,7 +120,7 @@ impl Subject {
     pub(crate) fn layout(&self, query: &ImageQuery) -> Result<Layout, Problem> {
         let metadata = self.array.metadata();
         let names = self.names();
-        let selected = query.subset(metadata, &names)?;
+        let selected = query.selection.subset_named(&metadata.shape, &names)?;
         let dimensions = Dimensions {
             shape: &metadata.shape,
             names: &names,

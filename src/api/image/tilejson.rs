@@ -7,13 +7,15 @@ use serde_json::json;
 use utoipa_axum::routes;
 
 use super::legend::{legend_path, scene};
+use super::params::{AxesParams, ColorParams, TileParams};
 use super::range::{RangeSource, shown};
-use super::request::{ColorParams, query};
+use super::request::query;
 use super::respond;
 use super::scene::Drawing;
-use super::tiles::{DEFAULT_TILE, NATIVE, TileParams, levels, whole_plane};
+use super::tiles::{DEFAULT_TILE, NATIVE, levels, whole_plane};
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
+use crate::api::selection::SelectionParams;
 use crate::http::base_path::BasePath;
 use crate::http::path::encode;
 use crate::http::problem::Problem;
@@ -48,6 +50,8 @@ pub(super) fn routes() -> Vec<Route> {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         TileParams,
         ColorParams,
     ),
@@ -71,7 +75,13 @@ pub(crate) async fn get_tilejson(
     method(get, head),
     path = ROOT_TILEJSON.template,
     tag = "images",
-    params(("mount" = String, Path, description = "Name of a mount"), TileParams, ColorParams),
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        SelectionParams,
+        AxesParams,
+        TileParams,
+        ColorParams,
+    ),
     responses(
         (status = 200, description = "The description", content_type = "application/json"),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
@@ -118,7 +128,7 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         "minzoom": 0,
         "maxzoom": maxzoom,
         "tms": NATIVE,
-        "tile_size": query.tile.unwrap_or(DEFAULT_TILE),
+        "tile_size": query.tile.tile.unwrap_or(DEFAULT_TILE),
         "extent": [0, 0, columns.count, rows.count],
         "range": range,
         "legend": format!("{base}{}{words}", legend_path(&mount, &path)),

@@ -12,13 +12,16 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::routes;
 
 use super::layout::Layout;
+use super::params::{AxesParams, ColorParams, ImageFormatParams, TileParams};
 use super::query::ImageQuery;
-use super::request::{ColorParams, ImageResponses, check_format, plain, query};
+use super::request::{ImageResponses, check_format, plain, query};
 use super::respond;
 use super::scene::{PictureFrame, Scene};
 use super::subject::Subject;
 use super::words::PictureSize;
 use crate::api::data::precheck;
+use crate::api::documented::{ConditionResponses, MountParam};
+use crate::api::selection::SelectionParams;
 use crate::chunk::AxisRange;
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
@@ -58,6 +61,21 @@ const SMALLEST: u64 = 256;
 /// The side of a tile whose size is not requested.
 pub(super) const DEFAULT_TILE: u32 = 256;
 
+/// The place of a tile in its path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path for the API document; `Address` reads it")]
+pub(crate) struct TileAddress {
+    /// Grid of tiles: `native`
+    tms: String,
+    /// Level, from 0 for the coarsest
+    z: u32,
+    /// Column of the tile
+    x: u64,
+    /// Row of the tile
+    y: u64,
+}
+
 /// Where a tile is.
 struct Address {
     z: u32,
@@ -76,16 +94,16 @@ struct Address {
     path = TILE.template,
     tag = "images",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("tms" = String, Path, description = "Grid of tiles: `native`"),
-        ("z" = u32, Path, description = "Level, from 0 for the coarsest"),
-        ("x" = u64, Path, description = "Column of the tile"),
-        ("y" = u64, Path, description = "Row of the tile"),
+        MountParam,
+        TileAddress,
         ("path" = String, Path, description = "Path of the node"),
+        SelectionParams,
+        AxesParams,
         TileParams,
         ColorParams,
+        ImageFormatParams,
     ),
-    responses(ImageResponses)
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     Box::pin(tile(&state, &plain(request))).await
@@ -97,34 +115,18 @@ pub(crate) async fn get_tile(State(state): State<AppState>, request: Request) ->
     path = ROOT_TILE.template,
     tag = "images",
     params(
-        ("mount" = String, Path, description = "Name of a mount"),
-        ("tms" = String, Path, description = "Grid of tiles: `native`"),
-        ("z" = u32, Path, description = "Level, from 0 for the coarsest"),
-        ("x" = u64, Path, description = "Column of the tile"),
-        ("y" = u64, Path, description = "Row of the tile"),
+        MountParam,
+        TileAddress,
+        SelectionParams,
+        AxesParams,
         TileParams,
         ColorParams,
+        ImageFormatParams,
     ),
-    responses(ImageResponses)
+    responses(ImageResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_tile(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_tile(state, request).await
-}
-
-/// Parameters that select the elements of tiles, as `ImageQuery` parses them.
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `ImageQuery` reads it")]
-pub(crate) struct TileParams {
-    /// Selection by position, as in `/v1/image`; rows and columns stay whole. Alias: `select`.
-    slice: Option<String>,
-    /// Selection by dimension name, as in `/v1/image`.
-    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    isel: Option<String>,
-    /// Dimensions of the rows and of the columns, by name or number, such as `y,x`.
-    axes: Option<String>,
-    /// Pixels on a side of a tile: `256` (default) or `512`.
-    tile: Option<String>,
 }
 
 async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
@@ -134,8 +136,8 @@ async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, &TILE, &head.uri, &head.extensions)?;
     let address = Address::parse(head.uri.path())?;
     let (query, _) = query(&head.uri)?;
-    check_format(&head.headers, query.format.as_deref())?;
-    let side = query.tile.unwrap_or(DEFAULT_TILE);
+    check_format(&head.headers, query.format.format.as_deref())?;
+    let side = query.tile.tile.unwrap_or(DEFAULT_TILE);
     let subject = Subject::open(state, head, &target).await?;
     let layout = whole_plane(&subject, &query)?;
     let levels = levels(&layout);
@@ -197,10 +199,10 @@ impl Address {
 /// The layout of a plane with all its rows and columns.
 pub(super) fn whole_plane(subject: &Subject, query: &ImageQuery) -> Result<Layout, Problem> {
     let bad = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
-    if query.part_of_plane.is_some() || query.size.is_some_and(|size| size != PictureSize::Max) {
+    if query.plane.part_of_plane.is_some() || query.plane.size.is_some_and(|size| size != PictureSize::Max) {
         return Err(bad("a tile has a place and a size of its own, without `box` and `size`"));
     }
-    if query.level.is_some() {
+    if query.plane.level.is_some() {
         return Err(bad("the level of a tile follows from `z`, without `level`"));
     }
     let layout = subject.layout(query)?;

@@ -1,42 +1,7 @@
-//! The words of pictures in URLs: what each parameter may be, and why a query is invalid.
+//! The words of pictures in URLs: what each parameter may be.
 
-use crate::chunk::SelectionError;
-use crate::error::{Classify, ErrorClass, nearest};
 use crate::render::raster::Color;
 
-/// Every parameter, for errors and suggestions.
-const NAMES: [&str; 30] = [
-    "slice",
-    "select",
-    "axes",
-    "size",
-    "box",
-    "colormap",
-    "colormap_name",
-    "colors",
-    "range",
-    "rescale",
-    "colorscalerange",
-    "scale",
-    "below",
-    "above",
-    "missing",
-    "channels",
-    "rgb",
-    "method",
-    "level",
-    "origin",
-    "part",
-    "fields",
-    "bits",
-    "format",
-    "f",
-    "decode",
-    "width",
-    "height",
-    "tile",
-    "tms",
-];
 /// The largest picture that the caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PictureSize {
@@ -102,51 +67,4 @@ pub(crate) enum RowOrigin {
     Auto,
     Upper,
     Lower,
-}
-
-/// Why a query is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ImageParamError {
-    /// The query is not a list of names and values.
-    #[error("{0}")]
-    Unreadable(String),
-    /// The parameter is unknown.
-    #[error("`{name}` is not a parameter of pictures;{hint} there is: {known}, isel.NAME", name = .0, hint = hint(.0), known = NAMES.join(", "))]
-    Unknown(String),
-    /// A parameter occurs twice, or under several of its names.
-    #[error("`{0}` is given more than once")]
-    Twice(&'static str),
-    /// A parameter has an invalid value.
-    #[error("`{name}={value}` is not understood; it takes {takes}{more}")]
-    Value {
-        /// The parameter.
-        name: &'static str,
-        /// The invalid value, shortened.
-        value: String,
-        /// The valid values.
-        takes: &'static str,
-        /// A suggestion.
-        more: String,
-    },
-    /// Two parameters exclude each other.
-    #[error("`{0}` and `{1}` cannot be combined")]
-    Both(&'static str, &'static str),
-    /// The selection is invalid.
-    #[error(transparent)]
-    Selection(#[from] SelectionError),
-}
-
-impl Classify for ImageParamError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            Self::Unreadable(_) | Self::Unknown(_) | Self::Twice(_) | Self::Value { .. } | Self::Both(..) => {
-                ErrorClass::InvalidRequest
-            }
-            Self::Selection(error) => error.class(),
-        }
-    }
-}
-
-fn hint(name: &str) -> String {
-    nearest(name, NAMES).map_or_else(String::new, |known| format!(" did you mean `{known}`?"))
 }

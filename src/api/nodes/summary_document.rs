@@ -198,7 +198,7 @@ fn channel(ChannelSummary { label, color, window, is_active }: ChannelSummary) -
 }
 
 fn plate(plate: PlateSummary) -> PlateDocument {
-    let PlateSummary { rows, columns, wells, declared_wells, fields } = plate;
+    let PlateSummary { rows, columns, wells, declared_wells, fields, name: _ } = plate;
     let wells = wells.into_iter().map(|(path, row, column)| WellDocument { path, row, column }).collect();
     PlateDocument { rows, columns, wells, declared_wells, fields }
 }

@@ -1,54 +1,107 @@
 //! The JSON document of statistics.
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 
 use super::query::StatsQuery;
 use crate::reduce::CfValues;
-use crate::reduce::statistics::{Distribution, Partial};
+use crate::reduce::statistics::{CellDistributions, Cells, Distribution, Statistic};
 
 /// What was computed.
 pub(crate) struct Computed {
-    pub(crate) partial: Partial,
-    /// The edges of the histogram and the values between them.
-    pub(crate) histogram: Option<(Vec<f64>, Vec<u64>)>,
-    pub(crate) distribution: Option<Distribution>,
+    pub(crate) cells: Cells,
+    /// The edges of the histograms.
+    pub(crate) edges: Option<Vec<f64>>,
+    pub(crate) distributions: Option<Distributions>,
+    /// The dimensions of the groups, each with its name; `None` for one group.
+    pub(crate) dimensions: Option<Vec<(Option<String>, u64)>>,
     pub(crate) is_exact: bool,
     /// Elements and chunks.
     pub(crate) seen: (u64, u64),
 }
 
+/// The values for percentiles.
+pub(crate) enum Distributions {
+    /// Of all elements.
+    One(Distribution),
+    /// Of each group.
+    Groups(CellDistributions),
+}
+
+impl Distributions {
+    fn percentile(&self, group: usize, percent: f64) -> Option<f64> {
+        match self {
+            Self::One(distribution) => distribution.percentile(percent),
+            Self::Groups(distributions) => distributions.percentile(group, percent),
+        }
+    }
+}
+
 /// The document of the requested statistics, as text: sums may be longer than the integers of the JSON library. Without values
-/// they are null.
+/// they are null. Of groups each member is a nested list.
 pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Computed) -> String {
-    let Computed { partial, histogram, distribution, is_exact, seen: (elements, chunks) } = computed;
+    let Computed { cells, edges, distributions, dimensions, is_exact, seen: (elements, chunks) } = computed;
+    let shape: Vec<u64> = dimensions.iter().flatten().map(|(_, length)| *length).collect();
+    let list = |of_one: &dyn Fn(usize) -> String| nested(&shape, (0..cells.len()).map(of_one).collect());
     let mut members: Vec<(&str, String)> = Vec::new();
-    for &name in query.ops() {
-        let value = match name {
-            "count" => partial.count.to_string(),
-            "missing" => partial.missing.to_string(),
-            "nan" => partial.nan.to_string(),
-            "mean" => optional(partial.mean()).to_string(),
-            "std" => optional(partial.deviation()).to_string(),
-            "sum" => sum(values, partial),
-            "min" => extreme(values, partial, |(low, _)| low, |(low, _)| low),
-            _ => extreme(values, partial, |(_, high)| high, |(_, high)| high),
+    for &statistic in query.ops() {
+        members.push((statistic.name(), list(&|cell| one(statistic, values, cells, cell))));
+    }
+    if let Some(distributions) = distributions {
+        let member = |(text, percent): &(String, f64)| {
+            let listed = list(&|cell| optional(distributions.percentile(cell, *percent)).to_string());
+            format!("{}:{listed}", Value::from(text.as_str()))
         };
-        members.push((name, value));
+        let percentiles: Vec<String> = query.percentiles().iter().map(member).collect();
+        members.push(("percentiles", format!("{{{}}}", percentiles.join(","))));
     }
-    if let Some(distribution) = distribution {
-        let one =
-            |(text, percent): &(String, f64)| (text.clone(), optional(distribution.percentile(*percent)));
-        let percentiles: Map<String, Value> = query.percentiles().iter().map(one).collect();
-        members.push(("percentiles", Value::Object(percentiles).to_string()));
+    if let Some(edges) = edges {
+        let counts = list(&|cell| json!(cells.counts(cell)).to_string());
+        members.push(("histogram", format!("{{\"edges\":{},\"counts\":{counts}}}", json!(edges))));
     }
-    if let Some((edges, counts)) = histogram {
-        members.push(("histogram", json!({ "edges": edges, "counts": counts }).to_string()));
+    if let Some(dimensions) = dimensions {
+        let names: Vec<&Option<String>> = dimensions.iter().map(|(name, _)| name).collect();
+        members.push(("shape", json!(shape).to_string()));
+        members.push(("dimension_names", json!(names).to_string()));
     }
     members.push(("exact", is_exact.to_string()));
     members.push(("seen", json!({ "elements": elements, "chunks": chunks }).to_string()));
     // No name has a character that JSON escapes.
     let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", members.join(","))
+}
+
+/// Values in C order as nested lists of this shape.
+fn nested(shape: &[u64], mut values: Vec<String>) -> String {
+    let lists = shape.iter().scan(1_u64, |lists, length| {
+        let these = *lists;
+        *lists = lists.saturating_mul(*length);
+        Some((these, *length))
+    });
+    // From the innermost lists outwards.
+    let lists: Vec<(u64, u64)> = lists.collect();
+    for (lists, length) in lists.into_iter().rev() {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let mut rest = values.into_iter();
+        let list = |_| format!("[{}]", rest.by_ref().take(length).collect::<Vec<_>>().join(","));
+        values = (0..lists).map(list).collect();
+    }
+    values.pop().unwrap_or_default()
+}
+
+/// One statistic of a group.
+fn one(statistic: Statistic, values: &CfValues, cells: &Cells, cell: usize) -> String {
+    match statistic {
+        Statistic::Count => cells.count(cell).to_string(),
+        Statistic::Missing => cells.missing(cell).to_string(),
+        Statistic::Nan => cells.nan(cell).to_string(),
+        Statistic::Mean => optional(cells.mean(cell)).to_string(),
+        Statistic::Std => optional(cells.deviation(cell)).to_string(),
+        Statistic::Sum => {
+            cells.integer_sum(cell).map_or_else(|| float(cells.sum(cell)).to_string(), |sum| sum.to_string())
+        }
+        Statistic::Min => extreme(values, cells, cell, |(low, _)| low, |(low, _)| low),
+        Statistic::Max => extreme(values, cells, cell, |(_, high)| high, |(_, high)| high),
+    }
 }
 
 /// A float as JSON: what is not finite is the text that JSON elements have for it.
@@ -64,21 +117,36 @@ fn optional(number: Option<f64>) -> Value {
     number.map_or(Value::Null, float)
 }
 
-/// The sum: exact for integers.
-fn sum(values: &CfValues, partial: &Partial) -> String {
-    if values.are_integers() { partial.integer_sum.to_string() } else { float(partial.sum()).to_string() }
-}
-
 /// An extreme, which is an integer if all values are.
 fn extreme(
     values: &CfValues,
-    partial: &Partial,
+    cells: &Cells,
+    cell: usize,
     integer: impl Fn((i128, i128)) -> i128,
     number: impl Fn((f64, f64)) -> f64,
 ) -> String {
-    match (values.are_integers(), partial.extent.integers, partial.extent.floats) {
+    let extremes = cells.extremes(cell);
+    match (values.are_integers(), extremes.integers, extremes.floats) {
         (true, Some(extent), _) => integer(extent).to_string(),
         (_, _, Some(extent)) => float(number(extent)).to_string(),
         _ => Value::Null.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nested;
+
+    fn listed(shape: &[u64], values: &[&str]) -> String {
+        nested(shape, values.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn values_are_nested_by_their_shape() {
+        assert_eq!(listed(&[], &["7"]), "7");
+        assert_eq!(listed(&[2], &["1", "2"]), "[1,2]");
+        assert_eq!(listed(&[2, 1, 2], &["1", "2", "3", "4"]), "[[[1,2]],[[3,4]]]");
+        assert_eq!(listed(&[2, 0], &[]), "[[],[]]");
+        assert_eq!(listed(&[0, 2], &[]), "[]");
     }
 }

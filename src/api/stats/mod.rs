@@ -1,10 +1,12 @@
 //! `/v1/stats/{mount}/{path}`: statistics of a selection of an array, exact or of a sample.
 
 mod document;
+mod groups;
 mod query;
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
@@ -16,11 +18,12 @@ use utoipa_axum::routes;
 
 use crate::admission::AdmissionRequest;
 use crate::api::data;
-use crate::api::documented::MountParam;
+use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::json_response::text_answer;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
 use crate::chunk::Subset;
+use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
@@ -29,12 +32,13 @@ use crate::http::validators::hex_tag;
 use crate::reduce::ALGORITHM;
 use crate::reduce::CfValues;
 use crate::reduce::statistics::{Bins, MAX_VALUES};
+use crate::services::element_groups::ElementGroups;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use crate::services::statistics::Statistics;
+use crate::services::statistics::{READS, Statistics, group_bytes};
 use crate::store::Version;
-use document::{Computed, document};
+use document::{Computed, Distributions, document};
 use query::{StatsParams, StatsQuery};
 
 /// Statistics of an array.
@@ -61,40 +65,23 @@ pub(crate) enum StatsResponses {
     /// The statistics. Those without any value are null; `exact` is false for a sample.
     #[response(status = 200, content_type = "application/json")]
     Statistics,
-    /// Not modified: the response still has an entity tag of `If-None-Match`.
-    #[response(status = 304)]
-    NotModified,
     /// The selection or another parameter is invalid, or the elements are no real numbers.
     #[response(status = 400)]
     NotUnderstood,
     /// The mount or the array does not exist.
     #[response(status = 404)]
     NotFound,
-    /// The array does not have the shape in `expected_shape`, or another array also claims its chunks.
-    #[response(status = 409)]
-    AnotherShape,
-    /// The precondition failed.
-    #[response(status = 412)]
-    PreconditionFailed,
     /// Reading all chunks would exceed a limit.
     #[response(status = 413)]
     TooLarge,
-    /// The declaration of a dependent array is invalid.
-    #[response(status = 422)]
-    NotUsable,
-    /// Stored chunks or metadata are corrupt.
-    #[response(status = 500)]
-    Corrupt,
-    /// The array uses an unsupported codec, data type or extension.
-    #[response(status = 501)]
-    Unsupported,
 }
 
 /// Compute statistics of a selection
 ///
 /// Returns counts, extremes, mean, standard deviation, sum, and on request percentiles and a histogram of a selection; without
 /// `slice` and `isel.NAME`, of the whole array. NaN and missing values are counted and otherwise skipped. Sums of integers are
-/// exact. Statistics of unchanged chunks are cached.
+/// exact. With `over` there is one of each for every index of the dimensions that are left. Statistics of unchanged chunks are
+/// cached.
 #[utoipa::path(
     method(get, head),
     path = STATS.template,
@@ -106,7 +93,7 @@ pub(crate) enum StatsResponses {
         StatsParams,
         ArrayParams,
     ),
-    responses(StatsResponses)
+    responses(StatsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_stats(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     let head = request.into_parts().0;
@@ -120,7 +107,7 @@ pub(crate) async fn get_stats(State(state): State<AppState>, request: Request) -
     path = ROOT_STATS.template,
     tag = "data",
     params(MountParam, SelectionParams, StatsParams, ArrayParams),
-    responses(StatsResponses)
+    responses(StatsResponses, ArrayResponses, ConditionResponses)
 )]
 pub(crate) async fn get_root_stats(state: State<AppState>, request: Request) -> Result<Response, Problem> {
     get_stats(state, request).await
@@ -133,6 +120,7 @@ struct StatsRequest {
     subset: Subset,
     values: Arc<CfValues>,
     pieces: Pieces,
+    groups: ElementGroups,
 }
 
 async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
@@ -144,49 +132,69 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     query.array.check_shape(&array.metadata().shape)?;
     let subset = query.selection.subset(array.metadata())?;
     let values = Arc::new(CfValues::of_array(array.metadata(), query.decodes())?);
-    let keeps_values = !query.percentiles().is_empty() && !values.are_few();
+    let groups = groups::of_query(&query, array.metadata(), &subset)?;
+    groups::check_size(&query, &groups, state.options.max_buffered_response_size)?;
+    let keeps_values = !query.percentiles().is_empty() && (query.stats.over.is_some() || !values.are_few());
     let most_elements = if keeps_values { MAX_VALUES } else { u64::MAX };
     let limits = &state.engine.read;
     let pieces = Pieces::choose(&array, &subset, query.sampling(), limits, most_elements)?;
-    let bytes = held_bytes(state, &pieces, &values, keeps_values);
-    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
-    let request = StatsRequest { query, node, subset, values, pieces };
+    let request = StatsRequest { query, node, subset, values, pieces, groups };
+    let bytes = request.held_bytes(state, keeps_values);
+    let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
     let mut tries = 1;
-    let mut answer = loop {
+    let (mut answer, bytes) = loop {
         match request.attempt(state, head).await {
             Err(error) if error.is_changed() && tries < TRIES => tries += 1,
             answered => break answered?,
         }
     };
     answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+    // The chunks are read; what is left is the text.
+    permit.resize(bytes)?;
     Ok(permit.hold(answer))
 }
 
-/// The memory in bytes of a request in flight: elements that are read, those that are kept, and the histograms.
-fn held_bytes(state: &AppState, pieces: &Pieces, values: &CfValues, keeps_values: bool) -> u64 {
-    let elements = pieces.subsets.iter().map(Subset::elements).fold(0_u128, u128::saturating_add);
-    let elements = u64::try_from(elements).unwrap_or(u64::MAX);
-    let read = elements.saturating_mul(values.element_bytes() as u64);
-    let read = read.min(state.engine.read.segment_size.saturating_mul(2));
-    let kept = if keeps_values { elements.min(MAX_VALUES).saturating_mul(16) } else { 0 };
-    read.saturating_add(kept).saturating_add(pieces.subsets.len() as u64 * 1024)
-}
-
 impl StatsRequest {
-    async fn attempt(&self, state: &AppState, head: &Parts) -> Result<Response, ArrayError> {
+    /// The memory in bytes of the request in flight: elements that are read, those that are kept, the groups with their
+    /// histograms, and the text.
+    fn held_bytes(&self, state: &AppState, keeps_values: bool) -> u64 {
+        let subsets = &self.pieces.subsets;
+        let elements = subsets.iter().map(Subset::elements).fold(0_u128, u128::saturating_add);
+        let elements = u64::try_from(elements).unwrap_or(u64::MAX);
+        let read = elements.saturating_mul(self.values.element_bytes() as u64);
+        let read = read.min(state.engine.read.segment_size.saturating_mul(2));
+        let kept = if keeps_values { elements.min(MAX_VALUES).saturating_mul(16) } else { 0 };
+        let bins = self.query.stats.histogram.map_or(0, |(bins, _)| bins);
+        let largest = subsets.iter().map(|piece| self.groups.count_of(piece)).max().unwrap_or(0);
+        let all = group_bytes(&self.values, self.groups.count(), bins);
+        let parts = group_bytes(&self.values, largest, bins).saturating_mul(READS as u64 + 1);
+        let text = groups::text_bytes(&self.query, &self.groups);
+        let fixed = (subsets.len() as u64).saturating_mul(1024);
+        [kept, all, parts, text, fixed].into_iter().fold(read, u64::saturating_add)
+    }
+
+    /// The response, and the bytes of its text.
+    async fn attempt(&self, state: &AppState, head: &Parts) -> Result<(Response, u64), ArrayError> {
         let (node, values) = (Arc::clone(&self.node), Arc::clone(&self.values));
-        let statistics = Statistics::lookup(state, node, values, self.query.decodes(), &self.pieces).await?;
+        let (decodes, groups) = (self.query.decodes(), self.groups.clone());
+        let statistics = Statistics::lookup(state, node, values, decodes, &self.pieces, groups).await?;
         let version = self.version(&statistics);
         match Conditions::from_headers(&head.headers).for_read(&version, None) {
             Verdict::Proceed => {}
-            _ => return Ok(text_answer(&head.headers, [Bytes::new()], version)),
-        }
-        if head.method == Method::HEAD {
-            let mut answer = text_answer(&head.headers, [Bytes::new()], version);
-            answer.headers_mut().remove(header::CONTENT_LENGTH);
-            return Ok(answer);
+            _ => return Ok((text_answer(&head.headers, [Bytes::new()], version), 0)),
         }
         let cached = state.responses.statistics.document(version.tag());
+        if head.method == Method::HEAD {
+            let mut answer = text_answer(&head.headers, [Bytes::new()], version);
+            if let Some(text) = cached {
+                answer.headers_mut().insert(header::CONTENT_LENGTH, text.len().into());
+            } else {
+                // Only the statistics themselves have a length.
+                *answer.body_mut() = Body::new(NoBody);
+                answer.headers_mut().remove(header::CONTENT_LENGTH);
+            }
+            return Ok((answer, 0));
+        }
         let text = if let Some(text) = cached {
             Bytes::clone(&text)
         } else {
@@ -194,29 +202,31 @@ impl StatsRequest {
             state.responses.statistics.insert_document(version.tag(), text.clone());
             text
         };
+        let bytes = text.len() as u64;
         let mut answer = text_answer(&head.headers, [text], version).into_response();
         put_trace(answer.headers_mut(), statistics.trace());
-        Ok(answer)
+        Ok((answer, bytes))
     }
 
     async fn compute(&self, state: &AppState, statistics: &Statistics) -> Result<Bytes, ArrayError> {
-        let partial = statistics.partial(state, None).await?;
-        let histogram = match self.query.stats.histogram {
+        let mut cells = statistics.cells(state, None).await?;
+        let edges = match self.query.stats.histogram {
             None => None,
             Some((bins, range)) => {
-                let range = range.or(partial.extent.floats).unwrap_or((0.0, 1.0));
+                let range = range.or(cells.extent()).unwrap_or((0.0, 1.0));
                 let edges: Arc<[f64]> = edges(bins, range).into();
-                let counts = statistics.partial(state, Some(Arc::clone(&edges))).await?.counts;
-                Some((edges.to_vec(), counts))
+                cells = statistics.cells(state, Some(Arc::clone(&edges))).await?;
+                Some(edges.to_vec())
             }
         };
-        let distribution = if self.query.percentiles().is_empty() {
-            None
-        } else {
-            Some(statistics.distribution(state).await?)
+        let distributions = match (self.query.percentiles(), &self.query.stats.over) {
+            ([], _) => None,
+            (_, None) => Some(Distributions::One(statistics.distribution(state).await?)),
+            (_, Some(_)) => Some(Distributions::Groups(statistics.distributions(state).await?)),
         };
+        let dimensions = self.query.stats.over.is_some().then(|| groups::named(&self.groups, &self.node));
         let (is_exact, seen) = (self.pieces.is_exact, statistics.seen());
-        let computed = Computed { partial, histogram, distribution, is_exact, seen };
+        let computed = Computed { cells, edges, distributions, dimensions, is_exact, seen };
         let (query, values) = (self.query.clone(), Arc::clone(&self.values));
         let text = state.engine.cpu.run(move || document(&query, &values, &computed)).await?;
         Ok(text.into())

@@ -3,12 +3,11 @@
 use axum::http::Uri;
 use utoipa::IntoParams;
 
+use crate::api::dimension_list::DimensionList;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, is_of_page, once, pairs};
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::Sampling;
-
-/// The names of statistics, in the order of the response.
-pub(crate) const OPS: [&str; 8] = ["count", "missing", "nan", "min", "max", "mean", "std", "sum"];
+use crate::reduce::statistics::Statistic;
 
 /// The most bins of a histogram.
 const MAX_BINS: usize = 1 << 16;
@@ -25,7 +24,11 @@ pub(crate) struct StatsParams {
     /// The statistics in the response, such as `min,max`: of `count`, `missing`, `nan`, `min`, `max`, `mean`, `std` and `sum`.
     /// The default is all of these.
     #[param(value_type = Option<String>)]
-    ops: Option<Vec<&'static str>>,
+    ops: Option<Vec<Statistic>>,
+    /// Dimensions by name or number, such as `time` or `0,2`: statistics over these, one for each index of the other dimensions.
+    /// Each member is then a nested list of the form in `shape`. All chunks are read, or the response is a 413.
+    #[param(value_type = Option<String>)]
+    pub(crate) over: Option<DimensionList>,
     /// A histogram with this number of bins of equal width, from the smallest to the largest value or between given edges:
     /// `64` or `64:0..1`.
     #[param(value_type = Option<String>)]
@@ -50,6 +53,7 @@ impl ParseParams for StatsParams {
     fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
         match name {
             "ops" => once("ops", &mut self.ops, ops(value)?),
+            "over" => once("over", &mut self.over, DimensionList::new(value)),
             "histogram" => once("histogram", &mut self.histogram, histogram(value)?),
             "percentiles" => once("percentiles", &mut self.percentiles, percentiles(value)?),
             "sample" => once("sample", &mut self.sample, sampling(value)?),
@@ -84,12 +88,15 @@ impl StatsQuery {
                 return Err(ParamError::unknown(name, &known));
             }
         }
+        if query.stats.over.is_some() && !matches!(query.sampling(), Sampling::Auto | Sampling::Exact) {
+            return Err(ParamError::Exclusive("`over` and a sample"));
+        }
         Ok(query)
     }
 
-    /// The requested statistics, each one of [`OPS`].
-    pub(crate) fn ops(&self) -> &[&'static str] {
-        self.stats.ops.as_deref().unwrap_or(&OPS)
+    /// The requested statistics.
+    pub(crate) fn ops(&self) -> &[Statistic] {
+        self.stats.ops.as_deref().unwrap_or(&Statistic::ALL)
     }
 
     /// Each requested percentile as it was written, and as a number.
@@ -97,9 +104,13 @@ impl StatsQuery {
         self.stats.percentiles.as_deref().unwrap_or_default()
     }
 
-    /// Which chunks are read.
+    /// Which chunks are read. A sample has no elements of most groups.
     pub(crate) fn sampling(&self) -> Sampling {
-        self.stats.sample.unwrap_or(Sampling::Auto)
+        let default = if self.stats.over.is_some() { Sampling::Exact } else { Sampling::Auto };
+        match self.stats.sample {
+            None | Some(Sampling::Auto) => default,
+            Some(sampling) => sampling,
+        }
     }
 
     /// Whether values are decoded by the CF attributes.
@@ -110,17 +121,17 @@ impl StatsQuery {
     /// What of the response's bytes follows from the query beside the selection, for its version.
     pub(crate) fn identity(&self) -> String {
         let (ops, percentiles, decodes) = (self.ops(), self.percentiles(), self.decodes());
-        format!("{ops:?} {:?} {percentiles:?} {decodes}", self.stats.histogram)
+        let StatsParams { over, histogram, .. } = &self.stats;
+        format!("{ops:?} {over:?} {histogram:?} {percentiles:?} {decodes}")
     }
 }
 
-fn ops(value: &str) -> Result<Vec<&'static str>, ParamError> {
+fn ops(value: &str) -> Result<Vec<Statistic>, ParamError> {
     let takes = "names with commas between, of: count, missing, nan, min, max, mean, std, sum";
-    let asked: Vec<&str> = value.split(',').map(str::trim).collect();
-    if asked.iter().any(|name| !OPS.contains(name)) {
-        return Err(ParamError::value("ops", value, takes));
-    }
-    Ok(OPS.into_iter().filter(|name| asked.contains(name)).collect())
+    let asked: Option<Vec<Statistic>> =
+        value.split(',').map(|name| Statistic::from_name(name.trim())).collect();
+    let asked = asked.ok_or_else(|| ParamError::value("ops", value, takes))?;
+    Ok(Statistic::ALL.into_iter().filter(|statistic| asked.contains(statistic)).collect())
 }
 
 fn histogram(value: &str) -> Result<(usize, Option<(f64, f64)>), ParamError> {

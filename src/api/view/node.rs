@@ -13,6 +13,7 @@ use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
+use crate::conventions::OmeImage;
 use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
@@ -20,7 +21,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
-use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place, ShownImage};
+use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 
@@ -284,11 +285,10 @@ impl View<'_> {
     async fn levels(&self, group: &GroupMetadata) -> Result<Vec<crate::page::ChildRow>, Problem> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let image =
-            self.state.engine.cpu.run_document(bytes, move || ShownImage::of(&attributes.object())).await?;
+        let image = self.state.engine.cpu.run_document(bytes, move || OmeImage::parse(&attributes)).await?;
         let Some(image) = image else { return Ok(Vec::new()) };
         let prefix = self.target.path.prefix().as_str();
-        let paths = image.levels.iter().filter_map(|level| {
+        let paths = image.levels.iter().filter_map(|(level, _)| {
             let path = NodePath::parse(&format!("{prefix}{level}")).ok()?;
             self.may_read(&path).then_some((path, Some(NodeKind::Array)))
         });

@@ -10,7 +10,8 @@ import { Source } from "./source.js";
 
 /** @typedef {import("./source.js").Plane} Plane */
 /** @typedef {{dim: number, index: number, label: string, color: [number, number, number], hex: string,
- *   range: [number, number] | null, active: boolean}} Channel */
+ *   range: [number, number] | null,
+ *   auto: [number, number] | null, active: boolean}} Channel */
 
 const COLORS = ["#ff00ff", "#00ff00", "#00a0ff", "#ff4000", "#ffff00", "#ffffff"];
 const LONGEST_COORDINATES = 20000;
@@ -28,6 +29,8 @@ export class Viewer {
     this.lock = true;
     /** @type {[number, number] | null} */
     this.range = null;
+    /** @type {[number, number] | null} What `range=auto` is for all pictures of the array. */
+    this.autoEnds = null;
     /** @type {string} */
     this.rangeText = this.words.get("range") || "";
     this.colormap = this.words.get("colormap") || "";
@@ -76,7 +79,7 @@ export class Viewer {
     const at = (this.words.get("at") || "").split(",").map(Number);
     const pinned = at.length === 2 && at.every((one) => Number.isInteger(one) && one >= 0);
     const begin = async () => {
-      if (axis) await this.orient(axis);
+      await Promise.all([axis && this.orient(axis), this.loadRanges()]);
       await this.update();
       if (pinned) await this.pin(at[1], at[0]);
     };
@@ -106,6 +109,23 @@ export class Viewer {
       if (axes) axes.textContent = axes.textContent.replace("↓", "↑");
     } catch {
       // Without coordinates the picture stays as it is stored.
+    }
+  }
+
+  /** Finds the ranges of `range=auto`: those of the legend, which all pictures and tiles have too. */
+  async loadRanges() {
+    const channels = this.channels.slice(0, 32).map((channel) => channel.index).join(",");
+    if (this.config.labels && !channels) return;
+    const words = { channels, scale: this.scale, decode: this.words.get("decode"), format: "json" };
+    try {
+      const legend = await getJson(link(this.config.legend, words));
+      this.autoEnds = legend.kind === "colormap" ? legend.range : null;
+      for (const { channel: index, range } of legend.channels || []) {
+        const channel = this.channels.find((one) => one.index === index);
+        if (channel) channel.auto = range;
+      }
+    } catch {
+      // Without a legend the ranges are those of the values that are shown.
     }
   }
 
@@ -232,7 +252,7 @@ export class Viewer {
     active.forEach((channel, number) => {
       const plane = this.planes[number];
       if (!plane) return;
-      channel.range ??= this.auto(plane.values);
+      channel.range ??= channel.auto || this.auto(plane.values);
       const [low, high] = channel.range;
       const factor = high > low ? 1 / (high - low) : 0;
       const [r, g, b] = channel.color;
@@ -272,8 +292,9 @@ export class Viewer {
     }
     const [low, high] = text.split(",").map(Number);
     if (text.includes(",") && low < high) return [low, high];
-    if (!this.range || !this.lock) this.range = this.auto(values);
-    return this.range;
+    const range = this.lock ? this.autoEnds || this.range || this.auto(values) : this.auto(values);
+    this.range = range;
+    return range;
   }
 
   /** @param {Uint32Array} colors @param {[number, number]} range */
@@ -309,7 +330,7 @@ export class Viewer {
     if (dim < 0 || dim === rows || dim === columns || shape[dim] < 2) return;
     this.channels = ome.channels.slice(0, shape[dim]).map((/** @type {any} */ channel, /** @type {number} */ index) => {
       const hex = channel.color ? `#${channel.color.toLowerCase()}` : COLORS[index % COLORS.length];
-      return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, active: channel.active && index < 6 };
+      return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, auto: null, active: channel.active && index < 6 };
     });
     this.startChannels = this.channels.every((channel) => channel.range) ? this.channelsText() : "";
     const asked = this.words.get("channels");
@@ -599,7 +620,12 @@ export class Viewer {
       this.write();
     };
     on("colormap", "change", (input) => change(() => (this.colormap = input.value)));
-    on("scale", "change", (input) => change(() => (this.scale = input.value)));
+    on("scale", "change", async (input) => {
+      this.scale = input.value;
+      // A logarithmic range begins above 0.
+      await this.loadRanges();
+      change(() => {});
+    });
     on("range", "change", (input) => change(() => (this.rangeText = input.value.replaceAll(" ", ""))));
     on("axes", "change", (input) => input.form.requestSubmit());
     on("grid", "change", (input) => this.setGrid(input.checked));

@@ -1,7 +1,8 @@
-//! [`Distribution`]: how often each value occurs, for percentiles.
+//! [`Distribution`]: how often each value occurs, for percentiles; and [`CellDistributions`], the same of elements in groups.
 
 use std::collections::BTreeMap;
 
+use super::cursor::Cursor;
 use crate::reduce::cf::{CfValues, Visitor, double};
 
 /// The most values that are kept one by one, unless there are few different ones.
@@ -60,14 +61,7 @@ impl Distribution {
     /// A percentile between 0 and 100, interpolated as numpy does by default; `None` without values.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<f64> {
-        let last = self.total.checked_sub(1)?;
-        let at = number(last) * (percent / 100.0);
-        let below = floor(at).min(last);
-        let (low, high) = (self.value_at(below)?, self.value_at((below + 1).min(last))?);
-        let part = at - number(below);
-        // As numpy: from the nearer end, so that equal values give themselves.
-        let difference = high - low;
-        Some(if part >= 0.5 { high - difference * (1.0 - part) } else { low + difference * part })
+        interpolated(self.total, percent, |rank| self.value_at(rank))
     }
 
     /// The value with this rank. Both lists are sorted: the rank is divided between them.
@@ -85,6 +79,88 @@ impl Distribution {
         }
         let place = usize::try_from(rank.checked_sub(before)?).ok()?;
         self.places.get(place).map(|&place| value(place))
+    }
+}
+
+/// The values of each cell. Call [`CellDistributions::sort`] before [`CellDistributions::percentile`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellDistributions {
+    /// The cell and the place of each value.
+    placed: Vec<(u32, u64)>,
+}
+
+impl CellDistributions {
+    /// Adds elements in canonical form, each to the cell that the cursor gives.
+    pub fn add(&mut self, values: &CfValues, items: &[u8], cursor: &mut Cursor) {
+        self.placed.reserve(items.len() / values.element_bytes().max(1));
+        values.visit(items, &mut CellCollector { placed: &mut self.placed, cursor });
+    }
+
+    /// Adds a number of equal elements, each to the cell that the cursor gives.
+    pub fn add_equal(&mut self, values: &CfValues, item: &[u8], elements: u64, cursor: &mut Cursor) {
+        for _ in 0..elements {
+            values.visit(item, &mut CellCollector { placed: &mut self.placed, cursor });
+        }
+    }
+
+    /// Puts the values in order.
+    pub fn sort(&mut self) {
+        self.placed.sort_unstable();
+    }
+
+    /// A percentile of a cell, as [`Distribution::percentile`].
+    #[must_use]
+    pub fn percentile(&self, cell: usize, percent: f64) -> Option<f64> {
+        let start = self.placed.partition_point(|&(at, _)| (at as usize) < cell);
+        let of_cell = self.placed.get(start..)?;
+        let total = of_cell.partition_point(|&(at, _)| at as usize == cell) as u64;
+        let value_at = |rank: u64| {
+            let place = of_cell.get(usize::try_from(rank).ok()?);
+            place.map(|&(_, place)| value(place))
+        };
+        interpolated(total, percent, value_at)
+    }
+}
+
+/// The percentile of values in order, interpolated as numpy does by default.
+fn interpolated(total: u64, percent: f64, value_at: impl Fn(u64) -> Option<f64>) -> Option<f64> {
+    let last = total.checked_sub(1)?;
+    let at = number(last) * (percent / 100.0);
+    let below = floor(at).min(last);
+    let (low, high) = (value_at(below)?, value_at((below + 1).min(last))?);
+    let part = at - number(below);
+    // As numpy: from the nearer end, so that equal values give themselves.
+    let difference = high - low;
+    Some(if part >= 0.5 { high - difference * (1.0 - part) } else { low + difference * part })
+}
+
+struct CellCollector<'a> {
+    placed: &'a mut Vec<(u32, u64)>,
+    cursor: &'a mut Cursor,
+}
+
+impl CellCollector<'_> {
+    fn push(&mut self, number: f64) {
+        let cell = u32::try_from(self.cursor.next()).unwrap_or(u32::MAX);
+        self.placed.push((cell, place(number)));
+    }
+}
+
+impl Visitor for CellCollector<'_> {
+    fn integer(&mut self, number: i128) {
+        self.push(double(number));
+    }
+
+    fn float(&mut self, number: f64) {
+        if number.is_nan() {
+            self.missing();
+        } else {
+            self.push(number);
+        }
+    }
+
+    fn missing(&mut self) {
+        self.cursor.next();
     }
 }
 
