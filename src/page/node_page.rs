@@ -19,6 +19,8 @@ pub struct NodeLinks {
     pub data: String,
     /// Its picture.
     pub image: String,
+    /// What the colours of its picture stand for.
+    pub legend: String,
     /// Its statistics.
     pub stats: String,
     /// It as a multiscale image.

@@ -60,6 +60,7 @@ impl PageLinks<'_> {
             nodes: self.node(path),
             data: self.data(path),
             image: format!("{base}/v1/image/{at}"),
+            legend: format!("{base}/v1/legend/{at}"),
             stats: format!("{base}/v1/stats/{at}"),
             pyramid: format!("{base}/pyramid/{mount}/auto/auto/raw/{rest}"),
             unshard: format!("{base}/unshard/{folder}"),
