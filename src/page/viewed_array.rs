@@ -144,9 +144,8 @@ fn packing(attributes: &Map<String, Value>) -> Value {
         let are_few = |values: &Vec<Value>| values.len() <= 256 && values.iter().all(Value::is_number);
         attributes.get(name).filter(|_| values.is_some_and(are_few))
     };
-    let missing = number("missing_value")
-        .map(|one| json!([one]))
-        .or_else(|| numbers("missing_value").map(Clone::clone));
+    let missing =
+        number("missing_value").map(|one| json!([one])).or_else(|| numbers("missing_value").cloned());
     json!({
         "scale": number("scale_factor"), "offset": number("add_offset"), "fill": number("_FillValue"),
         "missing": missing, "units": text("units"), "range": numbers("valid_range").or(numbers("actual_range")),

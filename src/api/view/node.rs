@@ -265,12 +265,11 @@ impl View<'_> {
             None => None,
         };
         let levels = self.levels(group).await?;
-        let labels = match levels.is_empty() {
-            true => Vec::new(),
-            false => {
-                labels::labels(self.state, self.target, self.links, |path: &NodePath| self.may_read(path))
-                    .await?
-            }
+        let may_read = |path: &NodePath| self.may_read(path);
+        let labels = if levels.is_empty() {
+            Vec::new()
+        } else {
+            labels::labels(self.state, self.target, self.links, may_read).await?
         };
         let is_vectors = group.attributes.contains_key("zarr_vectors")
             || group.attributes.contains_key("zv_version")

@@ -82,6 +82,9 @@ struct Chunk {
     rows: u64,
 }
 
+/// What an array stores of a chunk.
+type Payload = fn(&Chunk) -> Bytes;
+
 impl Demo<'_> {
     /// Points in three dimensions, each with a number.
     pub(super) async fn points(&self) -> Result<(), DemoError> {
@@ -123,7 +126,7 @@ impl Demo<'_> {
         let fragments = json!({ "zv_array": "vertex_fragments", "encoding": "fragment_index_v1" });
         let values =
             json!({ "zv_array": "attribute", "name": "activity", "dtype": "float32", "row_shape": [] });
-        let arrays: [(&str, Value, fn(&Chunk) -> Bytes); 3] = [
+        let arrays: [(&str, Value, Payload); 3] = [
             ("vertices", vertices, |chunk| element(&chunk.positions)),
             ("vertex_fragments", fragments, |chunk| element(&fragment(chunk.rows))),
             ("vertex_attributes/activity", values, |chunk| element(&chunk.activities)),
