@@ -42,7 +42,6 @@ def served(tmp_path_factory):
 @pytest.mark.parametrize("mode", ["rechunk/m/4/zstd", "rechunk/m/auto/raw"])
 @pytest.mark.parametrize("opened", [2, 3])
 @pytest.mark.parametrize("stored", [2, 3])
-@pytest.mark.client("xarray", "read")
 def test_missing_data_is_the_same_in_either_format(served, stored, opened, mode):
     url = f"{served.base}/{mode}/v{stored}"
     read = xarray.open_zarr(url, zarr_format=opened, consolidated=False).load()
