@@ -18,7 +18,8 @@ const SHOWN_CHARACTERS: usize = 40;
 
 /// The parameters of the page alone. Other routes ignore them, so that the URL of a page is also that of what it shows. Those
 /// that also mean something to a route are its own parameters there.
-const OF_PAGE: [&str; 10] = ["tab", "at", "grid", "lock", "play", "pin", "theme", "load", "box", "level"];
+const OF_PAGE: [&str; 12] =
+    ["tab", "at", "grid", "lock", "play", "pin", "theme", "load", "box", "level", "labels", "opacity"];
 
 /// Documented query parameters.
 pub(crate) trait QueryParams: IntoParams {

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use super::array_tabs;
 use super::attributes;
-use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name};
-use super::layout::{Site, page};
+use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
+use super::layout::{Head, Site, page};
 use super::node_page::{Place, tree};
 use super::state::PageState;
 use super::view::{ArrayView, Shown};
-use super::viewed_array::{Coordinate, ViewedArray};
+use super::viewed_array::{Coordinate, SHARED_PICTURE, ViewedArray};
 use super::viewer::viewer;
 use crate::array::Array;
 use crate::metadata::ArrayMetadata;
@@ -89,13 +90,28 @@ impl ArrayPage {
             }
         };
         let has_viewer = matches!(tab, "image" | "line" | "table" | "hist");
-        page(site, &format!("{title} – {}", name(&self.place.mount)), &self.place.crumbs, has_viewer, &body)
+        let head = Head {
+            title: &format!("{title} – {}", name(&self.place.mount)),
+            description: Some(described(&facts, &attributes)),
+            picture: viewed.is_cheap_plane().then(|| viewed.picture(SHARED_PICTURE)),
+            crumbs: &self.place.crumbs,
+            has_viewer,
+        };
+        page(site, &head, &body)
     }
 
     fn tab(&self, view: &ArrayView, facts: &ShownArray) -> &'static str {
         let asked = TABS.iter().find(|(word, _)| Some(*word) == self.state.get("tab"));
         asked.map_or_else(|| default_tab(view, facts), |(word, _)| word)
     }
+}
+
+/// One sentence about an array.
+fn described(facts: &ShownArray, attributes: &Map<String, Value>) -> String {
+    let text = |name: &str| attributes.get(name).and_then(Value::as_str);
+    let long = text("long_name").or_else(|| text("standard_name")).or_else(|| text("description"));
+    let shape = format!("{} array of {}", facts.type_name, shape_text(&facts.shape));
+    long.map_or_else(|| shape.clone(), |long| format!("{}: {shape}", cut(long, 200)))
 }
 
 fn default_tab(view: &ArrayView, facts: &ShownArray) -> &'static str {

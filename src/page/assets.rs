@@ -31,11 +31,14 @@ pub static ASSETS: &[Asset] = assets! {
     "decode.js": SCRIPT,
     "element.js": SCRIPT,
     "histogram.js": SCRIPT,
+    "labels.js": SCRIPT,
     "picture.js": SCRIPT,
     "plot.js": SCRIPT,
+    "scale-bar.js": SCRIPT,
     "source.js": SCRIPT,
     "style.css": "text/css; charset=utf-8",
     "table.js": SCRIPT,
+    "vectors.js": SCRIPT,
     "viewer.js": SCRIPT,
 };
 

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::labels;
 use super::state::PageState;
 use super::view::Shown;
 use super::viewed_array::{ViewedArray, downloads};
@@ -10,7 +11,7 @@ use super::viewed_array::{ViewedArray, downloads};
 pub(super) const COLORMAPS: [&str; 10] =
     ["viridis", "magma", "inferno", "plasma", "cividis", "gray", "turbo", "RdBu", "Spectral", "coolwarm"];
 /// The fields of the form, which other words of the URL do not repeat.
-const FIELDS: [&str; 6] = ["slice", "colormap", "range", "scale", "axes", "tab"];
+const FIELDS: [&str; 8] = ["slice", "colormap", "range", "scale", "axes", "tab", "labels", "opacity"];
 
 /// The form.
 pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
@@ -58,6 +59,7 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
                     option value=(other) { (column) " ↓  " (row) " →" }
                 }
             }
+            (labels::fields(viewed))
             button.no-js type="submit" { "Show" }
             div #legend .legend.js-only {}
             div #channels .channels.js-only {}

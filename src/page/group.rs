@@ -1,42 +1,26 @@
 //! The page of a group: as xarray prints a dataset, or as an image, a plate or a list of nodes.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::array_tabs::documents;
 use super::attributes;
-use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
-use super::layout::{Site, page};
-use super::node_page::{NodeLinks, Place, TreeItem, tree};
+use super::child_row::{ArrayRow, ChildRow, kind_of, row};
+use super::facts::{ShownArray, bytes_text, count_text, cut, name, shape_text};
+use super::label_layer::LabelLayer;
+use super::layout::{Head, Site, page};
+use super::node_page::{NodeLinks, Place, tree};
+use super::ome::{self, Plate, ShownImage};
 use super::state::{PageState, join};
-use super::view::{ArrayView, Shown};
-use super::viewed_array::{Level, ViewedArray};
+use super::thumbnail;
+use super::vectors;
+use super::view::{ArrayView, Cost};
+use super::viewed_array::{Level, SHARED_PICTURE, ViewedArray, ViewedImage};
 use super::viewer::viewer;
-use crate::array::Array;
-use crate::conventions::{OmeImage, OmeNode, PlateSummary};
-use crate::metadata::{ArrayMetadata, Attributes};
+use crate::metadata::Attributes;
 
-/// Decoded bytes of the largest plane that a list shows as a small picture.
-const THUMBNAIL_BYTES: u128 = 16 << 20;
-
-/// The metadata of an array, and the array or why it cannot be read.
-pub type OpenedArray = (Arc<ArrayMetadata>, Result<Arc<Array>, String>);
-
-/// A node below a group.
-#[derive(Clone, Debug)]
-pub struct ChildRow {
-    /// Its name and page.
-    pub item: TreeItem,
-    /// Its resources.
-    pub links: NodeLinks,
-    /// The array; `None` for other nodes.
-    pub array: Option<OpenedArray>,
-    /// The attributes of a group.
-    pub attributes: Option<Attributes>,
-}
+/// Side of the smallest level that fills the picture of a page, in pixels.
+const PICTURE_SIDE: u64 = 512;
 
 /// The page of a group, or of a folder without a document.
 #[derive(Clone, Debug)]
@@ -53,18 +37,12 @@ pub struct GroupPage {
     pub children: Option<Vec<ChildRow>>,
     /// The levels of the image that it is, opened, in their order.
     pub levels: Vec<ChildRow>,
+    /// The label images of the image that it is.
+    pub labels: Vec<LabelLayer>,
     /// Whether it is a store in Zarr Vector Format: the path of its description.
     pub vectors: Option<String>,
     /// What the URL says.
     pub state: PageState,
-}
-
-/// An array below a group, with its facts.
-struct ArrayRow<'a> {
-    child: &'a ChildRow,
-    facts: ShownArray,
-    array: Option<&'a Array>,
-    metadata: &'a ArrayMetadata,
 }
 
 impl GroupPage {
@@ -73,11 +51,7 @@ impl GroupPage {
     pub fn render(&self, site: &Site) -> String {
         let attributes = self.attributes.as_ref().map(Attributes::object).unwrap_or_default();
         let title = self.place.name();
-        let (ome, version) = self.attributes.as_ref().and_then(OmeNode::parse).unzip();
-        let image = match &ome {
-            Some(OmeNode::Image(image)) if !self.levels.is_empty() => Some(image),
-            _ => None,
-        };
+        let image = ShownImage::of(&attributes).filter(|_| !self.levels.is_empty());
         let rows: Vec<ArrayRow<'_>> = self.children.iter().flatten().filter_map(row).collect();
         let is_level = |row: &ArrayRow<'_>| {
             image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
@@ -85,20 +59,20 @@ impl GroupPage {
         let others: Vec<&ArrayRow<'_>> = rows.iter().filter(|row| !is_level(row)).collect();
         let groups: Vec<&ChildRow> =
             self.children.iter().flatten().filter(|child| child.array.is_none()).collect();
+        let text = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str);
         let body = html! {
             div.columns {
                 (tree(&self.place))
                 main #content {
                     div.heading {
                         h1 { bdi { (title) } }
-                        p.summary { (self.summary(ome.as_ref(), version.flatten().as_deref(), &rows, &groups)) }
-                        @if let Some(text) = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str) {
-                            p.muted { bdi { (cut(text, 300)) } }
-                        }
+                        p.summary { (self.summary(&attributes, image.as_ref(), &rows, &groups)) }
+                        @if let Some(text) = text { p.muted { bdi { (cut(text, 300)) } } }
                     }
-                    @if let Some(image) = image { (self.image(image, &attributes, &title)) }
-                    @if let Some(OmeNode::Plate(plate)) = &ome { (self.plate(plate)) }
-                    (self.related(ome.as_ref()))
+                    @if let Some(image) = &image { (self.image(image, &attributes, &title)) }
+                    @if let Some(store) = &self.vectors { (vectors::section(store, &self.place.links.view)) }
+                    @if let Some(plate) = Plate::of(&attributes) { (self.plate(&plate)) }
+                    (self.related(&attributes))
                     (dataset(&others))
                     (list_of_groups(&groups))
                     @if self.children.is_none() {
@@ -115,34 +89,45 @@ impl GroupPage {
                 }
             }
         };
-        page(
-            site,
-            &format!("{title} – {}", name(&self.place.mount)),
-            &self.place.crumbs,
-            image.is_some(),
-            &body,
-        )
+        // An image has a picture of its own; that of another group is the one of its first variable with a picture.
+        let of_first = || others.iter().find_map(|row| thumbnail::of_array(row, SHARED_PICTURE));
+        let own = || join(&self.place.links.image, [("size", SHARED_PICTURE)].into_iter());
+        let head = Head {
+            title: &format!("{title} – {}", name(&self.place.mount)),
+            description: text.map(|text| cut(text, 300)),
+            picture: image.is_some().then(own).or_else(of_first),
+            crumbs: &self.place.crumbs,
+            has_viewer: image.is_some(),
+        };
+        page(site, &head, &body)
     }
 
     fn summary(
         &self,
-        ome: Option<&OmeNode>,
-        version: Option<&str>,
+        attributes: &Map<String, Value>,
+        image: Option<&ShownImage>,
         rows: &[ArrayRow<'_>],
         groups: &[&ChildRow],
     ) -> Markup {
         let bytes: u128 = rows.iter().map(|row| row.facts.bytes()).fold(0, u128::saturating_add);
-        let (kind, version) = match ome {
-            Some(OmeNode::Image(_)) if !self.levels.is_empty() => ("OME image", version),
-            Some(OmeNode::Plate(_)) => ("OME plate", version),
-            _ if self.vectors.is_some() => ("vectors (ZVF)", None),
-            _ if self.attributes.is_none() => ("folder", None),
-            _ if rows.iter().any(ArrayRow::is_coordinate) => ("dataset", None),
-            _ => ("group", None),
+        let kind = if image.is_some() {
+            "OME image"
+        } else if attributes.contains_key("plate")
+            || attributes.get("ome").is_some_and(|ome| ome.get("plate").is_some())
+        {
+            "OME plate"
+        } else if self.vectors.is_some() {
+            "vectors (ZVF)"
+        } else if self.attributes.is_none() {
+            "folder"
+        } else if rows.iter().any(ArrayRow::is_coordinate) {
+            "dataset"
+        } else {
+            "group"
         };
         html! {
             (kind)
-            @if let Some(version) = version { " " (version) }
+            @if let Some(version) = image.and_then(|image| image.version.as_ref()) { " " (version) }
             @if !rows.is_empty() { " · " (rows.len()) (if rows.len() == 1 { " array, " } else { " arrays, " }) (bytes_text(bytes)) }
             @if !groups.is_empty() { " · " (groups.len()) (if groups.len() == 1 { " group" } else { " groups" }) }
             @if self.attributes.is_some() { " · Zarr v" (self.zarr_format) }
@@ -151,7 +136,7 @@ impl GroupPage {
     }
 
     /// The picture of an image, from its levels.
-    fn image(&self, image: &OmeImage, attributes: &Map<String, Value>, title: &str) -> Markup {
+    fn image(&self, image: &ShownImage, attributes: &Map<String, Value>, title: &str) -> Markup {
         let level = |child: &ChildRow| {
             let row = row(child)?;
             Some(Level {
@@ -161,26 +146,34 @@ impl GroupPage {
             })
         };
         let levels: Vec<Level> = self.levels.iter().filter_map(level).collect();
-        // The coarsest level that still fills the picture.
-        let side = |level: &Level| level.facts.shape.iter().rev().take(2).copied().max().unwrap_or_default();
-        let shown = levels.iter().rposition(|level| side(level) >= 512).unwrap_or(0);
         let array_of = |at: usize| self.levels.get(at).and_then(row).and_then(|row| row.array);
-        let Some((level, array)) = levels.get(shown).zip(array_of(shown)) else { return html! {} };
-        let view = ArrayView::of(&self.state, &level.facts, Some(array));
+        let Some((finest, array)) = levels.first().zip(array_of(0)) else { return html! {} };
+        let channels = channels_of(image, &finest.facts);
+        let view = ArrayView::of_image(&self.state, &finest.facts, None, channels);
+        // The picture is read from the coarsest level that still fills it.
+        let side = |level: &Level| level.facts.shape.iter().rev().take(2).copied().max().unwrap_or_default();
+        let shown = levels.iter().rposition(|level| side(level) >= PICTURE_SIDE).unwrap_or(0);
+        let cost = levels.get(shown).zip(array_of(shown)).map(|(level, array)| {
+            let subset = view.scaled(&finest.facts.shape, &level.facts.shape);
+            Cost::of(&subset, &level.facts, array)
+        });
+        let Some(cost) = cost else { return html! {} };
+        // The page of an image is about the image; elements are those of its finest level.
         let links = NodeLinks {
             view: self.place.links.view.clone(),
+            image: self.place.links.image.clone(),
             legend: self.place.links.legend.clone(),
-            ..level.links.clone()
+            ..finest.links.clone()
         };
         let viewed = ViewedArray {
-            facts: &level.facts,
+            facts: &finest.facts,
             array: Some(array),
             view: &view,
             state: &self.state,
             links: &links,
             attributes,
             coordinates: &[],
-            image: Some((image, &levels)),
+            image: Some(ViewedImage { image, levels: &levels, labels: &self.labels, cost }),
         };
         html! {
             @if let Some(text) = &image.name { p.muted { bdi { (cut(text, 200)) } } }
@@ -206,8 +199,8 @@ impl GroupPage {
                 tbody {
                     @for axis in &image.axes {
                         tr {
-                            th scope="row" { bdi { (name(axis.name.as_deref().unwrap_or_default())) } }
-                            td { bdi { (name(axis.kind.as_deref().unwrap_or_default())) } }
+                            th scope="row" { bdi { (name(&axis.name)) } }
+                            td { bdi { (name(&axis.kind)) } }
                             td { @if let Some(scale) = axis.scale { (scale) " " bdi { (axis.unit.as_deref().unwrap_or_default()) } } }
                         }
                     }
@@ -218,11 +211,8 @@ impl GroupPage {
     }
 
     /// The wells of a plate, by row and column.
-    fn plate(&self, plate: &PlateSummary) -> Markup {
+    fn plate(&self, plate: &Plate) -> Markup {
         let at = |path: &str, links: &str| format!("{}{}", slashed(links), path);
-        let wells: HashMap<(u64, u64), &str> =
-            plate.wells.iter().rev().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
-        let well = |row: usize, column: usize| wells.get(&(row as u64, column as u64)).copied();
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
@@ -235,7 +225,7 @@ impl GroupPage {
                                 th scope="row" { bdi { (cut(row, 8)) } }
                                 @for c in 0..plate.columns.len() {
                                     td {
-                                        @if let Some(path) = well(r, c).and_then(plain_path) {
+                                        @if let Some(path) = plate.well(r, c).and_then(plain_path) {
                                             a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {row}{}", plate.columns[c])) {
                                                 img loading="lazy" alt="" width="48" height="48"
                                                     src=(join(&at(&path, &self.place.links.image), [("size", "48")].into_iter()));
@@ -252,23 +242,18 @@ impl GroupPage {
     }
 
     /// Label images, fields of a well, and vectors, by their names in the attributes.
-    fn related(&self, ome: Option<&OmeNode>) -> Markup {
-        let (title, names) = match ome {
-            Some(OmeNode::LabelList(names)) => ("Labels", &names[..]),
-            Some(OmeNode::Well(fields)) => ("Fields", &fields[..]),
-            _ => ("", &[][..]),
-        };
+    fn related(&self, attributes: &Map<String, Value>) -> Markup {
+        let lists = [("Labels", ome::labels(attributes)), ("Fields", ome::fields(attributes))];
         html! {
-            @if !names.is_empty() {
-                h2 { (title) }
-                ul.nodes {
-                    @for path in names.iter().filter_map(|name| plain_path(name)) {
-                        li { a.group href=(format!("{}{path}", slashed(&self.place.links.view))) { bdi { (name(&path)) } } }
+            @for (title, names) in lists {
+                @if !names.is_empty() {
+                    h2 { (title) }
+                    ul.nodes {
+                        @for path in names.iter().filter_map(|name| plain_path(name)) {
+                            li { a.group href=(format!("{}{path}", slashed(&self.place.links.view))) { bdi { (name(&path)) } } }
+                        }
                     }
                 }
-            }
-            @if let Some(vectors) = &self.vectors {
-                p { "Points, lines and other vectors: " a href=(vectors) { "summary (JSON)" } }
             }
         }
     }
@@ -282,6 +267,7 @@ fn list_of_groups(groups: &[&ChildRow]) -> Markup {
             ul.nodes.large {
                 @for child in groups {
                     li {
+                        @if let Some(picture) = thumbnail::of(child) { (thumbnail::small(&picture)) }
                         a.(child.item.class()) href=(child.item.href) { bdi { (name(&child.item.name)) } }
                         @if let Some(what) = child.attributes.as_ref().and_then(kind_of) { " " span.tag { (what) } }
                     }
@@ -306,58 +292,23 @@ fn plain_path(path: &str) -> Option<String> {
     (!names.is_empty() && names.iter().all(is_plain)).then(|| names.join("/"))
 }
 
-/// What a group is, by names in its attributes.
-fn kind_of(attributes: &Attributes) -> Option<&'static str> {
-    let has = |name: &str| attributes.contains_key(name);
-    if has("multiscales") || has("ome") {
-        Some("image")
-    } else if has("plate") {
-        Some("plate")
-    } else if has("zarr_vectors") {
-        Some("vectors")
-    } else {
-        None
-    }
+/// The dimension of the channels that an image describes, if it has several.
+fn channels_of(image: &ShownImage, facts: &ShownArray) -> Option<usize> {
+    let dim = image.axes.iter().position(|axis| axis.kind == "channel");
+    let dim = dim.or_else(|| facts.names.iter().position(|name| name == "c"))?;
+    (!image.channels.is_empty() && *facts.shape.get(dim)? > 1).then_some(dim)
 }
 
 /// The facts about a level, with the names that the image gives its axes.
-fn named(mut facts: ShownArray, image: &OmeImage) -> ShownArray {
+fn named(mut facts: ShownArray, image: &ShownImage) -> ShownArray {
     if image.axes.len() == facts.names.len() {
         for (dim, axis) in image.axes.iter().enumerate() {
-            if let Some(own) = axis.name.as_deref().filter(|_| !facts.is_named[dim]) {
-                facts.names[dim] = name(own);
+            if !facts.is_named[dim] && !axis.name.is_empty() {
+                facts.names[dim] = name(&axis.name);
             }
         }
     }
     facts
-}
-
-fn row(child: &ChildRow) -> Option<ArrayRow<'_>> {
-    let (metadata, array) = child.array.as_ref()?;
-    let bound = array.as_deref();
-    let facts = ShownArray::of(metadata, bound.map_err(String::as_str));
-    Some(ArrayRow { child, facts, array: bound.ok(), metadata })
-}
-
-impl ArrayRow<'_> {
-    /// Whether the array holds the coordinates of its only dimension.
-    fn is_coordinate(&self) -> bool {
-        self.facts.names.len() == 1 && self.facts.is_named[0] && self.facts.names[0] == self.child.item.name
-    }
-
-    /// A small picture, where it costs little.
-    fn thumbnail(&self) -> Option<String> {
-        if self.facts.drawn == Drawn::Text {
-            return None;
-        }
-        let view = ArrayView::default_of(&self.facts, self.array);
-        let cost = super::view::Cost::of(&view.subset, &self.facts, self.array?);
-        let is_plane = matches!(view.shown, Shown::Plane { .. });
-        let slice = view.slice(&self.facts.shape);
-        let query = [("slice", slice.as_str()), ("size", "64")];
-        (is_plane && cost.bytes <= THUMBNAIL_BYTES && cost.is_small())
-            .then(|| join(&self.child.links.image, query.into_iter()))
-    }
 }
 
 /// The arrays of a group, as xarray prints a dataset.
@@ -426,9 +377,7 @@ fn array_row(row: &ArrayRow<'_>) -> Markup {
     html! {
         tr {
             td.thumbnail {
-                @if let Some(picture) = row.thumbnail() {
-                    img loading="lazy" src=(picture) alt="" width="32" height="32";
-                }
+                @if let Some(picture) = thumbnail::of_array(row, thumbnail::SIDE) { (thumbnail::small(&picture)) }
             }
             th scope="row" { a.array href=(child.item.href) { bdi { (name(&child.item.name)) } } }
             td {

@@ -2,9 +2,10 @@
 
 use maud::html;
 
+use super::child_row::ChildRow;
 use super::facts::name;
-use super::layout::{Site, page};
-use super::node_page::TreeItem;
+use super::layout::{Head, Site, page};
+use super::thumbnail;
 
 /// A mount, as the page of all mounts shows it.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub struct MountCard {
     /// Its title, from the attributes of its root.
     pub title: Option<String>,
     /// The first nodes in it; `None` if they are not known.
-    pub nodes: Option<Vec<TreeItem>>,
+    pub nodes: Option<Vec<ChildRow>>,
     /// Whether there are more.
     pub has_more: bool,
     /// The path of its listing of stored values.
@@ -59,7 +60,7 @@ impl HomePage {
                 p.muted.foot { "zarrd " (self.version) " · " a href=(site.docs) { "interface" } }
             }
         };
-        page(site, "zarrd", &[], false, &body)
+        page(site, &Head { title: "zarrd", ..Head::default() }, &body)
     }
 }
 
@@ -77,9 +78,22 @@ fn card(mount: &MountCard) -> maud::Markup {
                 None => {}
                 Some(nodes) if nodes.is_empty() => { p.muted { "Empty" } }
                 Some(nodes) => {
+                    @let pictures: Vec<_> = nodes.iter().filter_map(|node| Some((node, thumbnail::of(node)?))).collect();
+                    @if !pictures.is_empty() {
+                        ul.gallery {
+                            @for (node, picture) in &pictures {
+                                li {
+                                    a href=(node.item.href) {
+                                        (thumbnail::medium(picture))
+                                        bdi { (name(&node.item.name)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
                     ul.nodes {
-                        @for node in nodes {
-                            li { a.(node.class()) href=(node.href) { bdi { (name(&node.name)) } } }
+                        @for node in nodes.iter().filter(|node| !pictures.iter().any(|(shown, _)| shown.item.href == node.item.href)) {
+                            li { a.(node.item.class()) href=(node.item.href) { bdi { (name(&node.item.name)) } } }
                         }
                         @if mount.has_more { li { a.muted href=(mount.href) { "more…" } } }
                     }

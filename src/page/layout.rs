@@ -33,12 +33,40 @@ pub struct Crumb {
 }
 
 /// The modules that pages with a viewer load, besides the first.
-const MODULES: [&str; 8] =
-    ["api.js", "colors.js", "decode.js", "element.js", "picture.js", "plot.js", "source.js", "viewer.js"];
+const MODULES: [&str; 10] = [
+    "api.js",
+    "colors.js",
+    "decode.js",
+    "element.js",
+    "labels.js",
+    "picture.js",
+    "plot.js",
+    "scale-bar.js",
+    "source.js",
+    "viewer.js",
+];
 
-/// A whole page. `has_viewer` preloads the modules of the viewer.
-pub(super) fn page(site: &Site, title: &str, crumbs: &[Crumb], has_viewer: bool, body: &Markup) -> String {
+/// What a page says of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head<'a> {
+    /// Its title.
+    pub(super) title: &'a str,
+    /// One sentence, for programs that show links.
+    pub(super) description: Option<String>,
+    /// The path of its picture, for the same programs.
+    pub(super) picture: Option<String>,
+    /// The pages above it.
+    pub(super) crumbs: &'a [Crumb],
+    /// Whether the modules of the viewer are loaded in advance.
+    pub(super) has_viewer: bool,
+}
+
+/// A whole page.
+pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
+    let Head { title, description, picture, crumbs, has_viewer } = head;
     let asset = |file: &str| format!("{}{file}", site.assets);
+    // Programs that show links take absolute URLs alone.
+    let picture = picture.as_ref().filter(|_| !site.origin.is_empty());
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -47,9 +75,20 @@ pub(super) fn page(site: &Site, title: &str, crumbs: &[Crumb], has_viewer: bool,
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
+                meta property="og:title" content=(title);
+                meta property="og:site_name" content="zarrd";
+                meta property="og:type" content="website";
+                @if let Some(text) = description {
+                    meta name="description" content=(text);
+                    meta property="og:description" content=(text);
+                }
+                @if let Some(picture) = picture {
+                    meta property="og:image" content=(format!("{}{picture}", site.origin));
+                    meta property="og:image:type" content="image/png";
+                }
                 link rel="icon" href=(site.icon) type="image/svg+xml";
                 link rel="stylesheet" href=(asset("style.css"));
-                @if has_viewer {
+                @if *has_viewer {
                     @for module in MODULES {
                         link rel="modulepreload" href=(asset(module));
                     }

@@ -19,7 +19,7 @@ pub struct NodeLinks {
     pub data: String,
     /// Its picture.
     pub image: String,
-    /// The legend of its picture.
+    /// What the colours of its picture stand for.
     pub legend: String,
     /// Its statistics.
     pub stats: String,

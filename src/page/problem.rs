@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::attributes;
 use super::facts::cut;
-use super::layout::{Site, page};
+use super::layout::{Head, Site, page};
 
 /// An error.
 #[derive(Clone, Debug)]
@@ -52,6 +52,6 @@ impl ProblemPage<'_> {
                 p.muted { code { (self.code) } " · request " code { (cut(self.request_id, 130)) } }
             }
         };
-        page(site, &title, &[], false, &body)
+        page(site, &Head { title: &title, ..Head::default() }, &body)
     }
 }

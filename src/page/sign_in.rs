@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Site, page};
+use super::layout::{Head, Site, page};
 
 /// The page for signing in.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl SignInPage {
                 }
             }
         };
-        page(site, "Sign in", &[], false, &body)
+        page(site, &Head { title: "Sign in", ..Head::default() }, &body)
     }
 }
 

@@ -52,6 +52,26 @@ fn zarrita(range: &AxisRange, length: u64) -> String {
     format!("zarr.slice({}, {}, {})", range.start, last.saturating_add(1), range.step.max(1))
 }
 
+/// An expression that reads the slice of `array`. Zarr has no steps backwards: what is read forwards is reversed.
+fn forwards(viewed: &ViewedArray<'_>) -> String {
+    let up = |range: &AxisRange| {
+        let last = range.at(range.count.saturating_sub(1));
+        AxisRange { start: last, step: range.step.saturating_neg(), ..*range }
+    };
+    let goes_down = |range: &AxisRange| range.keep && range.step < 0;
+    let parts = viewed.view.subset.iter().zip(&viewed.facts.shape);
+    let parts: Vec<String> = parts
+        .map(|(range, &length)| python(&if goes_down(range) { up(range) } else { *range }, length))
+        .collect();
+    let index = if parts.is_empty() { "...".to_owned() } else { parts.join(", ") };
+    if !viewed.view.subset.iter().any(goes_down) {
+        return format!("array[{index}]");
+    }
+    let kept = viewed.view.subset.iter().filter(|range| range.keep);
+    let turned: Vec<&str> = kept.map(|range| if goes_down(range) { "::-1" } else { ":" }).collect();
+    format!("array[{index}][{}]", turned.join(", "))
+}
+
 fn joined(viewed: &ViewedArray<'_>, one: fn(&AxisRange, u64) -> String) -> String {
     let parts = viewed.view.subset.iter().zip(&viewed.facts.shape).map(|(range, &length)| one(range, length));
     parts.collect::<Vec<_>>().join(", ")
@@ -66,15 +86,14 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     let data = |format: &str| {
         format!("{origin}{}", join(&links.data, [("slice", slice.as_str()), ("format", format)].into_iter()))
     };
-    let index = joined(viewed, python);
-    let index = if index.is_empty() { "...".to_owned() } else { index };
     let snippet = |title, text| Snippet { title, note: None, text };
     let mut all = vec![
         snippet(
             "Python · zarr",
             format!(
-                "import zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = array[{index}]",
-                quoted(store)
+                "import zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = {}",
+                quoted(store),
+                forwards(viewed)
             ),
         ),
         snippet("Python · xarray", xarray(viewed, store, place)),
@@ -102,20 +121,22 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
             ),
         ),
         snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))),
-        snippet(
-            "GDAL",
-            format!(
+        Snippet {
+            title: "GDAL",
+            note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer."),
+            text: format!(
                 "gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate 'ZARR:\"/vsicurl/{store}\"' picture.tif"
             ),
-        ),
+        },
         snippet("R", format!("values <- read.csv({})", quoted(&data("csv")))),
-        snippet(
-            "Julia",
-            format!(
+        Snippet {
+            title: "Julia",
+            note: Some("The whole array."),
+            text: format!(
                 "using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1",
                 quoted(store)
             ),
-        ),
+        },
     ];
     all.extend(viewers(viewed, origin, store));
     all
@@ -123,8 +144,17 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
 
 fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
     let facts = viewed.facts;
-    let Some((parent, name)) = store.rsplit_once('/').filter(|_| !place.path.is_empty()) else {
-        return format!("import xarray\n\ndataset = xarray.open_zarr({})", quoted(store));
+    let parent = store.rsplit_once('/').filter(|_| !place.path.is_empty() && !viewed.coordinates.is_empty());
+    let Some((parent, name)) = parent else {
+        // Arrays beside it need not have the same dimensions, as those of a dataset do.
+        let kept = facts.names.iter().zip(&viewed.view.subset).filter(|(_, range)| range.keep);
+        let names: Vec<String> = kept.map(|(name, _)| quoted(name)).collect();
+        return format!(
+            "import xarray\nimport zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = xarray.DataArray({}, dims=[{}])",
+            quoted(store),
+            forwards(viewed),
+            names.join(", ")
+        );
     };
     let own = place.path.rsplit('/').next().unwrap_or(name);
     let whole = |(range, &length): (&AxisRange, &u64)| range.keep && range.count == length && range.step == 1;
@@ -137,12 +167,13 @@ fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
         .filter(|(one, _)| !whole(*one))
         .map(|((range, _), name)| {
             let value = if range.keep {
-                format!(
-                    "slice({}, {}, {})",
-                    range.start,
-                    range.at(range.count.saturating_sub(1)) + 1,
-                    range.step
-                )
+                let last = range.at(range.count.saturating_sub(1));
+                let stop = match range.step {
+                    1.. => (last + 1).to_string(),
+                    // A slice that goes down has no other way to include the first element.
+                    _ => last.checked_sub(1).map_or_else(|| "None".to_owned(), |stop| stop.to_string()),
+                };
+                format!("slice({}, {stop}, {})", range.start, range.step)
             } else {
                 range.start.to_string()
             };

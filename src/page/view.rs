@@ -93,6 +93,39 @@ impl ArrayView {
         }
     }
 
+    /// The view of an image that a URL asks for: all its channels at once, unless the URL has an index of their dimension.
+    pub(super) fn of_image(
+        state: &PageState,
+        facts: &ShownArray,
+        array: Option<&Array>,
+        channels: Option<usize>,
+    ) -> Self {
+        let mut view = Self::of(state, facts, array);
+        let Some(channels) = channels.filter(|&dim| dim < view.subset.len()) else { return view };
+        let is_asked = state.get("slice").is_some() || !state.selections().is_empty();
+        if is_asked && view.complaint.is_none() && !view.subset[channels].keep {
+            return view;
+        }
+        view.subset[channels] = index(0);
+        view.shown = swap(shown_of(&view.subset, facts), state, facts);
+        view.subset[channels] = AxisRange::full(facts.shape[channels]);
+        view
+    }
+
+    /// The same part of another level of an image.
+    pub(super) fn scaled(&self, from: &[u64], to: &[u64]) -> Vec<AxisRange> {
+        let scale = |number: u64, from: u64, to: u64| {
+            let scaled = u128::from(number) * u128::from(to) / u128::from(from.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        let one = |(range, (&from, &to)): (&AxisRange, (&u64, &u64))| {
+            let start = scale(range.start, from, to).min(to.saturating_sub(1));
+            let count = if range.keep { scale(range.count, from, to).max(1).min(to - start) } else { 1 };
+            AxisRange { start, count, step: 1, keep: range.keep }
+        };
+        self.subset.iter().zip(from.iter().zip(to)).map(one).collect()
+    }
+
     /// The view that a page shows when its URL selects nothing.
     pub(super) fn default_of(facts: &ShownArray, array: Option<&Array>) -> Self {
         let shown = default_shown(facts);
@@ -304,6 +337,28 @@ mod tests {
                 "{names:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_channels_of_an_image_are_shown_at_once_unless_the_url_has_one() {
+        let facts = facts("uint8", &[3, 8, 9, 10], &["c", "z", "y", "x"]);
+        let plane = Shown::Plane { rows: 2, columns: 3, colors: None };
+        for (query, slice) in [
+            (&[][..], ":,4,:,:"),
+            (&[("isel.z", "2")], ":,2,:,:"),
+            (&[("slice", ":,1,2:4,:")], ":,1,2:4,:"),
+            (&[("slice", "1,1,:,:")], "1,1,:,:"),
+            (&[("slice", "nothing")], ":,4,:,:"),
+        ] {
+            let pairs = query.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let view = ArrayView::of_image(&PageState::new(pairs), &facts, None, Some(0));
+            assert_eq!((view.slice(&facts.shape).as_str(), view.shown), (slice, plane), "{query:?}");
+        }
+        let pairs = vec![("slice".to_owned(), ":,5,4:8,:".to_owned())];
+        let view = ArrayView::of_image(&PageState::new(pairs), &facts, None, Some(0));
+        let half = [3, 4, 5, 5];
+        let view = ArrayView { subset: view.scaled(&facts.shape, &half), ..view };
+        assert_eq!(view.slice(&half), ":,2,2:4,:");
     }
 
     #[test]

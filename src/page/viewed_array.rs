@@ -4,11 +4,12 @@ use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Drawn, ShownArray, cut};
+use super::label_layer::LabelLayer;
 use super::node_page::NodeLinks;
+use super::ome::{self, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
 use crate::array::Array;
-use crate::conventions::{ChannelSummary, OmeImage};
 
 /// The coordinates along a dimension: an array next to the one that is shown.
 #[derive(Clone, Debug)]
@@ -26,7 +27,9 @@ pub struct Coordinate {
 }
 
 /// Longer side of the picture without scripts, in pixels.
-const PICTURE: &str = "720";
+pub(super) const PAGE_PICTURE: &str = "720";
+/// Longer side of the picture that programs show beside a link, in pixels.
+pub(super) const SHARED_PICTURE: &str = "512";
 
 /// An array to show.
 pub(super) struct ViewedArray<'a> {
@@ -37,8 +40,20 @@ pub(super) struct ViewedArray<'a> {
     pub(super) links: &'a NodeLinks,
     pub(super) attributes: &'a Map<String, Value>,
     pub(super) coordinates: &'a [Coordinate],
-    /// The image that the array is the finest level of, with all its levels.
-    pub(super) image: Option<(&'a OmeImage, &'a [Level])>,
+    /// The image that the array is the finest level of.
+    pub(super) image: Option<ViewedImage<'a>>,
+}
+
+/// The image that an array is the finest level of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ViewedImage<'a> {
+    pub(super) image: &'a ShownImage,
+    /// All its levels, the finest first.
+    pub(super) levels: &'a [Level],
+    /// Its label images.
+    pub(super) labels: &'a [LabelLayer],
+    /// What a picture of the page's size costs.
+    pub(super) cost: Cost,
 }
 
 /// A level of an image.
@@ -52,17 +67,24 @@ pub(super) struct Level {
 impl ViewedArray<'_> {
     /// The cost of the view, if the array can be read.
     pub(super) fn cost(&self) -> Option<Cost> {
-        self.array.map(|array| Cost::of(&self.view.subset, self.facts, array))
+        let of_image = self.image.map(|image| image.cost);
+        of_image.or_else(|| self.array.map(|array| Cost::of(&self.view.subset, self.facts, array)))
     }
 
-    /// The path of the picture of this view.
-    pub(super) fn picture(&self) -> String {
+    /// Whether the view is a plane that a page loads without being asked.
+    pub(super) fn is_cheap_plane(&self) -> bool {
+        let is_plane = matches!(self.view.shown, Shown::Plane { .. }) && self.facts.drawn != Drawn::Text;
+        is_plane && self.cost().is_some_and(Cost::is_small)
+    }
+
+    /// The path of the picture of this view, at most this wide and high.
+    pub(super) fn picture(&self, size: &str) -> String {
         let slice = self.view.slice(&self.facts.shape);
         let axes = match self.view.shown {
             Shown::Plane { rows, columns, .. } if rows > columns => Some(format!("{rows},{columns}")),
             _ => None,
         };
-        let own = [("slice", slice.as_str()), ("size", PICTURE)];
+        let own = [("slice", slice.as_str()), ("size", size)];
         let axes = axes.as_deref().map(|axes| ("axes", axes));
         join(&self.links.image, own.into_iter().chain(axes).chain(self.state.of_picture()))
     }
@@ -85,43 +107,32 @@ impl ViewedArray<'_> {
             })
         };
         let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
-        let is_labels = self.image.is_some_and(|(image, _)| image.is_labels);
-        let image = self.image.map(|(image, levels)| {
+        let image = self.image.map(|ViewedImage { image, levels, labels, .. }| {
             json!({
-                "levels": levels.iter().map(level).collect::<Value>(), "channels": channels(&image.channels),
+                "levels": levels.iter().map(level).collect::<Value>(), "channels": image.channels_json(),
+                "labels": labels.iter().filter_map(LabelLayer::config).collect::<Value>(),
                 "axes": image.axes.iter().map(|axis| json!({ "unit": axis.unit, "scale": axis.scale, "kind": axis.kind }))
                     .collect::<Value>(),
             })
         });
         json!({
             "tab": tab, "view": self.links.view, "data": self.links.data, "picture": self.links.image,
-            "legend": self.links.legend, "stats": self.links.stats,
+            "stats": self.links.stats, "legend": self.links.legend,
             "type": facts.type_name, "complex": facts.drawn == Drawn::Complex, "text": facts.drawn == Drawn::Text,
             "shape": facts.shape, "names": facts.names, "named": facts.is_named,
             "chunk": facts.decoded_shape, "shard": facts.is_sharded.then_some(&facts.chunk_shape),
             "itemBytes": facts.item_bytes,
+            "selected": self.view.slice(&facts.shape),
             "slice": self.view.subset.iter().zip(&facts.shape).map(ranges).collect::<Value>(),
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing(self.attributes), "labels": is_labels || self.attributes.contains_key("flag_values"),
+            "cf": packing(self.attributes), "labels": ome::is_label(self.attributes) || self.attributes.contains_key("flag_values"),
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })
         .to_string()
     }
-}
-
-/// The channels of an image.
-fn channels(channels: &[ChannelSummary]) -> Value {
-    let one = |(at, channel): (usize, &ChannelSummary)| {
-        let label = channel.label.clone().unwrap_or_else(|| format!("channel {at}"));
-        json!({
-            "label": label, "color": channel.color,
-            "window": channel.window.map(|(start, end)| [start, end]), "active": channel.is_active,
-        })
-    };
-    channels.iter().enumerate().map(one).collect()
 }
 
 /// The attributes that say what stored numbers mean (CF conventions, sections 2.5.1, 3.1 and 8.1).
@@ -130,11 +141,14 @@ fn packing(attributes: &Map<String, Value>) -> Value {
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(|text| cut(text, 100));
     let numbers = |name: &str| {
         let values = attributes.get(name).and_then(Value::as_array);
-        values.filter(|values| values.len() <= 256 && values.iter().all(Value::is_number))
+        let are_few = |values: &Vec<Value>| values.len() <= 256 && values.iter().all(Value::is_number);
+        attributes.get(name).filter(|_| values.is_some_and(are_few))
     };
+    let missing =
+        number("missing_value").map(|one| json!([one])).or_else(|| numbers("missing_value").cloned());
     json!({
         "scale": number("scale_factor"), "offset": number("add_offset"), "fill": number("_FillValue"),
-        "missing": number("missing_value"), "units": text("units"), "range": numbers("valid_range").or(numbers("actual_range")),
+        "missing": missing, "units": text("units"), "range": numbers("valid_range").or(numbers("actual_range")),
         "min": number("valid_min"), "max": number("valid_max"),
     })
 }

@@ -4,8 +4,9 @@ use maud::{Markup, html};
 
 use super::controls::controls;
 use super::facts::{Drawn, bytes_text, count_text};
+use super::labels;
 use super::view::{Cost, Shown};
-use super::viewed_array::{ViewedArray, downloads};
+use super::viewed_array::{PAGE_PICTURE, ViewedArray, downloads};
 
 /// The viewer of a tab: image, line, table or histogram.
 pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &str, title: &str) -> Markup {
@@ -20,7 +21,8 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &str, title: &str) -> Markup
                     "image" => {
                         figure.stage #stage {
                             @if plane && loads && facts.drawn != Drawn::Text {
-                                img #picture src=(viewed.picture()) alt=(format!("{title}, slice {}", view.slice(&facts.shape)));
+                                img #picture src=(viewed.picture(PAGE_PICTURE)) alt=(format!("{title}, slice {}", view.slice(&facts.shape)));
+                                @if let Some(overlay) = labels::overlay(viewed) { (overlay) }
                             } @else if !plane {
                                 p.muted { "This selection is not a plane. Choose two dimensions, or see it as a table." }
                             }

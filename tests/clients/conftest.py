@@ -172,6 +172,19 @@ def browse(pages, folder):
 
 
 @pytest.fixture(scope="session")
+def visit(folder):
+    """Visits a page of the server itself."""
+    with programs.running("node", folder / "view.mjs", table.program("chromium")) as ask:
+
+        def visited(url, **question):
+            found = ask({"url": url, **question})
+            assert "error" not in found, found
+            return found
+
+        yield visited
+
+
+@pytest.fixture(scope="session")
 def screenshots(tmp_path_factory, request):
     """Where screenshots are left."""
     folder = pathlib.Path(os.environ.get("ZARRD_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))

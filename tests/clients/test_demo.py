@@ -69,3 +69,13 @@ def test_xarray_opens_the_demo(demo):
     field = zarr.open_array(demo.store("demo", "field"), mode="r")
     numpy.testing.assert_array_equal(dataset["field"].values, field[...])
     assert dataset["field"].dims == field.metadata.dimension_names
+
+
+def test_the_points_of_the_demo_are_valid(demo):
+    base = f"{demo.base}/v1/vectors/demo/points"
+    found = requests.get(f"{base}/validate", timeout=processes.SECONDS).json()
+    assert found["ok"] and found["complete"] and found["counts"]["error"] == found["counts"]["warning"] == 0, found
+    vertices = requests.get(f"{base}/vertices?attributes=activity", timeout=processes.SECONDS).json()
+    assert vertices["stats"]["rows"] == len(vertices["positions"]) == len(vertices["attributes"]["activity"]) == 6000
+    low, high = numpy.min(vertices["positions"], 0), numpy.max(vertices["positions"], 0)
+    assert (low >= 0).all() and (high <= 400).all()

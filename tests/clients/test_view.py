@@ -2,6 +2,7 @@
 keyboard alone, and show of hostile attributes nothing but text."""
 
 import gzip
+import html
 import json
 import os
 import re
@@ -15,8 +16,6 @@ import zarr
 
 import pages
 import processes
-import programs
-import table
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 PAGES = [
@@ -33,6 +32,8 @@ PAGES = [
     "/view/demo/field?tab=use",
     "/view/demo/tree/other/yes",
     "/view/demo/time",
+    "/view/demo/points",
+    "/view/demo/image?labels=nuclei",
 ]
 """One of each type."""
 
@@ -43,22 +44,21 @@ EVIL = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'
 
 
 @pytest.fixture(scope="module")
-def visit(folder):
-    """Visits a page."""
-    with programs.running("node", folder / "view.mjs", table.program("chromium")) as ask:
-
-        def visited(url, **question):
-            found = ask({"url": url, **question})
-            assert "error" not in found, found
-            return found
-
-        yield visited
-
-
-@pytest.fixture(scope="module")
 def demo():
     with processes.zarrd("--demo") as running:
         yield running
+
+
+def image(root, path, labels=None, name="cells"):
+    """An image of one level and two channels; with a list of labels, if there are some."""
+    axes = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space", "unit": EVIL}, {"name": "x", "type": "space"}]
+    datasets = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 0.5, 0.5]}]}]
+    channels = [{"label": name, "color": "FF0000", "active": True, "window": {"start": 0, "end": 80, "min": 0, "max": 80}}, {"label": EVIL, "color": "url(x)"}]
+    ome = {"version": "0.5", "multiscales": [{"name": name, "axes": axes, "datasets": datasets}], "omero": {"channels": channels}}
+    group = root.create_group(path, attributes={"ome": ome})
+    group.create_array("0", data=numpy.arange(2 * 40 * 30, dtype="uint8").reshape(2, 40, 30) % 80, chunks=(1, 20, 20), dimension_names=("c", "y", "x"))
+    if labels:
+        root.create_group(f"{path}/labels", attributes={"ome": {"version": "0.5", "labels": labels}})
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,16 @@ def stored(tmp_path_factory):
     for name in ["bool", "int8", "uint16", "int64", "uint64", "float16", "float64", "complex64"]:
         root.create_array(name, data=(numpy.arange(80).reshape(8, 10) % 7).astype(name))
     root.create_array("text", data=numpy.array(["a", EVIL, "c"]))
+    image(root, "image", labels=[EVIL, "../evil", "", 7, "nuclei"])
+    image(root, f"image/labels/{EVIL.replace('/', '')}", name=EVIL)
+    image(root, "image/labels/nuclei")
+    wells = [{"path": f"{row}/{column}", "rowIndex": at, "columnIndex": 0} for at, row in enumerate("AB") for column in "1"]
+    wells += [{"path": "../../evil", "rowIndex": 0, "columnIndex": 1}, {"path": EVIL, "rowIndex": 1, "columnIndex": 1}]
+    plate = {"name": EVIL, "rows": [{"name": "A"}, {"name": "B"}], "columns": [{"name": "1"}, {"name": EVIL}], "wells": wells}
+    root.create_group("plate", attributes={"ome": {"version": "0.5", "plate": plate}})
+    for row in "AB":
+        root.create_group(f"plate/{row}/1", attributes={"ome": {"version": "0.5", "well": {"images": [{"path": "0"}, {"path": EVIL}]}}})
+        image(root, f"plate/{row}/1/0")
     with processes.zarrd(f"stored={folder}") as running:
         yield running
 
@@ -94,7 +104,7 @@ def test_a_page_is_accessible_and_loads_nothing_from_other_origins(visit, demo, 
 
 
 @pytest.mark.parametrize("path", ["/view/demo/feild", "/view/nothing/", "/nothing"])
-def test_a_missing_page_is_an_accessible_page_with_links(visit, demo, path):
+def test_a_missing_page_is_a_page_that_leads_on(visit, demo, path):
     found = visit(f"{demo.base}{path}", axe=True)
     assert found["status"] == 404 and not found["others"] and found["violations"] == []
     assert "404 Not Found" in found["text"] and "All data on this server" in found["text"]
@@ -138,7 +148,10 @@ def test_pages_have_a_strict_policy(demo):
         assert headers["Referrer-Policy"] == "same-origin" and headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["evil", "evil?tab=meta", "evil?tab=use", "", "text"])
+@pytest.mark.parametrize(
+    "path",
+    ["evil", "evil?tab=meta", "evil?tab=use", "", "text", "image", "image?labels=nuclei", "image/labels", "plate", "plate/A/1", "plate/A/1/0"],
+)
 def test_hostile_attributes_are_text(visit, stored, path):
     found = visit(f"{stored.base}/view/stored/{path}", steps=[["evaluate", "window.broken"]])
     assert found["status"] == 200 and not found["others"] and not found["said"], found["said"]
@@ -146,6 +159,16 @@ def test_hostile_attributes_are_text(visit, stored, path):
     page = requests.get(f"{stored.base}/view/stored/{path}", headers=HTML, timeout=processes.SECONDS).text
     assert "<script>" not in page and "<img src=x" not in page
     assert len(page) < 200_000
+
+
+@pytest.mark.parametrize("path", ["", "image?labels=nuclei", "plate", "plate/B/1", "plate/B/1/0"])
+def test_images_and_plates_are_accessible(visit, stored, path):
+    found = visit(f"{stored.base}/view/stored/{path}", axe=True)
+    assert found["status"] == 200 and not found["others"] and not found["said"], found
+    assert found["violations"] == []
+    if path == "plate":
+        # Only wells whose paths are plain have pictures.
+        assert sorted(one for one in found["requests"] if one.startswith("/v1/image/")) == [f"/v1/image/stored/plate/{row}/1?size=48" for row in "AB"]
 
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float64", "complex64"])
@@ -163,6 +186,32 @@ def test_the_element_under_the_pointer_is_that_of_the_array(visit, stored, name)
     found = visit(f"{stored.base}/view/stored/{name}", steps=steps)
     assert not found["said"], found["said"]
     assert found["values"][1].endswith("= 1" if name == "bool" else "= 6"), found["values"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("image", r"^(10|20|50|100) µm$"),
+        ("image?box=100,100,20,20", r"^\d µm$"),
+        ("points", r"^(50|100) µm$"),
+        ("field", None),
+    ],
+)
+def test_a_bar_has_the_length_that_it_says(visit, demo, path, text):
+    bar = "(() => { const bar = document.querySelector('.scale-bar'); return bar && [bar.textContent, bar.clientWidth]; })()"
+    found = visit(f"{demo.base}/view/demo/{path}", steps=[SHOWN, ["pause", 300], ["evaluate", bar]])["values"][-1]
+    if text is None:
+        assert found is None
+        return
+    assert re.search(text, found[0]), found
+    # A pixel of the image is a quarter of a micrometer.
+    if path.startswith("image"):
+        sides = "(() => { const { width, height } = document.querySelector('#stage canvas').getBoundingClientRect(); return [width, height]; })()"
+        width, height = visit(f"{demo.base}/view/demo/{path}", steps=[SHOWN, ["pause", 300], ["evaluate", sides]])["values"][-1]
+        shown = 20 if "box" in path else 512
+        expected = float(found[0].split()[0]) / 0.25 * min(width, height) / shown
+        # Sides are whole pixels.
+        assert abs(found[1] - expected) <= 1
 
 
 COLORS = """(() => {
@@ -218,7 +267,7 @@ def test_a_dragged_slider_ends_at_its_last_place_with_few_requests(visit, demo):
     assert len([request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]) <= 24
 
 
-def test_the_element_in_the_url_is_plotted_along_the_other_dimensions(visit, demo):
+def test_a_click_plots_the_other_dimensions(visit, demo):
     found = visit(f"{demo.base}/view/demo/field?at=45,20", steps=[SHOWN, ["until", "document.querySelectorAll('#profiles svg').length === 3"]])
     assert "along time" in found["text"] and not found["said"]
 
@@ -232,7 +281,52 @@ def test_more_than_the_budget_is_not_loaded_unasked(visit, tmp_path):
         assert "more than is loaded unasked" in found["text"]
 
 
-def test_a_listing_links_browsers_to_the_page(demo):
+def properties(page):
+    """The metadata that programs read which show a link."""
+    return dict(re.findall(r'<meta property="(og:[a-z:_]+)" content="([^"]*)">', page))
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "picture"),
+    [
+        ("/view/demo/field", "field – demo", True),
+        ("/view/demo/field?slice=5,:,:&colormap=magma", "field – demo", True),
+        ("/view/demo/image", "image – demo", True),
+        ("/view/demo/", "demo – demo", True),
+        ("/view/demo/time", "time – demo", False),
+        ("/", "zarrd", False),
+        ("/view/demo/nothing", "404 Not Found", False),
+    ],
+)
+def test_a_link_has_a_title_and_a_picture(demo, path, title, picture):
+    page = requests.get(f"{demo.base}{path}", headers=HTML, timeout=processes.SECONDS).text
+    found = properties(page)
+    assert found["og:title"] == title and ("og:image" in found) == picture
+    if picture:
+        address = html.unescape(found["og:image"])
+        assert address.startswith(f"{demo.base}/v1/image/demo/")
+        answer = requests.get(address, timeout=processes.SECONDS)
+        assert answer.status_code == 200 and answer.headers["Content-Type"] == found["og:image:type"]
+        assert ("colormap=magma" in address) == ("colormap=magma" in path)
+
+
+def test_lists_have_small_pictures_that_are_loaded_when_they_are_seen(demo):
+    pictures = {
+        "/": ["field", "image", "sharded"],
+        "/view/demo/": ["field", "image", "sharded"],
+        "/view/demo/image/labels": ["nuclei"],
+        "/view/demo/v2": ["blosc"],
+    }
+    for path, names in pictures.items():
+        page = requests.get(f"{demo.base}{path}", headers=HTML, timeout=processes.SECONDS).text
+        found = re.findall(r'<img class="small" loading="lazy" src="([^"]+)"', page)
+        assert sorted(address.split("?")[0].split("/")[-1] for address in found) == names, path
+        for address in map(html.unescape, found):
+            assert "size=128" in address
+            assert requests.get(f"{demo.base}{address}", timeout=processes.SECONDS).status_code == 200, address
+
+
+def test_a_listing_leads_browsers_to_the_page(demo):
     listing = requests.get(f"{demo.base}/store/demo/image/", headers=HTML, timeout=processes.SECONDS).text
     assert 'action="/view/demo/image"' in listing
     plain = requests.get(f"{demo.base}/store/demo/image/", timeout=processes.SECONDS).text

@@ -237,6 +237,14 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
         ("image/labels/nuclei/2", "64,20:22", "[52,0]"),
         ("lat", "::44", "[-89.0,-1.0,87.0]"),
         ("lon", "-1", "179.0"),
+        ("points/0/vertex_attributes/activity", "0,0,0", "[]"),
+        // One fragment has all eleven rows of the chunk.
+        (
+            "points/0/vertex_fragments",
+            "0,0,1",
+            "[71,70,86,90,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,11,0,0,0,0,0,0,0,0,0,0,0]",
+        ),
+        ("points/0/vertices", "0,0,0", "[]"),
         ("sharded", "40,48,56", "1296"),
         ("sharded", "0,0,0", "0"),
         ("time", "::-8", "[23.0,15.0,7.0]"),

@@ -27,8 +27,8 @@ pub(super) fn channels(
     let word = match query.color.channels() {
         Some(word) => word.clone(),
         None if query.color.coloring().is_some() || is_labels => return Ok(None),
-        None if layout.is_photograph => ChannelsWord::Rgb([0, 1, 2]),
         None if has_omero && layout.channels.is_some() => ChannelsWord::Omero,
+        None if layout.is_photograph => ChannelsWord::Rgb([0, 1, 2]),
         None => return Ok(None),
     };
     let axis = layout.channels;

@@ -161,7 +161,9 @@ impl Scene {
         let reduction = Arc::new(Reduction::halvings(reducer, metadata.shape.len(), &sides, halvings));
         let drawing = drawing(query, channels.is_some(), labels, subject.ome.is_some())?;
         let scale = query.color.scale.unwrap_or_default();
-        let is_photograph = layout.is_photograph && channels.is_some();
+        // The metadata of an image has ranges of its own, or asks for those of the data.
+        let has_omero = subject.ome.as_ref().is_some_and(|ome| !ome.channels.is_empty());
+        let is_photograph = layout.is_photograph && channels.is_some() && !has_omero;
         let word = query.color.range.unwrap_or(if is_photograph { RangeWord::Type } else { RangeWord::Auto });
         let words = channels.unwrap_or_else(|| vec![(None, Color::opaque(0xff_ffff), None)]);
         let mut planes = Vec::with_capacity(words.len());

@@ -7,7 +7,7 @@ use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use tokio::time::timeout;
 
-use super::children::item;
+use super::children::open;
 use super::links::PageLinks;
 use super::{headers, site};
 use crate::api::nodes::missing::folders;
@@ -16,7 +16,7 @@ use crate::auth::{KeyScope, Permission, Scope};
 use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::key::NodePath;
-use crate::page::{HomePage, MountCard, TreeItem};
+use crate::page::{ChildRow, HomePage, MountCard};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
 use crate::services::readiness::MountState;
@@ -87,7 +87,7 @@ async fn contents(
     caller: &Caller,
     mount: &Mount,
     links: PageLinks<'_>,
-) -> (Option<String>, Option<Vec<TreeItem>>) {
+) -> (Option<String>, Option<Vec<ChildRow>>) {
     let root = NodePath::root();
     let may = |scope| {
         let need = Permission::derived(scope, KeyScope::Prefix(root.prefix().clone()));
@@ -106,16 +106,18 @@ async fn contents(
                 let title = title.and_then(|title| title.as_str().map(str::to_owned));
                 let children = target.opener.hierarchy().children(&root, group, MOST_NODES + 1).await;
                 let children = children.ok().and_then(|children| children.children);
-                let item = |child: &crate::hierarchy::Child| {
-                    Some(item(links, &root.child(&child.name).ok()?, child.kind))
-                };
-                (title, children.map(|children| children.iter().filter_map(item).collect()))
+                let path =
+                    |child: &crate::hierarchy::Child| Some((root.child(&child.name).ok()?, child.kind));
+                match children.map(|children| children.iter().filter_map(path).collect()) {
+                    Some(paths) => (title, Some(open(&target, links, paths).await)),
+                    None => (title, None),
+                }
             }
             Node::Array(_) => (None, None),
         },
         Ok(None) => {
             let folders = folders(caller.rights(), &target, &root, MOST_NODES + 1).await;
-            (None, Some(folders.iter().map(|(path, kind)| item(links, path, *kind)).collect()))
+            (None, Some(open(&target, links, folders).await))
         }
         Err(_) => (None, None),
     }

@@ -8,6 +8,7 @@ mod children;
 mod error_page;
 mod headers;
 mod home;
+mod labels;
 mod links;
 mod node;
 mod session;

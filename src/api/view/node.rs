@@ -8,7 +8,7 @@ use axum::response::Response;
 
 use super::children::{item, open};
 use super::links::PageLinks;
-use super::{headers, site};
+use super::{headers, labels, site};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
@@ -266,6 +266,12 @@ impl View<'_> {
             None => None,
         };
         let levels = self.levels(group).await?;
+        let may_read = |path: &NodePath| self.may_read(path);
+        let labels = if levels.is_empty() {
+            Vec::new()
+        } else {
+            labels::labels(self.state, self.target, self.links, may_read).await?
+        };
         let is_vectors = group.attributes.contains_key("zarr_vectors")
             || group.attributes.contains_key("zv_version")
             || group.attributes.contains_key("zarr_vectors_version");
@@ -275,6 +281,7 @@ impl View<'_> {
             is_consolidated: children.is_consolidated,
             children: children_rows,
             levels,
+            labels,
             vectors: (is_vectors && cfg!(feature = "vectors")).then(|| self.links.vectors(path)),
             attributes: Some(group.attributes.clone()),
             state: self.query.clone(),
@@ -309,6 +316,7 @@ impl View<'_> {
             is_consolidated: false,
             children: Some(children),
             levels: Vec::new(),
+            labels: Vec::new(),
             vectors: None,
             state: self.query.clone(),
         }

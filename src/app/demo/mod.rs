@@ -3,6 +3,7 @@
 //! Its documents are written as their authors would write them, and parsed by the code that parses all documents, so the demo is
 //! a hierarchy like any other. The values are arithmetic, the same at every start.
 
+mod points;
 mod scenes;
 
 use bytes::Bytes;
@@ -77,6 +78,7 @@ pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     demo.sharded().await?;
     demo.image().await?;
     demo.field().await?;
+    demo.points().await?;
     demo.tree().await
 }
 

@@ -114,12 +114,13 @@ for (const snippet of document.querySelectorAll(".snippet")) {
 
 // --- the viewer ---
 
-/** @type {import("./viewer.js").Viewer | null} */
-let viewer = null;
+/** @type {{key(event: KeyboardEvent): boolean} | null} */
+let keyed = null;
 const stage = /** @type {HTMLElement | null} */ (document.querySelector("[data-viewer]"));
 if (stage) {
   const { Viewer } = await import("./viewer.js");
-  viewer = new Viewer(stage);
+  const viewer = new Viewer(stage);
+  keyed = viewer;
   const { tab } = viewer.config;
   if (tab === "image") viewer.start();
   else if (tab === "table") {
@@ -130,6 +131,14 @@ if (stage) {
     if (tab === "line") lineTab(viewer);
     else histogram(viewer);
   }
+}
+
+const cloud = /** @type {HTMLElement | null} */ (document.querySelector("[data-vectors]"));
+if (cloud) {
+  const { Points } = await import("./vectors.js");
+  const points = new Points(cloud);
+  keyed = points;
+  points.start();
 }
 
 // --- the keyboard ---
@@ -190,7 +199,7 @@ document.addEventListener("keydown", (event) => {
   const tab = /** @type {HTMLElement | undefined} */ (/^[1-7]$/.test(event.key) ? tabs[Number(event.key) - 1] : undefined);
   if (tab) tab.click();
   else if (event.key in keys) keys[event.key]();
-  else if (!viewer?.key(event)) return;
+  else if (!keyed?.key(event)) return;
   event.preventDefault();
 });
 

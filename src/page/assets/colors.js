@@ -112,8 +112,8 @@ function between(stops) {
   });
 }
 
-/** @param {number} r @param {number} g @param {number} b */
-const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+/** @param {number} r @param {number} g @param {number} b @param {number} [a] */
+export const pixel = (r, g, b, a = 255) => ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
 const WORD = (1n << 64n) - 1n;
 /** @type {Map<number, number>} */

@@ -1,6 +1,6 @@
 // Bytes of elements as numbers, and what numbers mean by the conventions of CF.
 
-/** @typedef {{scale: number | null, offset: number | null, fill: number | null, missing: number | null,
+/** @typedef {{scale: number | null, offset: number | null, fill: number | null, missing: number[] | null,
  *   units: string | null, range: number[] | null, min: number | null, max: number | null}} Packing */
 
 const TYPES = /** @type {Record<string, any>} */ ({
@@ -73,7 +73,7 @@ export function unpack(values, packing) {
   const sum = offset ?? 0;
   for (let at = 0; at < values.length; at += 1) {
     const value = values[at];
-    result[at] = value === fill || value === missing ? NaN : value * factor + sum;
+    result[at] = value === fill || missing?.includes(value) ? NaN : value * factor + sum;
   }
   return result;
 }

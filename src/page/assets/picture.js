@@ -5,8 +5,9 @@ import { element, numberText } from "./element.js";
 /**
  * @typedef {{x: number, y: number, w: number, h: number}} Box In elements of the plane.
  * @typedef {{canvas: HTMLCanvasElement, box: Box}} Plane
+ * @typedef {{canvas: HTMLCanvasElement, box: Box, opacity: number}} Overlay Labels over the plane.
  * @typedef {{hover(x: number, y: number): void, leave(): void, pick(x: number, y: number): void,
- *   select(box: Box): void, moved(): void, value(x: number, y: number): number | null}} Listener
+ *   select(box: Box): void, moved(): void, value(x: number, y: number): number | null, drawn(): void}} Listener
  */
 
 const NUMBERS_AT = 36;
@@ -27,6 +28,8 @@ export class Picture {
     stage.append(this.canvas);
     /** @type {Plane[]} */
     this.planes = [];
+    /** @type {Overlay | null} */
+    this.overlay = null;
     this.scale = 0;
     this.left = 0;
     this.top = 0;
@@ -148,24 +151,31 @@ export class Picture {
   drawNow() {
     const context = this.canvas.getContext("2d");
     if (!context || !this.scale) return;
-    const { height, flip } = this.plane;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    for (const { canvas, box } of this.planes) {
-      const pixels = (box.w / canvas.width) * this.scale;
-      context.imageSmoothingEnabled = pixels < 1;
-      context.imageSmoothingQuality = "high";
-      const x = (box.x - this.left) * this.scale;
-      const y = ((flip ? height - box.y - box.h : box.y) - this.top) * this.scale;
-      if (flip) {
-        context.setTransform(1, 0, 0, -1, 0, 2 * y + box.h * this.scale);
-      }
-      context.drawImage(canvas, x, y, box.w * this.scale, box.h * this.scale);
-      context.setTransform(1, 0, 0, 1, 0, 0);
+    for (const plane of this.planes) this.drawPlane(context, plane, true);
+    if (this.overlay) {
+      context.globalAlpha = this.overlay.opacity;
+      // A mixture of two labels is a third one: labels are never smoothed.
+      this.drawPlane(context, this.overlay, false);
+      context.globalAlpha = 1;
     }
     this.drawNumbers(context);
     this.drawGrid(context);
     this.drawMarks(context);
+    this.listener.drawn();
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plane} plane @param {boolean} smooths */
+  drawPlane(context, { canvas, box }, smooths) {
+    const { height, flip } = this.plane;
+    context.imageSmoothingEnabled = smooths && (box.w / canvas.width) * this.scale < 1;
+    context.imageSmoothingQuality = "high";
+    const x = (box.x - this.left) * this.scale;
+    const y = ((flip ? height - box.y - box.h : box.y) - this.top) * this.scale;
+    if (flip) context.setTransform(1, 0, 0, -1, 0, 2 * y + box.h * this.scale);
+    context.drawImage(canvas, x, y, box.w * this.scale, box.h * this.scale);
+    context.setTransform(1, 0, 0, 1, 0, 0);
   }
 
   /** @param {CanvasRenderingContext2D} context */

@@ -1,11 +1,13 @@
 // The viewer of an array or image: its state, its controls, and the URL that others can open.
 
 import { getElements, getJson, Latest, link, Problem } from "./api.js";
-import { category, NAMES, paint, rgb, table } from "./colors.js";
+import { category, NAMES, paint, pixel, rgb, table } from "./colors.js";
 import { labeller, numbers, percentiles, unpack } from "./decode.js";
 import { announce, byId, bytesText, element, numberText } from "./element.js";
+import { Labels } from "./labels.js";
 import { Picture } from "./picture.js";
 import { line } from "./plot.js";
+import { metres, ScaleBar } from "./scale-bar.js";
 import { Source } from "./source.js";
 
 /** @typedef {import("./source.js").Plane} Plane */
@@ -21,6 +23,8 @@ export class Viewer {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {Picture | null} */
+    this.picture = null;
     this.config = JSON.parse(root.dataset.config || "{}");
     this.source = new Source(this.config);
     this.words = new URLSearchParams(location.search);
@@ -51,6 +55,15 @@ export class Viewer {
     this.changed = null;
     this.wire();
     this.hasCoordinates = this.loadCoordinates();
+    /** @type {Labels | null} */
+    this.labels = this.config.ome?.labels?.length ? new Labels(this.config, this.source, this.words) : null;
+    this.isLabels = this.config.labels;
+    /** @type {Map<number, number>} Labels with colours of their own. */
+    this.ownColors = new Map();
+    /** @type {[number, number] | null} The range that the server gives the array. */
+    this.known = null;
+    /** @type {Uint32Array | null} The colours that the server gives the array. */
+    this.knownColors = null;
   }
 
   get isPicture() {
@@ -70,8 +83,11 @@ export class Viewer {
       select: (box) => this.describe(box),
       moved: () => this.moved(),
       value: (x, y) => this.valueAt(x, y),
+      drawn: () => this.bar?.update(this.picture ? this.picture.scale / this.picture.ratio : 0),
     });
     this.findChannels();
+    this.hasLegend = this.loadLegend();
+    this.measure(stage);
     if (this.words.get("grid") === "1") this.setGrid(true);
     this.picture.resize();
     const start = this.startBox();
@@ -84,6 +100,44 @@ export class Viewer {
       if (pinned) await this.pin(at[1], at[0]);
     };
     begin();
+  }
+
+  /**
+   * Asks the server for the range and the colours of this picture: those of the page, of pictures and of tiles are the same.
+   */
+  async loadLegend() {
+    const needsRange = this.channels.length ? this.channels.some((channel) => !channel.range) : !this.rangeText.includes(",");
+    if (this.config.colors !== null || (!needsRange && !this.isLabels)) return;
+    const axes = this.config.rows > this.config.columns ? `${this.config.rows},${this.config.columns}` : "";
+    const channels = this.channels.length ? this.words.get("channels") : "";
+    try {
+      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, format: "json" }));
+      if (legend.kind === "colormap") [this.known, this.knownColors] = [legend.range, Uint32Array.from(legend.colors, rgba)];
+      this.isLabels = legend.kind === "categories";
+      for (const { value, color } of legend.categories || []) this.ownColors.set(value, rgba(color));
+      for (const { channel, range } of legend.channels || []) {
+        const own = this.channels.find((one) => one.index === channel);
+        if (own) own.range ??= range;
+      }
+    } catch {
+      // Then the range is that of the elements that are shown.
+    }
+  }
+
+  /** Adds a bar for scale, where the length of an element is known. @param {HTMLElement} stage */
+  async measure(stage) {
+    const { ome, columns } = this.config;
+    const axis = ome?.axes?.[columns];
+    let each = axis?.kind === "space" ? metres(axis.scale, axis.unit) : null;
+    if (!ome) {
+      await this.hasCoordinates;
+      const own = this.config.coordinates.find((/** @type {any} */ one) => one.dim === columns);
+      const values = this.coordinates.get(columns)?.values;
+      if (own && values && values.length > 1) each = metres(Math.abs(values[values.length - 1] - values[0]) / (values.length - 1), own.units);
+    }
+    if (!each) return;
+    this.bar = new ScaleBar(stage, each);
+    this.picture?.draw();
   }
 
   /** What the URL shows of the plane. @returns {import("./picture.js").Box | null} */
@@ -144,7 +198,8 @@ export class Viewer {
     const plans = this.channels.length
       ? active.map((channel) => this.source.plan(seen, pixels, { [channel.dim]: channel.index }))
       : [this.source.plan(seen, pixels)];
-    const cost = plans.reduce(
+    const overlay = this.labels?.plan(seen, pixels) ?? null;
+    const cost = [...plans, ...(overlay ? [overlay] : [])].reduce(
       (sum, plan) => ({ chunks: sum.chunks + plan.cost.chunks, bytes: sum.bytes + plan.cost.bytes }),
       { chunks: 0, bytes: 0 },
     );
@@ -155,7 +210,11 @@ export class Viewer {
     const busy = element("div", { class: "busy" });
     const timer = setTimeout(() => byId("stage").append(busy), 150);
     try {
-      this.planes = await Promise.all(plans.map((plan) => this.source.load(plan)));
+      const [planes, labels] = await Promise.all([
+        Promise.all(plans.map((plan) => this.source.load(plan))), this.labels?.load(overlay) ?? null, this.hasLegend,
+      ]);
+      this.planes = planes;
+      picture.overlay = labels;
       this.paint();
       this.showCost(cost);
     } catch (error) {
@@ -215,20 +274,19 @@ export class Viewer {
     const pixels = new Uint32Array(image.data.buffer);
     if (this.channels.length) this.paintChannels(pixels);
     else if (parts > 1) this.paintColors(pixels, parts);
-    else if (this.config.labels && !this.colormap) {
+    else if (this.isLabels && !this.colormap) {
       const { values } = this.planes[0];
-      for (let at = 0; at < pixels.length; at += 1) pixels[at] = category(values[at]);
+      for (let at = 0; at < pixels.length; at += 1) pixels[at] = this.ownColors.get(values[at]) ?? category(values[at]);
     } else {
       const range = this.currentRange(this.planes[0].values);
-      const colors = table(this.currentColors());
+      const colors = this.colormap || !this.knownColors ? table(this.currentColors()) : this.knownColors;
       paint(this.planes[0].values, pixels, colors, range, this.scale);
       this.legend(colors, range);
     }
     context.putImageData(image, 0, 0);
     const before = picture.planes.filter((plane) => plane.box.w > box.w * 1.5).slice(-1);
     picture.setPlanes([...before, { canvas, box }]);
-    const still = byId("picture");
-    if (still) still.hidden = true;
+    for (const still of this.root.querySelectorAll(".stage img")) /** @type {HTMLElement} */ (still).hidden = true;
   }
 
   currentColors() {
@@ -248,16 +306,20 @@ export class Viewer {
   /** @param {Uint32Array} pixels */
   paintChannels(pixels) {
     const active = this.channels.filter((channel) => channel.active);
-    const sums = new Float32Array(pixels.length * 3);
+    const sums = new Float64Array(pixels.length * 3);
+    const isLit = new Uint8Array(pixels.length);
     active.forEach((channel, number) => {
       const plane = this.planes[number];
       if (!plane) return;
       channel.range ??= channel.auto || this.auto(plane.values);
       const [low, high] = channel.range;
-      const factor = high > low ? 1 / (high - low) : 0;
+      const span = high - low;
       const [r, g, b] = channel.color;
       for (let at = 0; at < pixels.length; at += 1) {
-        const part = Math.min(1, Math.max(0, (plane.values[at] - low) * factor)) || 0;
+        const value = plane.values[at];
+        if (value !== value) continue;
+        isLit[at] = 1;
+        const part = value > high ? 1 : value < low || span <= 0 ? 0 : (value - low) / span;
         sums[3 * at] += part * r;
         sums[3 * at + 1] += part * g;
         sums[3 * at + 2] += part * b;
@@ -265,7 +327,7 @@ export class Viewer {
     });
     for (let at = 0; at < pixels.length; at += 1) {
       const [r, g, b] = [sums[3 * at], sums[3 * at + 1], sums[3 * at + 2]].map((sum) => Math.min(255, Math.round(sum)));
-      pixels[at] = (255 << 24) | (b << 16) | (g << 8) | r;
+      pixels[at] = isLit[at] ? (255 << 24) | (b << 16) | (g << 8) | r : 0;
     }
     this.channelInputs();
   }
@@ -273,6 +335,7 @@ export class Viewer {
   /** @param {ArrayLike<number> & {length: number}} values @returns {[number, number]} */
   auto(values) {
     const { cf, type } = this.config;
+    if (this.known && this.lock) return this.known;
     if (cf.range?.length === 2) return [cf.range[0], cf.range[1]];
     if (cf.min !== null && cf.max !== null) return [cf.min, cf.max];
     if (type === "bool") return [0, 1];
@@ -327,7 +390,8 @@ export class Viewer {
     if (!ome?.channels?.length) return;
     const byKind = ome.axes.findIndex((/** @type {any} */ axis) => axis.kind === "channel");
     const dim = byKind >= 0 ? byKind : names.indexOf("c");
-    if (dim < 0 || dim === rows || dim === columns || shape[dim] < 2) return;
+    // An index in the URL is that of one channel, which is then stepped through as any dimension.
+    if (dim < 0 || dim === rows || dim === columns || shape[dim] < 2 || !Array.isArray(this.config.slice[dim])) return;
     this.channels = ome.channels.slice(0, shape[dim]).map((/** @type {any} */ channel, /** @type {number} */ index) => {
       const hex = channel.color ? `#${channel.color.toLowerCase()}` : COLORS[index % COLORS.length];
       return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, auto: null, active: channel.active && index < 6 };
@@ -426,6 +490,8 @@ export class Viewer {
       const found = this.valueAt(x, y);
       value = found === null ? "" : `= ${numberText(found)}${cf.units && !Number.isNaN(found) ? ` ${cf.units}` : ""}`;
     }
+    const label = this.labels?.at(x, y);
+    if (label) value += `\n${this.labels?.name}: ${label}`;
     this.readout(`${this.place(rows, y)}\n${this.place(columns, x)}\n${value}`);
   }
 
@@ -627,6 +693,18 @@ export class Viewer {
       change(() => {});
     });
     on("range", "change", (input) => change(() => (this.rangeText = input.value.replaceAll(" ", ""))));
+    on("labels", "change", (input) => {
+      this.labels?.show(input.value);
+      this.update();
+      this.write();
+    });
+    on("opacity", "change", (input) => {
+      if (!this.labels) return;
+      this.labels.opacity = Number(input.value) || 0.5;
+      if (this.picture?.overlay) this.picture.overlay.opacity = this.labels.opacity;
+      this.picture?.draw();
+      this.write();
+    });
     on("axes", "change", (input) => input.form.requestSubmit());
     on("grid", "change", (input) => this.setGrid(input.checked));
     on("lock", "change", (input) => change(() => (this.lock = input.checked)));
@@ -694,7 +772,10 @@ export class Viewer {
     const isWhole = this.mayLoadMore || this.source.isSmall(source.cost(level, [0, source.height], [0, source.width]));
     const rows = /** @type {[number, number]} */ (isWhole ? [0, source.height] : [seen.y, seen.y + seen.h]);
     const columns = /** @type {[number, number]} */ (isWhole ? [0, source.width] : [seen.x, seen.x + seen.w]);
-    return source.slice(level, rows, columns, 1);
+    const parts = source.slice(level, rows, columns, 1).split(",");
+    // All channels of a composite are shown.
+    if (this.channels.length) parts[this.channels[0].dim] = ":";
+    return parts.join(",");
   }
 
   /** The words of the URL that shows the same. */
@@ -710,6 +791,7 @@ export class Viewer {
       colormap: this.colormap, range: this.rangeText, scale: this.scale,
       ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
       box: picture && seen && !picture.isFitted ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
+      ...(this.labels ? { labels: this.labels.name, opacity: this.labels.opacity === 0.5 ? "" : this.labels.opacity } : {}),
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
     };
@@ -723,7 +805,7 @@ export class Viewer {
   }
 
   writeNow() {
-    const order = ["slice", "axes", "colormap", "range", "scale", "channels", "method", "tab", "box", "at", "level", "grid"];
+    const order = ["slice", "axes", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
     const words = /** @type {Record<string, any>} */ (this.state());
     const names = [...order.filter((name) => name in words), ...Object.keys(words).filter((name) => !order.includes(name))];
     const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
@@ -826,6 +908,12 @@ export class Viewer {
     this.write();
     announce(this.colormap);
   }
+}
+
+/** A pixel of six or eight hexadecimal digits. @param {string} text */
+function rgba(text) {
+  const [r, g, b] = rgb(text.slice(0, 6));
+  return pixel(r, g, b, text.length > 6 ? Number.parseInt(text.slice(6, 8), 16) : 255);
 }
 
 /** @param {number[]} range Start, count and step. @param {number} length */

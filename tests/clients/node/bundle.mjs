@@ -36,5 +36,7 @@ await esbuild.build({
   // What one page takes from the bundle of another, it takes when it runs.
   external: ["./neuroglancer/main.bundle.js"],
   plugins: [icons],
+  // Pictures that style sheets name.
+  loader: { ".png": "dataurl" },
   logLevel: "warning",
 });

@@ -1,0 +1,64 @@
+//! [`ChildRow`]: a node in a list, opened, with what its page needs to know.
+
+use std::sync::Arc;
+
+use super::facts::ShownArray;
+use super::node_page::{NodeLinks, TreeItem};
+use crate::array::Array;
+use crate::conventions::OmeNode;
+use crate::metadata::{ArrayMetadata, Attributes};
+
+/// The metadata of an array, and the array or why it cannot be read.
+pub type OpenedArray = (Arc<ArrayMetadata>, Result<Arc<Array>, String>);
+
+/// A node below a group.
+#[derive(Clone, Debug)]
+pub struct ChildRow {
+    /// Its name and page.
+    pub item: TreeItem,
+    /// Its resources.
+    pub links: NodeLinks,
+    /// The array; `None` for other nodes.
+    pub array: Option<OpenedArray>,
+    /// The attributes of a group.
+    pub attributes: Option<Attributes>,
+}
+
+/// An array below a group, with its facts.
+pub(super) struct ArrayRow<'a> {
+    pub(super) child: &'a ChildRow,
+    pub(super) facts: ShownArray,
+    pub(super) array: Option<&'a Array>,
+    pub(super) metadata: &'a ArrayMetadata,
+}
+
+/// The array of a node, with its facts.
+pub(super) fn row(child: &ChildRow) -> Option<ArrayRow<'_>> {
+    let (metadata, array) = child.array.as_ref()?;
+    let bound = array.as_deref();
+    let facts = ShownArray::of(metadata, bound.map_err(String::as_str));
+    Some(ArrayRow { child, facts, array: bound.ok(), metadata })
+}
+
+impl ArrayRow<'_> {
+    /// Whether the array holds the coordinates of its only dimension.
+    pub(super) fn is_coordinate(&self) -> bool {
+        self.facts.names.len() == 1 && self.facts.is_named[0] && self.facts.names[0] == self.child.item.name
+    }
+}
+
+/// What a group is, by names in its attributes.
+pub(super) fn kind_of(attributes: &Attributes) -> Option<&'static str> {
+    // Stores of vectors have `multiscales` too.
+    if ["zarr_vectors", "zv_version", "zarr_vectors_version"].iter().any(|name| attributes.contains_key(name))
+    {
+        return Some("vectors");
+    }
+    Some(match OmeNode::parse(attributes)?.0 {
+        OmeNode::Image(image) if image.is_labels => "labels",
+        OmeNode::Image(_) => "image",
+        OmeNode::Plate(_) => "plate",
+        OmeNode::Well(_) => "well",
+        _ => return None,
+    })
+}

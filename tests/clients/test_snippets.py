@@ -1,0 +1,137 @@
+"""The lines of the tab "Use it" do what they say, as they stand: what they read is what the server has for that slice."""
+
+import html
+import io
+import json
+import re
+import shlex
+import subprocess
+import urllib.parse
+
+import numpy
+import PIL.Image
+import pytest
+import requests
+import zarr
+
+import processes
+import programs
+import table
+
+HTML = {"Accept": "text/html"}
+VALUES = numpy.random.default_rng(5).integers(-1000, 1000, (4, 12, 15)).astype("int16")
+SLICES = ["field?slice=5,:,:", "field?slice=5,10:40:3,17", "sharded?slice=40,48:52,56:60", "v2/blosc?slice=10:200:7,3:90", "time", "image/0?slice=1,:,100"]
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """The demo, and an array whose path has what URLs, shells and programs give a meaning of their own."""
+    folder = tmp_path_factory.mktemp("snippets")
+    array = zarr.create_group(folder / "m").create_array("a b/c'd & $x#é", shape=VALUES.shape, chunks=(2, 5, 5), dtype="int16", dimension_names=("t", "y", "x"))
+    array[...] = VALUES
+    with processes.zarrd(f"m={folder / 'm'}", "--demo") as running:
+        yield running
+
+
+def snippets(running, path):
+    """The lines for each program."""
+    mount = "" if path.startswith("m/") else "demo/"
+    joined = "&" if "?" in path else "?"
+    page = requests.get(f"{running.base}/view/{mount}{path}{joined}tab=use", headers=HTML, timeout=processes.SECONDS).text
+    found = re.findall(r'<article class="snippet"><h2>(.*?)</h2>.*?<pre[^>]*><code>(.*?)</code></pre>', page, flags=re.DOTALL)
+    return {html.unescape(title): html.unescape(text) for title, text in found}
+
+
+def elements(running, path):
+    """What the server has for the slice."""
+    mount = "" if path.startswith("m/") else "demo/"
+    joined = "&" if "?" in path else "?"
+    answer = requests.get(f"{running.base}/v1/data/{mount}{path}{joined}format=npy", timeout=processes.SECONDS)
+    assert answer.status_code == 200, answer.text
+    return numpy.load(io.BytesIO(answer.content))
+
+
+ODD = "m/" + urllib.parse.quote("a b/c'd & $x#é") + "?slice=::-1,3:9:2,1"
+PATHS = [*SLICES, ODD]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("title", ["Python · zarr", "Python · xarray", "Python · numpy"])
+def test_python_reads_the_slice(running, path, title):
+    names = {}
+    exec(compile(snippets(running, path)[title], title, "exec"), names)  # noqa: S102
+    numpy.testing.assert_array_equal(numpy.asarray(names["values"]), elements(running, path))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    """Runs lines in Node; what an expression is after them."""
+    folder = programs.of_node(tmp_path_factory.mktemp("snippets-node"))
+
+    def run(text, expression):
+        program = folder / "snippet.mjs"
+        program.write_text(f"{text}\nconsole.log(JSON.stringify({expression}));\n")
+        return json.loads(programs.run("node", program))
+
+    return run
+
+
+# Zarrita has no steps backwards.
+@pytest.mark.parametrize("path", SLICES)
+def test_zarrita_reads_the_slice(running, node, path):
+    lines = snippets(running, path)["JavaScript · zarrita"]
+    data, shape, stride = node(f"{lines.replace('{ data, shape }', '{ data, shape, stride }')}", "[Array.from(data), shape, stride]")
+    expected = elements(running, path)
+    found = numpy.array(data, dtype=float).astype(expected.dtype)
+    found = numpy.lib.stride_tricks.as_strided(found, shape, [found.itemsize * by for by in stride])
+    numpy.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_fetch_reads_the_slice(running, node, path):
+    expected = elements(running, path)
+    values = node(snippets(running, path)["JavaScript · fetch"], "values")
+    numpy.testing.assert_array_equal(numpy.array(values, dtype=float).astype(expected.dtype), expected)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_curl_reads_the_slice(running, tmp_path, path):
+    lines = snippets(running, path)["curl"]
+    done = subprocess.run(["bash", "-euc", lines], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "slice.npy"), elements(running, path))
+
+
+def test_gdal_reads_the_array(running, tmp_path):
+    # Debian's GDAL reads v2 alone.
+    for line in snippets(running, "v2/blosc")["GDAL"].splitlines():
+        program, *arguments = shlex.split(line)
+        command = [table.program(program), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    numpy.testing.assert_array_equal(numpy.asarray(PIL.Image.open(tmp_path / "picture.tif")), elements(running, "v2/blosc"))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_addresses_of_what_does_not_run_here_respond(running, path):
+    lines = snippets(running, path)
+    table_of_r = re.fullmatch(r'values <- read\.csv\("(http://[^"\s]+)"\)', lines["R"])[1]
+    expected = elements(running, path)
+    rows = requests.get(table_of_r, timeout=processes.SECONDS)
+    assert rows.status_code == 200 and rows.headers["Content-Type"].startswith("text/csv")
+    found = numpy.genfromtxt(io.StringIO(rows.text), delimiter=",", skip_header=1)
+    numpy.testing.assert_array_equal(found.astype(expected.dtype), expected)
+    store = re.search(r'^array = zopen\("(http://[^"\s]+)"\)', lines["Julia"], flags=re.MULTILINE)[1]
+    assert re.fullmatch(r'ZARR:"/vsicurl/(http://[^"\s]+)"', lines["QGIS"])[1] == store
+    documents = [requests.get(f"{store}/{name}", timeout=processes.SECONDS).status_code for name in ["zarr.json", ".zarray"]]
+    assert 200 in documents
+    source = re.fullmatch(r"zarr://(http://[^\s]+)/", lines["Neuroglancer"])[1]
+    assert f'"{source}"' in lines["Viv"]
+    assert source.startswith(f"{running.base}/pyramid/")
+
+
+def test_every_program_is_run_or_checked(running):
+    run = {"Python · zarr", "Python · xarray", "Python · numpy", "JavaScript · zarrita", "JavaScript · fetch", "curl", "GDAL"}
+    assert set(snippets(running, "field")) == run | {"R", "Julia", "QGIS", "Neuroglancer", "Viv"}
