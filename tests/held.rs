@@ -24,6 +24,7 @@ use zarrd::http::{HttpOptions, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
+use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
 
 const MIB: u64 = 1 << 20;
@@ -292,6 +293,7 @@ async fn served(root: &Path) -> Server {
         encoded: EncodedCache::new(0),
         caches: Caches::default(),
         read: ReadLimits::default(),
+        pyramid: PyramidOptions::default(),
         metadata: MetadataLimits::default(),
         codec: CodecLimits::default(),
     };

@@ -15,6 +15,7 @@ pub(crate) mod json_response;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod query_params;
+pub(crate) mod pyramid;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
 pub(crate) mod selection;
@@ -43,6 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
         store::routes(),
         views::routes(),
         rechunk::routes(),
+        pyramid::routes(),
         view::routes(),
         s3::routes(),
     ]

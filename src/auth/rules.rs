@@ -46,8 +46,8 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
     Some(match (resource, method.as_str()) {
         // The handler checks each key that the body names.
         (Resource::Public | Resource::Mounts, _) | (Resource::Keys, "POST") => &[],
-        (Resource::Stored | Resource::View | Resource::Rechunked, "GET" | "HEAD") => get,
-        (Resource::Stored | Resource::View | Resource::Rechunked, "PROPFIND")
+        (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "GET" | "HEAD") => get,
+        (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "PROPFIND")
         | (Resource::Bucket, "GET" | "HEAD") => &[Scope::List],
         (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
         (Resource::Stored, "DELETE") => &[Scope::Delete],
@@ -94,6 +94,7 @@ pub(super) fn access_request(
         resource,
         Resource::View
             | Resource::Rechunked
+            | Resource::Pyramid
             | Resource::Node
             | Resource::Tile
             | Resource::Page

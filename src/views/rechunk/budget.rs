@@ -38,7 +38,7 @@ impl RechunkBudget {
     }
 
     /// Waits for memory for a chunk of this many bytes. A chunk above the shared budget waits for all of it.
-    pub(super) async fn acquire(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::views) async fn acquire(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let permits = kibibytes(bytes).clamp(1, kibibytes(Self::BYTES - Self::SMALL_RESERVED_BYTES));
         if bytes > Self::SMALL_CHUNK_BYTES {
             // The semaphores are never closed.
@@ -52,7 +52,7 @@ impl RechunkBudget {
     }
 
     /// Waits for an encoding thread for a chunk of this many bytes; a small chunk does not wait.
-    pub(super) async fn acquire_encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::views) async fn acquire_encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         if bytes > Self::SMALL_CHUNK_BYTES {
             Arc::clone(&self.encoders).acquire_owned().await.ok()
         } else {

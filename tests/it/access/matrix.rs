@@ -32,7 +32,9 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
     }
     let is_listing = path.ends_with('/') || !path.contains("{key}");
     let is_store =
-        ["/store/", "/plain/", "/unshard/", "/rechunk/", "/s3/"].iter().any(|word| path.starts_with(word));
+        ["/store/", "/plain/", "/unshard/", "/rechunk/", "/pyramid/", "/s3/"]
+            .iter()
+            .any(|word| path.starts_with(word));
     Some(match method {
         "OPTIONS" => return None,
         "GET" | "HEAD" if is_store && is_listing => &["list"],
