@@ -89,8 +89,7 @@ impl StoreTarget {
         root: Option<&Arc<Mount>>,
     ) -> Result<Self, Problem> {
         let target = Target::of_request(spec.resource, uri, root.is_some(), extensions)?;
-        let stored =
-            |mount, view, place| Self { mount, view, place, derived: None, at_root: root.is_some() };
+        let stored = |mount, view, place| Self { mount, view, place, derived: None, at_root: root.is_some() };
         match (&*target, root) {
             (Target::Root(place), Some(mount)) => Ok(stored(Arc::clone(mount), None, place.clone())),
             (Target::Stored { mount, view, place }, _) => {

@@ -17,6 +17,9 @@ pub enum ViewError {
     /// The source of the value cannot be read.
     #[error(transparent)]
     Array(#[from] ArrayError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
     /// The rechunk recipe does not apply to an array.
     #[error("`{path}` cannot be rechunked in this way: {source}")]
     Rechunk {
@@ -42,7 +45,9 @@ pub enum ViewError {
         source: ReduceError,
     },
     /// A chunk of a level is being computed.
-    #[error("this chunk of `{path}` is made of many others, and is being built; retry after the time in `Retry-After`")]
+    #[error(
+        "this chunk of `{path}` is made of many others, and is being built; retry after the time in `Retry-After`"
+    )]
     BeingBuilt {
         /// The level.
         path: NodePath,
@@ -60,7 +65,9 @@ pub enum ViewError {
         path: NodePath,
     },
     /// A chunk of a level cannot be computed in bounded memory.
-    #[error("chunks of `{path}` are too large to be built from finer levels: request smaller ones of even lengths")]
+    #[error(
+        "chunks of `{path}` are too large to be built from finer levels: request smaller ones of even lengths"
+    )]
     BuildTooLarge {
         /// The level.
         path: NodePath,
@@ -91,15 +98,16 @@ impl Classify for ViewError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Array(error) => error.class(),
+            Self::Store(error) => error.class(),
             Self::Rechunk { source, .. } => source.class(),
             Self::Levels { source, .. } => source.class(),
             Self::Reduce { source, .. } => source.class(),
             Self::BeingBuilt { .. } => ErrorClass::BeingBuilt,
             Self::BuildsFull => ErrorClass::Overloaded,
             Self::NotRevalidated { .. } => ErrorClass::Conflict,
-            Self::TooManyChunks { .. }
-            | Self::TooManyAlongDimension { .. }
-            | Self::BuildTooLarge { .. } => ErrorClass::TooLarge,
+            Self::TooManyChunks { .. } | Self::TooManyAlongDimension { .. } | Self::BuildTooLarge { .. } => {
+                ErrorClass::TooLarge
+            }
         }
     }
 }
@@ -112,6 +120,7 @@ impl From<ViewError> for StoreError {
                 ArrayError::Store { source, .. }
                 | ArrayError::Hierarchy(HierarchyError::Store { source, .. }),
             ) => source,
+            ViewError::Store(error) => error,
             error @ (ViewError::BeingBuilt { .. } | ViewError::BuildsFull) => {
                 Self::NotBuilt { class: error.class(), source: Arc::new(error) }
             }

@@ -137,7 +137,8 @@ impl State {
             Ok(chunk) => {
                 self.kept_bytes += bytes(&chunk);
                 self.kept.push_back((key.clone(), chunk));
-                while (self.kept_bytes > MAX_KEPT_BYTES || self.kept.len() > MAX_QUEUED) && self.kept.len() > 1
+                while (self.kept_bytes > MAX_KEPT_BYTES || self.kept.len() > MAX_QUEUED)
+                    && self.kept.len() > 1
                 {
                     let Some((_, oldest)) = self.kept.pop_front() else { break };
                     self.kept_bytes -= bytes(&oldest);

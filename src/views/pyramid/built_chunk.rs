@@ -14,29 +14,27 @@ use super::builder::BuildRequest;
 use super::image::Image;
 use super::nodes::ShownArray;
 use super::view::{PyramidEntry, PyramidStore, recipe_of_level};
-use crate::array::ArrayError;
+use crate::array::{ArrayError, ReadLimits};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::{AxisRange, ChunkAxis, ChunkCoords, CopyRegion, Elements, ElementsMut, Subset};
 use crate::reduce::Reduction;
 use crate::store::{StoreError, ValueInfo, Version};
 use crate::views::error::ViewError;
 use crate::views::rechunk::{
-    DerivedChunk, NamedChunk, Rechunker, RechunkedArray, VersionDigest, chunk_info, shrink_to_fit,
+    DerivedChunk, NamedChunk, RechunkBudget, RechunkedArray, Rechunker, VersionDigest, chunk_info,
+    shrink_to_fit,
 };
 
 /// Attempts to build a chunk whose sources change meanwhile.
 const MAX_ATTEMPTS: usize = 3;
-/// The most bytes of the chunks of all levels that are in memory during a build.
-const MAX_BUILD_BYTES: u64 = 256 << 20;
-/// The most bytes of a level that are put together to be reduced, where windows go across chunks.
-const MAX_BOX_BYTES: u64 = 64 << 20;
+/// The most stored chunks that are read for one chunk; their descriptions are in memory at once.
+const MAX_READ_CHUNKS: u64 = 1 << 16;
 
 /// A chunk of a level that is built in the background.
 #[derive(Debug)]
 pub(super) struct BuiltChunk {
     store: PyramidStore,
     image: Arc<Image>,
-    level: usize,
     coords: ChunkCoords,
     key: EncodedKey,
     rechunked: Arc<RechunkedArray>,
@@ -66,6 +64,39 @@ struct FinerLevel {
     is_aligned: bool,
 }
 
+/// The limits of what is read for one chunk in the background.
+pub(super) fn build_limits(limits: &ReadLimits) -> ReadLimits {
+    ReadLimits { max_chunks: limits.max_chunks.max(MAX_READ_CHUNKS), ..*limits }
+}
+
+/// Whether a chunk of a level can be built from those of the finer level in the memory that is set aside for it: a chunk for
+/// each level, and what one of them is made from.
+pub(super) fn fits_in_build(
+    level: &RechunkedArray,
+    finer: &RechunkedArray,
+    step: &[u64],
+    number: usize,
+) -> bool {
+    let item = level.array().metadata().data_type.element_bytes() as u64;
+    let bytes = |shape: &[u64]| shape.iter().fold(item, |bytes, &edge| bytes.saturating_mul(edge));
+    let largest = bytes(&level.chunk_shape).max(bytes(&finer.chunk_shape));
+    // Where windows go across chunks, all that a chunk is made of is put together.
+    let joined = if is_aligned(finer, step) {
+        1
+    } else {
+        step.iter().fold(1, |factor: u64, &by| factor.saturating_mul(by))
+    };
+    let chunks = (number as u64).saturating_add(2).saturating_mul(joined);
+    largest.saturating_mul(chunks) <= RechunkBudget::BUILD_BYTES
+}
+
+/// Whether no window of a step goes across chunks.
+fn is_aligned(finer: &RechunkedArray, step: &[u64]) -> bool {
+    finer.grid().iter().zip(step).all(|(axis, &factor)| {
+        axis.chunks() <= 1 || axis.edge().is_some_and(|edge| edge.is_multiple_of(factor))
+    })
+}
+
 /// The array that is shown as a level.
 fn level_array(image: &Arc<Image>, level: usize) -> Result<ShownArray, ArrayError> {
     Ok(ShownArray {
@@ -93,7 +124,12 @@ impl BuiltChunk {
         let rechunked = array.rechunked(pyramids, &spec.recipe)?;
         let recipe = recipe_of_level(&spec.recipe.to_string(), &image, level);
         let mount = Arc::clone(pyramids.rechunker.mount());
-        let key = EncodedKey { mount, path: array.path.clone(), recipe: Arc::clone(&recipe), coords: coords.clone() };
+        let key = EncodedKey {
+            mount,
+            path: array.path.clone(),
+            recipe: Arc::clone(&recipe),
+            coords: coords.clone(),
+        };
         let is_variable = image.array.metadata().data_type.is_variable();
         let method = if level > 1 && !is_variable {
             BuildMethod::Cascade(Arc::new(FinerLevel::new(&store, &image, level - 1)?))
@@ -101,27 +137,17 @@ impl BuiltChunk {
             let opened = Arc::clone(&image.source);
             let named = NamedChunk { path: array.path.clone(), opened, coords: coords.clone() };
             let again = array.rechunked(pyramids, &spec.recipe)?;
-            let derived = DerivedChunk::new(&pyramids.rechunker, recipe, again, named)?;
+            let shared = &pyramids.rechunker;
+            let limits = build_limits(&shared.limits().read);
+            let derived = DerivedChunk::within(shared, recipe, again, named, &limits)?;
             BuildMethod::Stored(Arc::new(derived.ok_or(ArrayError::Geometry)?))
         };
-        let chunk = Self { store, image, level, coords, key, rechunked: Arc::new(rechunked), method };
-        chunk.check_size()?;
-        Ok(chunk)
-    }
-
-    /// Refuses a chunk that is not built in bounded memory.
-    fn check_size(&self) -> Result<(), ViewError> {
-        let BuildMethod::Cascade(finer) = &self.method else { return Ok(()) };
-        let item = self.image.array.metadata().data_type.element_bytes() as u64;
-        let bytes = |shape: &[u64]| shape.iter().fold(item, |bytes, &edge| bytes.saturating_mul(edge));
-        let chunks = bytes(&self.rechunked.chunk_shape).max(bytes(&finer.rechunked.chunk_shape));
-        let all = chunks.saturating_mul(2 * self.level as u64);
-        let factors = finer.step.factors(self.coords.len());
-        let in_box = factors.iter().fold(bytes(&self.rechunked.chunk_shape), |bytes, &by| bytes.saturating_mul(by));
-        if all > MAX_BUILD_BYTES || (!finer.is_aligned && in_box > MAX_BOX_BYTES) {
-            return Err(ViewError::BuildTooLarge { path: self.key.path.clone() });
+        if let BuildMethod::Cascade(finer) = &method
+            && !fits_in_build(&rechunked, &finer.rechunked, &finer.factors(), level)
+        {
+            return Err(ViewError::BuildTooLarge { path: key.path });
         }
-        Ok(())
+        Ok(Self { store, image, coords, key, rechunked: Arc::new(rechunked), method })
     }
 
     fn rechunker(&self) -> &Rechunker {
@@ -258,9 +284,7 @@ impl FinerLevel {
         let store = store.with_stored_types();
         let rechunked = level_array(image, level)?.rechunked(store.pyramids(), &store.spec().recipe)?;
         let factors = image.levels.steps.get(level).cloned().unwrap_or_default();
-        let is_aligned = rechunked.grid().iter().zip(&factors).all(|(axis, &factor)| {
-            axis.chunks() <= 1 || axis.edge().is_some_and(|edge| edge.is_multiple_of(factor))
-        });
+        let is_aligned = is_aligned(&rechunked, &factors);
         let step = image.reduction(vec![factors])?;
         Ok(Self { store, image: Arc::clone(image), level, rechunked, step, is_aligned })
     }
@@ -288,10 +312,13 @@ impl FinerLevel {
             .iter()
             .zip(self.factors())
             .zip(next)
-            .map(|((axis, factor), &length)| ChunkAxis::new(length, axis.edge().unwrap_or(1).div_ceil(factor)))
+            .map(|((axis, factor), &length)| {
+                ChunkAxis::new(length, axis.edge().unwrap_or(1).div_ceil(factor))
+            })
             .collect();
         let mut whole = zeros(subset.elements(), self.item_bytes())?;
-        for (coords, window) in CopyRegion::packed(subset.axes(), self.item_bytes()).split_by_chunks(&pieces) {
+        for (coords, window) in CopyRegion::packed(subset.axes(), self.item_bytes()).split_by_chunks(&pieces)
+        {
             let (part, shape) = self.part(&coords).await?;
             let step = Arc::clone(&self.step);
             let factors = self.factors();
@@ -377,7 +404,8 @@ fn lengths(shape: &[u64]) -> Result<Vec<usize>, ArrayError> {
 
 /// Room for this number of elements of a fixed size.
 fn zeros(elements: u128, item_bytes: usize) -> Result<ElementsMut, ArrayError> {
-    let bytes = usize::try_from(elements.saturating_mul(item_bytes as u128)).map_err(|_too_many| ArrayError::Geometry)?;
+    let bytes = usize::try_from(elements.saturating_mul(item_bytes as u128))
+        .map_err(|_too_many| ArrayError::Geometry)?;
     let mut items = Vec::new();
     items.try_reserve_exact(bytes).map_err(|_no_memory| ArrayError::Geometry)?;
     items.resize(bytes, 0);

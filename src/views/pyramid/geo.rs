@@ -28,7 +28,8 @@ pub(super) fn members(image: &Image) -> Option<Map<String, Value>> {
         Some(Value::Array(list)) => list,
         _ => Vec::new(),
     };
-    let is_other = |convention: &Value| convention.get("uuid").and_then(Value::as_str) != Some(MULTISCALES_ID);
+    let is_other =
+        |convention: &Value| convention.get("uuid").and_then(Value::as_str) != Some(MULTISCALES_ID);
     let mut conventions: Vec<Value> = conventions.into_iter().filter(is_other).collect();
     conventions.push(json!({ "uuid": MULTISCALES_ID, "name": "multiscales" }));
     let layout: Vec<Value> = (0..image.names.len()).map(|level| entry(image, level, &members)).collect();
@@ -42,7 +43,8 @@ pub(super) fn members(image: &Image) -> Option<Map<String, Value>> {
 
 /// The attributes about the place of a node; `None` if there are none.
 fn placed(attributes: &Attributes) -> Option<Map<String, Value>> {
-    if attributes.text().len() > MAX_BYTES || !["\"spatial:", "\"proj:"].iter().any(|name| attributes.text().contains(name))
+    if attributes.text().len() > MAX_BYTES
+        || !["\"spatial:", "\"proj:"].iter().any(|name| attributes.text().contains(name))
     {
         return None;
     }
@@ -76,7 +78,10 @@ fn entry(image: &Image, level: usize, place: &Map<String, Value>) -> Value {
     let factors = image.levels.factors(level);
     let factor = |axis: usize| factors.get(axis).copied().map_or(1.0, as_f64);
     let is_of_centers = place.get("spatial:registration").and_then(Value::as_str) == Some("node");
-    if let Some(transform) = place.get("spatial:transform").and_then(|given| scaled(given, factor(rows), factor(columns), is_of_centers)) {
+    if let Some(transform) = place
+        .get("spatial:transform")
+        .and_then(|given| scaled(given, factor(rows), factor(columns), is_of_centers))
+    {
         entry.insert("spatial:transform".to_owned(), json!(transform));
     }
     Value::Object(entry)
@@ -88,14 +93,7 @@ fn scaled(given: &Value, rows: f64, columns: f64, is_of_centers: bool) -> Option
     let [a, b, x, d, e, y] = numbers.try_into().ok()?;
     // The centre of the first element is moved by half of the difference of the sizes.
     let (right, down) = if is_of_centers { ((columns - 1.0) / 2.0, (rows - 1.0) / 2.0) } else { (0.0, 0.0) };
-    Some([
-        a * columns,
-        b * rows,
-        x + a * right + b * down,
-        d * columns,
-        e * rows,
-        y + d * right + e * down,
-    ])
+    Some([a * columns, b * rows, x + a * right + b * down, d * columns, e * rows, y + d * right + e * down])
 }
 
 /// The method in the words of the convention.

@@ -106,7 +106,7 @@ impl Image {
 
     /// The path of a level.
     pub(super) fn level_path(&self, level: usize) -> Option<NodePath> {
-        self.path.child(self.names.get(level)?).ok()
+        NodePath::parse(&format!("{}{}", self.path.prefix(), self.names.get(level)?)).ok()
     }
 
     /// What is shown as a level.

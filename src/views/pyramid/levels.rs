@@ -188,7 +188,9 @@ fn axes(roles: &[Option<DimensionRole>], names: &[Option<String>]) -> Vec<ImageA
             None => {
                 let own = names.get(at).cloned().flatten();
                 let is_free = |name: &String| {
-                    !name.is_empty() && !SHORT.contains(&&**name) && !axes.iter().any(|axis| axis.name == *name)
+                    !name.is_empty()
+                        && !SHORT.contains(&&**name)
+                        && !axes.iter().any(|axis| axis.name == *name)
                 };
                 own.filter(is_free).unwrap_or_else(|| format!("dim_{at}"))
             }
@@ -222,7 +224,8 @@ impl<'a> Halved<'a> {
         };
         let named: Vec<(usize, bool)> = match (&spec.axes, &spec.factors) {
             (Some(names), factors) => {
-                let wanted = |at: usize| factors.as_ref().is_none_or(|factors| factors.get(at) == Some(&true));
+                let wanted =
+                    |at: usize| factors.as_ref().is_none_or(|factors| factors.get(at) == Some(&true));
                 names.iter().enumerate().filter_map(|(at, name)| Some((find(name)?, wanted(at)))).collect()
             }
             (None, Some(factors)) => (0..rank).rev().zip(factors.iter().rev().copied()).collect(),
@@ -270,7 +273,8 @@ impl<'a> Halved<'a> {
             for (size, &factor) in pixel.iter_mut().flatten().zip(&step) {
                 *size *= if factor == 2 { 2.0 } else { 1.0 };
             }
-            let next = last.iter().zip(&step).map(|(&length, &by)| halved(length, u32::from(by == 2))).collect();
+            let next =
+                last.iter().zip(&step).map(|(&length, &by)| halved(length, u32::from(by == 2))).collect();
             steps.push(step);
             shapes.push(next);
         }
@@ -313,9 +317,24 @@ mod tests {
             (&[257, 3], "", "auto", &[&[257, 3], &[129, 2]]),
             (&[1025, 1], "", "auto", &[&[1025, 1], &[513, 1], &[257, 1], &[129, 1]]),
             (&[900, 300, 600], "", "auto", &[&[900, 300, 600], &[900, 150, 300], &[900, 75, 150]]),
-            (&[900, 300, 600], "", "auto;factors=2,2,2", &[&[900, 300, 600], &[450, 150, 300], &[225, 75, 150]]),
-            (&[900, 300, 600], "", "auto;factors=1,2", &[&[900, 300, 600], &[900, 300, 300], &[900, 300, 150]]),
-            (&[600, 300, 300], "z,y,x", "auto;axes=z", &[&[600, 300, 300], &[300, 300, 300], &[150, 300, 300]]),
+            (
+                &[900, 300, 600],
+                "",
+                "auto;factors=2,2,2",
+                &[&[900, 300, 600], &[450, 150, 300], &[225, 75, 150]],
+            ),
+            (
+                &[900, 300, 600],
+                "",
+                "auto;factors=1,2",
+                &[&[900, 300, 600], &[900, 300, 300], &[900, 300, 150]],
+            ),
+            (
+                &[600, 300, 300],
+                "z,y,x",
+                "auto;axes=z",
+                &[&[600, 300, 300], &[300, 300, 300], &[150, 300, 300]],
+            ),
             (&[300, 300], "lat,lon", "auto;axes=z,y,x", &[&[300, 300], &[150, 150]]),
             (&[300, 300], "lat,lon", "auto;axes=lat", &[&[300, 300], &[150, 300]]),
             (&[300, 300], "lat,lon", "auto;axes=level", &[&[300, 300], &[150, 150]]),
@@ -336,8 +355,7 @@ mod tests {
             ([8.0, 1.0, 1.0], vec![64, 64, 64]),
             ([0.1, 1.0, 1.0], vec![32, 16, 8]),
         ] {
-            let source =
-                LevelSource { shape: &shape, names: &names, is_bytes: false, pixel: Some(&pixel) };
+            let source = LevelSource { shape: &shape, names: &names, is_bytes: false, pixel: Some(&pixel) };
             let found = Levels::new(source, &spec("auto")).unwrap();
             let heights: Vec<u64> = found.shapes.iter().skip(1).map(|shape| shape[0]).collect();
             assert_eq!(heights, expected, "{pixel:?}");
@@ -358,11 +376,8 @@ mod tests {
                 assert!(expected == "z:space y:space", "{dimensions}");
                 continue;
             };
-            let shown: Vec<String> = found
-                .axes
-                .iter()
-                .map(|axis| format!("{}:{}", axis.name, axis.kind.unwrap_or("-")))
-                .collect();
+            let shown: Vec<String> =
+                found.axes.iter().map(|axis| format!("{}:{}", axis.name, axis.kind.unwrap_or("-"))).collect();
             assert_eq!(shown.join(" "), expected, "{dimensions}");
         }
     }

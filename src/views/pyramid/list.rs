@@ -16,8 +16,8 @@ use crate::metadata::{ChunkKeyEncodingMetadata, Separator, ZarrFormat};
 use crate::store::{DirEntry, ListEntry, Reservation, Store, StoreError, ValueInfo};
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
-    ChunkListing, ListItem, ListItems, Rechunker, Walked, ZARR_JSON, is_permanent, items_of_known, list_group,
-    unmade,
+    ChunkListing, ListItem, ListItems, Rechunker, Walked, ZARR_JSON, is_permanent, items_of_known,
+    list_group, unmade,
 };
 
 impl Walked for PyramidStore {
@@ -62,7 +62,9 @@ impl Walked for PyramidStore {
                 Ok(Some(ShownNode::Group(_) | ShownNode::Image(_))) => break,
                 Ok(None) => next = path.parent(),
                 // Its document is listed; reading that returns the error.
-                Err(error) if is_unreadable(error.class()) => return Ok(list_levels(&[], prefix, after, true)),
+                Err(error) if is_unreadable(error.class()) => {
+                    return Ok(list_levels(&[], prefix, after, true));
+                }
                 Err(error) => return Err(to_store_error(error)),
             }
         }
@@ -114,9 +116,8 @@ fn list_levels(names: &[String], prefix: &StorePrefix, after: &str, has_document
 /// The stored entries of a group, and a prefix for each of these names.
 fn with_levels(stored: ListItems, names: &[String], prefix: &StorePrefix, after: &str) -> ListItems {
     let levels = list_levels(names, prefix, after, false);
-    let merged = stream::try_unfold(
-        (stored.peekable(), levels.peekable()),
-        |(mut stored, mut levels)| async move {
+    let merged =
+        stream::try_unfold((stored.peekable(), levels.peekable()), |(mut stored, mut levels)| async move {
             let first = std::pin::Pin::new(&mut stored).peek().await;
             let second = std::pin::Pin::new(&mut levels).peek().await;
             let is_level_next = match (first, second) {
@@ -140,8 +141,7 @@ fn with_levels(stored: ListItems, names: &[String], prefix: &StorePrefix, after:
             };
             let item = if is_level_next { levels.try_next().await? } else { stored.try_next().await? };
             Ok::<_, StoreError>(item.map(|item| (item, (stored, levels))))
-        },
-    );
+        });
     merged.boxed()
 }
 
@@ -165,7 +165,11 @@ fn list_stored(view: &PyramidStore, array: ShownArray, prefix: &StorePrefix, aft
             }),
             DirEntry::Prefix(prefix) => strip(prefix.as_str(), &stored_at).and_then(|below| {
                 let is_folder = below == "c/" || below.starts_with("c/");
-                shown.join(below.trim_end_matches('/')).ok().filter(|_| is_folder && has_folders).map(ListItem::Prefix)
+                shown
+                    .join(below.trim_end_matches('/'))
+                    .ok()
+                    .filter(|_| is_folder && has_folders)
+                    .map(ListItem::Prefix)
             }),
         };
         ready(Ok(item))

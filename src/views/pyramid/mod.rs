@@ -21,6 +21,7 @@ mod pyramids;
 mod spec;
 mod store;
 mod view;
+mod write;
 
 pub use builder::PyramidBuilder;
 pub use levels::LevelsError;
@@ -28,3 +29,4 @@ pub use options::PyramidOptions;
 pub use pyramids::Pyramids;
 pub use spec::{PyramidSpec, PyramidSpecError};
 pub use view::PyramidStore;
+pub use write::{PyramidTarget, WrittenNode};

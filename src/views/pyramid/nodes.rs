@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use super::built_chunk::{build_limits, fits_in_build};
 use super::image::{Image, ImageParts};
 use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
-use crate::array::{ArrayError, NodeOpener, OpenNode};
+use crate::array::{ArrayError, NodeOpener, OpenNode, ReadLimits};
 use crate::chunk::{AxisRange, ChunkAxis};
 use crate::conventions::{OmeImage, is_level_of};
 use crate::hierarchy::Node;
@@ -48,11 +49,6 @@ pub(super) struct ShownArray {
 }
 
 impl ShownArray {
-    /// Whether its elements are the stored ones.
-    pub(super) fn is_original(&self) -> bool {
-        self.level.as_ref().is_none_or(|(_, level)| *level == 0)
-    }
-
     /// Applies a recipe to it.
     ///
     /// # Errors
@@ -96,7 +92,13 @@ impl Nodes<'_> {
             let stored_at = image.array.path().clone();
             let as_stored = if level == 0 { self.as_stored(&source) } else { None };
             let level = Some((image, level));
-            return Ok(Some(ShownNode::Array(ShownArray { path: path.clone(), source, stored_at, level, as_stored })));
+            return Ok(Some(ShownNode::Array(ShownArray {
+                path: path.clone(),
+                source,
+                stored_at,
+                level,
+                as_stored,
+            })));
         }
         let Some(opened) = find_node(self.opener(), path).await? else { return Ok(None) };
         if let Some(image) = self.image(path, &opened, None).await? {
@@ -219,42 +221,69 @@ impl Nodes<'_> {
         Ok(self.pyramids.rechunker.cpu().run_document(bytes, read).await.map_err(ArrayError::from)?)
     }
 
-    /// The same image without levels whose chunks are made of too many stored chunks; if requested, of those that are computed
-    /// on request only.
+    /// The same image without levels whose chunks are made of too much; if requested, of those that are computed on request
+    /// only.
     fn bounded(&self, image: Image) -> Result<Image, ViewError> {
-        let mut count = 1;
+        let limits = self.pyramids.rechunker.limits().codec();
+        let rechunked = |level| {
+            RechunkedArray::showing(&image.array, Some(image.shown(level)?), &self.spec.recipe, &limits)
+                .map_err(|source| ViewError::Rechunk { path: image.path.clone(), source })
+        };
+        let (mut count, mut finer) = (1, None);
         while count < image.names.len() {
-            let shown = image.shown(count)?;
-            let limits = self.pyramids.rechunker.limits().codec();
-            let rechunked = RechunkedArray::showing(&image.array, Some(shown), &self.spec.recipe, &limits)
-                .map_err(|source| ViewError::Rechunk { path: image.path.clone(), source })?;
-            let is_within = self.is_within(&rechunked);
+            let level = rechunked(count)?;
+            let step = image.levels.steps.get(count - 1).map(Vec::as_slice).unwrap_or_default();
+            let is_within = match (self.cost(&level), &finer) {
+                (LevelCost::Direct, _) => true,
+                (LevelCost::TooLarge, _) => false,
+                _ if self.spec.only_direct => false,
+                (LevelCost::Readable, None) => true,
+                (LevelCost::Readable, Some(_)) if image.array.metadata().data_type.is_variable() => true,
+                (_, Some(finer)) => fits_in_build(&level, finer, step, count),
+                (LevelCost::Cascaded, None) => false,
+            };
             if !is_within {
                 break;
             }
-            count += 1;
+            (count, finer) = (count + 1, Some(level));
         }
         Ok(image.truncated(count))
     }
 
-    /// Whether every chunk of a level is within the bounds.
-    fn is_within(&self, level: &RechunkedArray) -> bool {
-        let stored = level.array().grid().axes();
-        let sources = most_touched(level, stored, |touched| touched.chunks.into());
-        if sources > MAX_SOURCES {
-            return false;
+    /// What every chunk of a level costs at most.
+    fn cost(&self, level: &RechunkedArray) -> LevelCost {
+        let (stored, decoded) = (level.array().grid().axes(), level.array().decoded_axes());
+        if most_touched(level, stored, |touched| touched.chunks.into()) > MAX_SOURCES {
+            return LevelCost::TooLarge;
         }
-        if !self.spec.only_direct {
-            return true;
-        }
-        let decoded = level.array().decoded_axes();
         let item = level.array().metadata().data_type.element_bytes() as u128;
         let bytes = most_touched(level, decoded, |touched| touched.elements).saturating_mul(item);
         let chunks = most_touched(level, decoded, |touched| touched.chunks.into());
         let limits = self.pyramids.rechunker.limits().read;
-        let most = self.pyramids.options.direct_size.min(limits.max_decoded_size);
-        bytes <= most.into() && chunks <= limits.max_chunks.into()
+        let is_within = |limits: &ReadLimits, most: u64| {
+            bytes <= most.min(limits.max_decoded_size).into() && chunks <= limits.max_chunks.into()
+        };
+        if is_within(&limits, self.pyramids.options.direct_size) {
+            LevelCost::Direct
+        } else if is_within(&build_limits(&limits), u64::MAX) {
+            LevelCost::Readable
+        } else {
+            LevelCost::Cascaded
+        }
     }
+}
+
+/// What every chunk of a level costs at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LevelCost {
+    /// It is computed on request.
+    Direct,
+    /// It can be read from the stored chunks in the background.
+    Readable,
+    /// It can only be built from the level before.
+    Cascaded,
+    /// It is made of too many stored chunks.
+    TooLarge,
 }
 
 /// How much of these axes a chunk of a level touches at most: the product over the axes of the largest of its first chunks,

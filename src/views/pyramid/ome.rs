@@ -26,7 +26,9 @@ fn lowered(attributes: &Attributes) -> Option<Attributes> {
     let has = |name: &&str| attributes.contains_key(name);
     // The Zarr convention `multiscales` is an object.
     let is_list = || attributes.get("multiscales").is_some_and(|list| list.is_array());
-    if attributes.contains_key("ome") || !MARKS.iter().any(has) || (attributes.contains_key("multiscales") && !is_list())
+    if attributes.contains_key("ome")
+        || !MARKS.iter().any(has)
+        || (attributes.contains_key("multiscales") && !is_list())
     {
         return None;
     }
@@ -100,11 +102,13 @@ pub(super) fn takes_levels(attributes: &Attributes, axes: usize) -> bool {
 pub(super) fn transform(dataset: &Value, axes: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let transformations = dataset.get("coordinateTransformations")?.as_array()?;
     let numbers = |kind: &str| {
-        let transformation = transformations.iter().find(|transformation| {
-            transformation.get("type").and_then(Value::as_str) == Some(kind)
-        })?;
+        let transformation = transformations
+            .iter()
+            .find(|transformation| transformation.get("type").and_then(Value::as_str) == Some(kind))?;
         let list = transformation.get(kind)?.as_array().filter(|list| list.len() == axes)?;
-        list.iter().map(|number| number.as_f64().filter(|number| number.is_finite())).collect::<Option<Vec<f64>>>()
+        list.iter()
+            .map(|number| number.as_f64().filter(|number| number.is_finite()))
+            .collect::<Option<Vec<f64>>>()
     };
     Some((numbers("scale")?, numbers("translation").unwrap_or_else(|| vec![0.0; axes])))
 }

@@ -101,7 +101,8 @@ impl PyramidSpec {
 fn names(list: &str) -> Option<Vec<String>> {
     let names: Vec<String> = list.split(',').take(MAX_AXES + 1).map(str::to_owned).collect();
     let is_name = |name: &String| !name.is_empty() && name.len() <= MAX_NAME_BYTES;
-    let is_repeated = names.iter().enumerate().any(|(at, name)| names.iter().take(at).any(|other| other == name));
+    let is_repeated =
+        names.iter().enumerate().any(|(at, name)| names.iter().take(at).any(|other| other == name));
     (names.len() <= MAX_AXES && names.iter().all(is_name) && !is_repeated).then_some(names)
 }
 
@@ -149,7 +150,10 @@ mod tests {
         for (segments, expected) in [
             ("auto/auto/raw", "auto/auto/raw"),
             ("mean/64,64/zstd", "mean/64,64/zstd-3"),
-            ("max;levels=direct;axes=y,x/auto/raw/dtype=safe", "max;axes=y,x;levels=direct/auto/raw/dtype=safe"),
+            (
+                "max;levels=direct;axes=y,x/auto/raw/dtype=safe",
+                "max;axes=y,x;levels=direct/auto/raw/dtype=safe",
+            ),
             ("auto;factors=2,2,1/auto/raw/dtype=stored", "auto;factors=2,2,1/auto/raw"),
             ("mode;factors=1,2;axes=z,x/auto/raw", "mode;axes=z,x;factors=1,2/auto/raw"),
         ] {

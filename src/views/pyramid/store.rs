@@ -34,9 +34,7 @@ impl PyramidStore {
                 Ok(generated.map(|(_, info)| info))
             }
             PyramidEntry::Derived(chunk) => chunk.lookup(shared).await.map_err(to_store_error),
-            PyramidEntry::Built(chunk) => {
-                Ok(BuiltChunk::info(&chunk.get().await.map_err(to_store_error)?))
-            }
+            PyramidEntry::Built(chunk) => Ok(BuiltChunk::info(&chunk.get().await.map_err(to_store_error)?)),
         }
     }
 }

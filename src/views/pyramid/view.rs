@@ -173,14 +173,22 @@ impl PyramidStore {
     }
 
     /// A chunk of a level, or of an array that is encoded by the recipe.
-    pub(super) fn level_chunk(&self, array: ShownArray, coords: ChunkCoords) -> Result<PyramidEntry, ViewError> {
+    pub(super) fn level_chunk(
+        &self,
+        array: ShownArray,
+        coords: ChunkCoords,
+    ) -> Result<PyramidEntry, ViewError> {
         let pyramids = self.pyramids();
         let rechunked = array.rechunked(pyramids, &self.spec().recipe)?;
         if rechunked.subset(&coords).is_none() {
             return Ok(PyramidEntry::Absent);
         }
         let recipe = level_recipe(self.spec(), &array);
-        let named = NamedChunk { path: array.path.clone(), opened: Arc::clone(&array.source), coords: coords.clone() };
+        let named = NamedChunk {
+            path: array.path.clone(),
+            opened: Arc::clone(&array.source),
+            coords: coords.clone(),
+        };
         let derived = DerivedChunk::new(&pyramids.rechunker, recipe, rechunked, named);
         let Some((image, level)) = array.level.filter(|(_, level)| *level > 0) else {
             return Ok(derived?.map_or(PyramidEntry::Absent, |chunk| PyramidEntry::Derived(Arc::new(chunk))));
@@ -224,7 +232,10 @@ impl PyramidStore {
         let (group, name) = (Arc::clone(group), name.to_owned());
         let versions = opened.located.versions().map(Option::<&Version>::cloned).collect();
         let bytes = opened.located.document_bytes();
-        let make = { let name = name.clone(); move || group_text(&group, &name) };
+        let make = {
+            let name = name.clone();
+            move || group_text(&group, &name)
+        };
         self.text(path, &name, versions, bytes, make).await
     }
 
@@ -241,7 +252,10 @@ impl PyramidStore {
         }
         let (versions, bytes) = (image.versions(), image.document_bytes());
         // Whether there is an image, and how many levels, depends on limits too, which do not change while the server runs.
-        let make = { let name = name.to_owned(); move || image_text(&image, &name) };
+        let make = {
+            let name = name.to_owned();
+            move || image_text(&image, &name)
+        };
         self.text(path, name, versions, bytes, make).await
     }
 
@@ -271,7 +285,10 @@ impl PyramidStore {
         if let Some((image, _)) = &array.level {
             (versions, bytes) = (image.versions(), image.document_bytes());
         }
-        let make = { let name = name.to_owned(); move || array_text(&rechunked, &name) };
+        let make = {
+            let name = name.to_owned();
+            move || array_text(&rechunked, &name)
+        };
         self.text(path, name, versions, bytes, make).await
     }
 

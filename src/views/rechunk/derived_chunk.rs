@@ -16,7 +16,7 @@ use super::rechunked_array::RechunkedArray;
 use super::rechunker::Rechunker;
 use super::resolve_key::NamedChunk;
 use super::version_digest::VersionDigest;
-use crate::array::{ArrayError, Plan, ReadContext, Reader, Snapshot};
+use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
 use crate::store::{ValueInfo, Version};
@@ -43,9 +43,22 @@ impl DerivedChunk {
         rechunked: RechunkedArray,
         named: NamedChunk,
     ) -> Result<Option<Self>, ArrayError> {
-        let limits = shared.limits();
-        let Some(plan) = rechunked.plan(&named.coords, &limits.read)? else { return Ok(None) };
-        let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
+        Self::within(shared, recipe, rechunked, named, &shared.limits().read)
+    }
+
+    /// The same within other limits of what is read.
+    ///
+    /// # Errors
+    /// As [`DerivedChunk::new`].
+    pub(in crate::views) fn within(
+        shared: &Rechunker,
+        recipe: Arc<str>,
+        rechunked: RechunkedArray,
+        named: NamedChunk,
+        read: &ReadLimits,
+    ) -> Result<Option<Self>, ArrayError> {
+        let Some(plan) = rechunked.plan(&named.coords, read)? else { return Ok(None) };
+        let plan = plan.with_heap_limit(shared.limits().codec().chunk_bytes);
         let name = EncodedKey {
             mount: Arc::clone(shared.mount()),
             path: named.path.clone(),

@@ -182,4 +182,3 @@ impl<V: Walked> KeyWalk<V> {
 fn is_before(item: &ListItem, after: &str) -> bool {
     item.as_str() <= after && !(matches!(item, ListItem::Prefix(_)) && after.starts_with(item.as_str()))
 }
-

@@ -44,7 +44,9 @@ impl Walked for RechunkStore {
                     ChunkListing::empty(self, path)
                 };
                 *chunks = Some(Arc::new(known));
-                Ok(items_of_known(self, prefix, after, chunks).await?.unwrap_or_else(|| stream::empty().boxed()))
+                Ok(items_of_known(self, prefix, after, chunks)
+                    .await?
+                    .unwrap_or_else(|| stream::empty().boxed()))
             }
         }
     }
@@ -52,8 +54,7 @@ impl Walked for RechunkStore {
 
 /// The chunks of the array at a path.
 async fn chunks_of(store: &RechunkStore, path: NodePath) -> Result<ChunkListing, StoreError> {
-    let Some(opened) =
-        super::resolve_key::find_node(store.opener(), &path).await.map_err(to_store_error)?
+    let Some(opened) = super::resolve_key::find_node(store.opener(), &path).await.map_err(to_store_error)?
     else {
         return Ok(ChunkListing::empty(store, path));
     };
@@ -85,11 +86,7 @@ pub(in crate::views) async fn items_of_known(
 
 /// The stored entries directly below a prefix outside of arrays, with one document in place of those of a group. The
 /// `head` of the document decides whether there is a group.
-pub(in crate::views) fn list_group(
-    base: &SharedStore,
-    prefix: &StorePrefix,
-    after: &str,
-) -> ListItems {
+pub(in crate::views) fn list_group(base: &SharedStore, prefix: &StorePrefix, after: &str) -> ListItems {
     let generated = prefix.key(ZARR_JSON).ok().filter(|key| key.as_str() > after);
     let stored = base.list_dir_after(prefix, after).try_filter_map(|entry| {
         ready(Ok(match entry {

@@ -32,8 +32,8 @@ pub use rechunker::{RechunkLimits, Rechunker};
 pub(super) use resolve_key::{Candidate, NamedChunk, candidates, find_node};
 pub use spec::{RechunkSpec, RechunkSpecError};
 pub(super) use version_digest::VersionDigest;
+pub use view::RechunkStore;
 pub(super) use view::{
     UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA, absent_if_unsupported, array_text,
     document_info,
 };
-pub use view::RechunkStore;

@@ -12,8 +12,8 @@ use super::chunk_shape::chunk_shape;
 use super::spec::{CodecSpec, RechunkSpec};
 use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
-use crate::cpu::ComputePool;
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};
+use crate::cpu::ComputePool;
 use crate::metadata::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
     Separator, ZarrFormat,

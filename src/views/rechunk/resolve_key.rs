@@ -49,7 +49,10 @@ pub(in crate::views) async fn find_node(
 ///
 /// # Errors
 /// As [`find_node`].
-pub(in crate::views) async fn find_chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
+pub(in crate::views) async fn find_chunk(
+    opener: &NodeOpener,
+    key: &StoreKey,
+) -> Result<Option<NamedChunk>, ViewError> {
     for Candidate { path, coords } in candidates(key) {
         let Some(opened) = find_node(opener, &path).await? else { continue };
         match opened.array() {

@@ -31,10 +31,9 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
         return None;
     }
     let is_listing = path.ends_with('/') || !path.contains("{key}");
-    let is_store =
-        ["/store/", "/plain/", "/unshard/", "/rechunk/", "/pyramid/", "/s3/"]
-            .iter()
-            .any(|word| path.starts_with(word));
+    let is_store = ["/store/", "/plain/", "/unshard/", "/rechunk/", "/pyramid/", "/s3/"]
+        .iter()
+        .any(|word| path.starts_with(word));
     Some(match method {
         "OPTIONS" => return None,
         "GET" | "HEAD" if is_store && is_listing => &["list"],
