@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "describes the path for the API document")]
-pub(crate) struct RootPath {
+pub(crate) struct PyramidRootPath {
     /// Name of a mount
     mount: String,
     /// Method that reduces elements, and its options
@@ -121,7 +121,7 @@ pub(crate) async fn get_level_key(read: ReadRequest) -> Result<Response, Problem
     method(get, head),
     path = ROOT.template,
     tag = "views",
-    params(RootPath, ListQuery),
+    params(PyramidRootPath, ListQuery),
     responses(
         ListingResponses,
         (status = 400, description = "The method, chunk shape or codec is invalid"),
@@ -137,7 +137,7 @@ pub(crate) async fn list_pyramids(read: ReadRequest) -> Result<Response, Problem
     method(get, head),
     path = MOUNT.template,
     tag = "views",
-    params(RootPath),
+    params(PyramidRootPath),
     responses(
         RootRedirect,
         (status = 400, description = "The method, chunk shape or codec is invalid"),

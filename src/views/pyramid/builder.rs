@@ -3,7 +3,7 @@
 //! A chunk that is requested while it is built is built once. The last chunks that were built stay in memory until they are
 //! requested, even where the cache does not hold them. A failure is returned once, to the next request.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    queued: HashMap<EncodedKey, ()>,
+    queued: HashSet<EncodedKey>,
     failures: HashMap<EncodedKey, ArrayError>,
     kept: VecDeque<(EncodedKey, EncodedChunk)>,
     kept_bytes: usize,
@@ -77,13 +77,13 @@ impl PyramidBuilder {
         if let Some(error) = state.failures.remove(key) {
             return BuildRequest::Failed(error);
         }
-        if state.queued.contains_key(key) {
+        if state.queued.contains(key) {
             return BuildRequest::Queued;
         }
         if state.queued.len() >= MAX_QUEUED {
             return BuildRequest::Full;
         }
-        state.queued.insert(key.clone(), ());
+        state.queued.insert(key.clone());
         drop(state);
         let (builder, key) = (self.clone(), key.clone());
         tokio::spawn(async move {
@@ -174,8 +174,8 @@ mod tests {
         EncodedKey { mount: "m".into(), path, recipe: "auto".into(), coords: vec![number] }
     }
 
-    fn chunk(bytes: usize) -> EncodedChunk {
-        Some((Version::strong("v"), Bytes::from(vec![0; bytes])))
+    fn chunk(bytes: usize) -> (Version, Bytes) {
+        (Version::strong("v"), Bytes::from(vec![0; bytes]))
     }
 
     async fn settled(builder: &PyramidBuilder) {
@@ -191,14 +191,14 @@ mod tests {
             let builds = Arc::clone(&builds);
             let build = Box::pin(async move {
                 builds.fetch_add(1, Ordering::SeqCst);
-                Ok(chunk(3))
+                Ok(Some(chunk(3)))
             });
             assert!(matches!(builder.request(&key(0), build), BuildRequest::Queued));
         }
         assert!(builder.kept(&key(0)).is_none());
         settled(&builder).await;
         assert_eq!(builds.load(Ordering::SeqCst), 1);
-        assert_eq!(builder.kept(&key(0)), Some(chunk(3)));
+        assert_eq!(builder.kept(&key(0)), Some(Some(chunk(3))));
         assert_eq!(builder.kept(&key(1)), None);
     }
 
@@ -215,7 +215,7 @@ mod tests {
     #[tokio::test]
     async fn the_queue_and_what_is_kept_are_bounded() {
         let builder = PyramidBuilder::default();
-        let build = |bytes: usize| Box::pin(std::future::ready(Ok(chunk(bytes))));
+        let build = |bytes: usize| Box::pin(std::future::ready(Ok(Some(chunk(bytes)))));
         for number in 0..MAX_QUEUED as u64 {
             assert!(matches!(builder.request(&key(number), build(1 << 20)), BuildRequest::Queued));
         }

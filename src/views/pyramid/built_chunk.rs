@@ -10,30 +10,83 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use futures::stream::TryStreamExt;
 
+use super::build_cost::{build_limits, fits_in_build, is_aligned};
 use super::builder::BuildRequest;
 use super::image::Image;
-use super::nodes::ShownArray;
-use super::view::{PyramidEntry, PyramidStore, recipe_of_level};
-use crate::array::{ArrayError, ReadLimits};
+use super::nodes::{PyramidArray, recipe_of_level};
+use super::pyramids::Pyramids;
+use super::spec::PyramidSpec;
+use crate::array::ArrayError;
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::{AxisRange, ChunkAxis, ChunkCoords, CopyRegion, Elements, ElementsMut, Subset};
 use crate::reduce::Reduction;
 use crate::store::{StoreError, ValueInfo, Version};
 use crate::views::error::ViewError;
 use crate::views::rechunk::{
-    DerivedChunk, NamedChunk, RechunkBudget, RechunkedArray, Rechunker, VersionDigest, chunk_info,
-    shrink_to_fit,
+    DerivedChunk, NamedChunk, RechunkedArray, Rechunker, VersionDigest, chunk_info, shrink_to_fit,
 };
 
 /// Attempts to build a chunk whose sources change meanwhile.
 const MAX_ATTEMPTS: usize = 3;
-/// The most stored chunks that are read for one chunk; their descriptions are in memory at once.
-const MAX_READ_CHUNKS: u64 = 1 << 16;
+/// Makes the chunks of arrays of a view.
+#[derive(Clone, Debug)]
+pub(super) struct LevelChunks {
+    pub(super) pyramids: Pyramids,
+    pub(super) spec: PyramidSpec,
+}
+
+/// A chunk that is not stored.
+#[derive(Debug)]
+pub(super) enum LevelChunk {
+    /// There is none: it is outside of the array.
+    Absent,
+    /// It is encoded on request.
+    Derived(Arc<DerivedChunk>),
+    /// It is built in the background.
+    Built(Arc<BuiltChunk>),
+}
+
+impl LevelChunks {
+    /// The same with elements of the stored types.
+    pub(super) fn with_stored_types(&self) -> Self {
+        let recipe = self.spec.recipe.with_stored_types();
+        Self { pyramids: self.pyramids.clone(), spec: PyramidSpec { recipe, ..self.spec.clone() } }
+    }
+
+    /// A chunk of a level, or of an array that is encoded by the recipe.
+    ///
+    /// # Errors
+    /// The recipe cannot be applied; reading the elements is over the limits.
+    pub(super) fn chunk(&self, array: PyramidArray, coords: ChunkCoords) -> Result<LevelChunk, ViewError> {
+        let rechunked = array.rechunked(&self.pyramids, &self.spec.recipe)?;
+        if rechunked.subset(&coords).is_none() {
+            return Ok(LevelChunk::Absent);
+        }
+        let recipe = array.recipe(&self.spec);
+        let (path, opened) = (array.path.clone(), Arc::clone(&array.source));
+        let named = NamedChunk { path, opened, coords: coords.clone() };
+        let derived = DerivedChunk::new(&self.pyramids.rechunker, recipe, rechunked, named);
+        let Some((image, level)) = array.level.filter(|(_, level)| *level > 0) else {
+            return Ok(derived?.map_or(LevelChunk::Absent, |chunk| LevelChunk::Derived(Arc::new(chunk))));
+        };
+        match derived {
+            Ok(Some(chunk)) if chunk.decoded_bytes() <= self.pyramids.options.direct_size => {
+                Ok(LevelChunk::Derived(Arc::new(chunk)))
+            }
+            Ok(None) => Ok(LevelChunk::Absent),
+            Ok(Some(_)) | Err(ArrayError::TooLarge { .. }) => {
+                let built = BuiltChunk::new(self.clone(), image, level, coords)?;
+                Ok(LevelChunk::Built(Arc::new(built)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
 
 /// A chunk of a level that is built in the background.
 #[derive(Debug)]
 pub(super) struct BuiltChunk {
-    store: PyramidStore,
+    maker: LevelChunks,
     image: Arc<Image>,
     coords: ChunkCoords,
     key: EncodedKey,
@@ -53,8 +106,8 @@ enum BuildMethod {
 /// The level before that of a chunk.
 #[derive(Debug)]
 struct FinerLevel {
-    /// The view with stored types: elements are cast after they are reduced.
-    store: PyramidStore,
+    /// The chunks of stored types: elements are cast after they are reduced.
+    maker: LevelChunks,
     image: Arc<Image>,
     level: usize,
     rechunked: RechunkedArray,
@@ -64,42 +117,9 @@ struct FinerLevel {
     is_aligned: bool,
 }
 
-/// The limits of what is read for one chunk in the background.
-pub(super) fn build_limits(limits: &ReadLimits) -> ReadLimits {
-    ReadLimits { max_chunks: limits.max_chunks.max(MAX_READ_CHUNKS), ..*limits }
-}
-
-/// Whether a chunk of a level can be built from those of the finer level in the memory that is set aside for it: a chunk for
-/// each level, and what one of them is made from.
-pub(super) fn fits_in_build(
-    level: &RechunkedArray,
-    finer: &RechunkedArray,
-    step: &[u64],
-    number: usize,
-) -> bool {
-    let item = level.array().metadata().data_type.element_bytes() as u64;
-    let bytes = |shape: &[u64]| shape.iter().fold(item, |bytes, &edge| bytes.saturating_mul(edge));
-    let largest = bytes(&level.chunk_shape).max(bytes(&finer.chunk_shape));
-    // Where windows go across chunks, all that a chunk is made of is put together.
-    let joined = if is_aligned(finer, step) {
-        1
-    } else {
-        step.iter().fold(1, |factor: u64, &by| factor.saturating_mul(by))
-    };
-    let chunks = (number as u64).saturating_add(2).saturating_mul(joined);
-    largest.saturating_mul(chunks) <= RechunkBudget::BUILD_BYTES
-}
-
-/// Whether no window of a step goes across chunks.
-fn is_aligned(finer: &RechunkedArray, step: &[u64]) -> bool {
-    finer.grid().iter().zip(step).all(|(axis, &factor)| {
-        axis.chunks() <= 1 || axis.edge().is_some_and(|edge| edge.is_multiple_of(factor))
-    })
-}
-
 /// The array that is shown as a level.
-fn level_array(image: &Arc<Image>, level: usize) -> Result<ShownArray, ArrayError> {
-    Ok(ShownArray {
+fn level_array(image: &Arc<Image>, level: usize) -> Result<PyramidArray, ArrayError> {
+    Ok(PyramidArray {
         path: image.level_path(level).ok_or(ArrayError::Geometry)?,
         source: Arc::clone(&image.source),
         stored_at: image.array.path().clone(),
@@ -114,13 +134,13 @@ impl BuiltChunk {
     /// # Errors
     /// [`ViewError::BuildTooLarge`]; the recipe cannot be applied.
     pub(super) fn new(
-        store: PyramidStore,
+        maker: LevelChunks,
         image: Arc<Image>,
         level: usize,
         coords: ChunkCoords,
     ) -> Result<Self, ViewError> {
         let array = level_array(&image, level)?;
-        let (pyramids, spec) = (store.pyramids(), store.spec());
+        let (pyramids, spec) = (&maker.pyramids, &maker.spec);
         let rechunked = array.rechunked(pyramids, &spec.recipe)?;
         let recipe = recipe_of_level(&spec.recipe.to_string(), &image, level);
         let mount = Arc::clone(pyramids.rechunker.mount());
@@ -132,7 +152,7 @@ impl BuiltChunk {
         };
         let is_variable = image.array.metadata().data_type.is_variable();
         let method = if level > 1 && !is_variable {
-            BuildMethod::Cascade(Arc::new(FinerLevel::new(&store, &image, level - 1)?))
+            BuildMethod::Cascade(Arc::new(FinerLevel::new(&maker, &image, level - 1)?))
         } else {
             let opened = Arc::clone(&image.source);
             let named = NamedChunk { path: array.path.clone(), opened, coords: coords.clone() };
@@ -147,11 +167,11 @@ impl BuiltChunk {
         {
             return Err(ViewError::BuildTooLarge { path: key.path });
         }
-        Ok(Self { store, image, coords, key, rechunked: Arc::new(rechunked), method })
+        Ok(Self { maker, image, coords, key, rechunked: Arc::new(rechunked), method })
     }
 
     fn rechunker(&self) -> &Rechunker {
-        &self.store.pyramids().rechunker
+        &self.maker.pyramids.rechunker
     }
 
     /// The size and version of the chunk, if it was built and is current.
@@ -159,13 +179,13 @@ impl BuiltChunk {
     /// # Errors
     /// As [`BuiltChunk::get`], which this does not begin to build.
     pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
-        let store = self.store.base_store();
+        let store = self.rechunker().opener().hierarchy().store();
         let began = Instant::now();
         let horizon = store.freshness_horizon(began);
         if !store.capabilities().near && horizon >= began {
             return Err(ViewError::NotRevalidated { path: self.key.path.clone() });
         }
-        let builder = &self.store.pyramids().builder;
+        let builder = &self.maker.pyramids.builder;
         let latest = || self.rechunker().encoded().latest(&self.key);
         let Some(known) = builder.kept(&self.key).or_else(latest) else { return Ok(None) };
         let version = known.as_ref().map(|(version, _)| version);
@@ -187,7 +207,7 @@ impl BuiltChunk {
         if let Some(known) = self.current().await? {
             return Ok(known);
         }
-        match self.store.pyramids().builder.request(&self.key, Arc::clone(self).cached_or_built()) {
+        match self.maker.pyramids.builder.request(&self.key, Arc::clone(self).cached_or_built()) {
             BuildRequest::Queued => Err(ViewError::BeingBuilt { path: self.key.path.clone() }),
             BuildRequest::Full => Err(ViewError::BuildsFull),
             BuildRequest::Failed(error) => Err(error.into()),
@@ -280,17 +300,17 @@ fn array_error(error: ViewError) -> ArrayError {
 }
 
 impl FinerLevel {
-    fn new(store: &PyramidStore, image: &Arc<Image>, level: usize) -> Result<Self, ViewError> {
-        let store = store.with_stored_types();
-        let rechunked = level_array(image, level)?.rechunked(store.pyramids(), &store.spec().recipe)?;
+    fn new(maker: &LevelChunks, image: &Arc<Image>, level: usize) -> Result<Self, ViewError> {
+        let maker = maker.with_stored_types();
+        let rechunked = level_array(image, level)?.rechunked(&maker.pyramids, &maker.spec.recipe)?;
         let factors = image.levels.steps.get(level).cloned().unwrap_or_default();
         let is_aligned = is_aligned(&rechunked, &factors);
         let step = image.reduction(vec![factors])?;
-        Ok(Self { store, image: Arc::clone(image), level, rechunked, step, is_aligned })
+        Ok(Self { maker, image: Arc::clone(image), level, rechunked, step, is_aligned })
     }
 
     fn rechunker(&self) -> &Rechunker {
-        &self.store.pyramids().rechunker
+        &self.maker.pyramids.rechunker
     }
 
     fn item_bytes(&self) -> usize {
@@ -359,15 +379,15 @@ impl FinerLevel {
     async fn part(&self, coords: &[u64]) -> Result<(Elements, Vec<u64>), ArrayError> {
         let shape = self.rechunked.subset(coords).ok_or(ArrayError::Geometry)?.shape();
         let array = level_array(&self.image, self.level)?;
-        let entry = self.store.level_chunk(array, coords.to_vec()).map_err(array_error)?;
+        let entry = self.maker.chunk(array, coords.to_vec()).map_err(array_error)?;
         let shared = self.rechunker();
         let encoded = match entry {
-            PyramidEntry::Derived(chunk) => {
+            LevelChunk::Derived(chunk) => {
                 let made = chunk.get_or_encode(shared).await.map_err(array_error)?;
                 made.map(|(bytes, _)| bytes)
             }
-            PyramidEntry::Built(chunk) => chunk.cached_or_built().await?.map(|(_, bytes)| bytes),
-            _ => return Err(ArrayError::Geometry),
+            LevelChunk::Built(chunk) => chunk.cached_or_built().await?.map(|(_, bytes)| bytes),
+            LevelChunk::Absent => return Err(ArrayError::Geometry),
         };
         let item = self.item_bytes();
         let Some(encoded) = encoded else {
@@ -402,7 +422,7 @@ fn lengths(shape: &[u64]) -> Result<Vec<usize>, ArrayError> {
     lengths.collect::<Result<_, _>>().map_err(|_too_long| ArrayError::Geometry)
 }
 
-/// Room for this number of elements of a fixed size.
+/// A buffer for this number of elements of a fixed size.
 fn zeros(elements: u128, item_bytes: usize) -> Result<ElementsMut, ArrayError> {
     let bytes = usize::try_from(elements.saturating_mul(item_bytes as u128))
         .map_err(|_too_many| ArrayError::Geometry)?;

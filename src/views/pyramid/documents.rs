@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::image::Image;
+use super::levels::as_f64;
 use super::{geo, ome};
 use crate::hierarchy::Node;
 use crate::metadata::{Attributes, GroupMetadata, ZarrFormat};
@@ -106,10 +107,4 @@ fn with_levels(image: &Image, attributes: &Attributes) -> Option<Attributes> {
         datasets.push(dataset(image, level, &scale, &translation));
     }
     Some(Attributes::from(members))
-}
-
-/// A factor as a number: exact, because it is a power of two.
-#[expect(clippy::cast_precision_loss, reason = "powers of two are exact")]
-pub(super) fn as_f64(factor: u64) -> f64 {
-    factor as f64
 }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documents::as_f64;
 use super::image::Image;
+use super::levels::as_f64;
 use crate::hierarchy::Node;
 use crate::metadata::Attributes;
 use crate::reduce::Method;
@@ -90,10 +90,18 @@ fn entry(image: &Image, level: usize, place: &Map<String, Value>) -> Value {
 /// The transform of a level whose elements are made of this number of rows and columns.
 fn scaled(given: &Value, rows: f64, columns: f64, is_of_centers: bool) -> Option<[f64; 6]> {
     let numbers: Vec<f64> = given.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
-    let [a, b, x, d, e, y] = numbers.try_into().ok()?;
+    let [of_x @ .., y_by_column, y_by_row, top] = <[f64; 6]>::try_from(numbers).ok()?;
+    let [x_by_column, x_by_row, left] = of_x;
     // The centre of the first element is moved by half of the difference of the sizes.
     let (right, down) = if is_of_centers { ((columns - 1.0) / 2.0, (rows - 1.0) / 2.0) } else { (0.0, 0.0) };
-    Some([a * columns, b * rows, x + a * right + b * down, d * columns, e * rows, y + d * right + e * down])
+    Some([
+        x_by_column * columns,
+        x_by_row * rows,
+        left + x_by_column * right + x_by_row * down,
+        y_by_column * columns,
+        y_by_row * rows,
+        top + y_by_column * right + y_by_row * down,
+    ])
 }
 
 /// The method in the words of the convention.

@@ -14,7 +14,7 @@ use crate::metadata::{ArrayMetadata, Attributes, DataType};
 use crate::reduce::{Method, Reducer, Reduction};
 use crate::store::Version;
 use crate::views::error::ViewError;
-use crate::views::rechunk::Shown;
+use crate::views::rechunk::ShownElements;
 
 /// Attributes of an array that are not true of its levels, or that each version of the format has in its own way.
 const NOT_OF_LEVELS: [&str; 6] =
@@ -85,7 +85,7 @@ impl Image {
     pub(super) fn truncated(self, count: usize) -> Self {
         let levels = self.levels.truncated(count);
         let names = self.names.into_iter().take(levels.shapes.len()).collect();
-        Self { levels, names, ..self }
+        Self { names, levels, ..self }
     }
 
     /// Whether it is an array in the store.
@@ -113,7 +113,7 @@ impl Image {
     ///
     /// # Errors
     /// [`ViewError::Reduce`].
-    pub(super) fn shown(&self, level: usize) -> Result<Shown, ViewError> {
+    pub(super) fn shown(&self, level: usize) -> Result<ShownElements, ViewError> {
         let steps = self.levels.steps.iter().take(level).cloned().collect();
         let reduction = self.reduction(steps)?;
         let source = self.array.metadata();
@@ -124,7 +124,7 @@ impl Image {
             dimension_names: Some(names),
             ..source.clone()
         };
-        Ok(Shown { metadata: Arc::new(metadata), reduction })
+        Ok(ShownElements { metadata: Arc::new(metadata), reduction })
     }
 
     /// These steps of halving.

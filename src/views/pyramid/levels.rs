@@ -290,6 +290,12 @@ impl<'a> Halved<'a> {
     }
 }
 
+/// A factor as a number: exact, because it is a power of two.
+#[expect(clippy::cast_precision_loss, reason = "powers of two are exact")]
+pub(super) fn as_f64(factor: u64) -> f64 {
+    factor as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::nodes::{ShownArray, ShownNode};
+use super::nodes::{PyramidArray, ShownNode};
 use super::view::{PyramidEntry, PyramidStore};
 use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
@@ -35,7 +35,7 @@ impl Walked for PyramidStore {
         after: &str,
         chunks: &mut Option<Arc<ChunkListing>>,
     ) -> Result<ListItems, StoreError> {
-        if let Some(items) = items_of_known(self, prefix, after, chunks).await? {
+        if let Some(items) = items_of_known(self, prefix, after, chunks.as_ref()).await? {
             return Ok(items);
         }
         let mut next = NodePath::parse(prefix.as_str()).ok();
@@ -47,7 +47,7 @@ impl Walked for PyramidStore {
                         return Ok(list_stored(self, array, prefix, after));
                     }
                     *chunks = Some(Arc::new(chunks_of(self, array).await?));
-                    let items = items_of_known(self, prefix, after, chunks).await?;
+                    let items = items_of_known(self, prefix, after, chunks.as_ref()).await?;
                     return Ok(items.unwrap_or_else(|| stream::empty().boxed()));
                 }
                 Ok(Some(ShownNode::Image(image))) if image.is_array() => {
@@ -97,10 +97,15 @@ fn is_unreadable(class: ErrorClass) -> bool {
 }
 
 /// The chunks of an array that are encoded.
-async fn chunks_of(view: &PyramidStore, array: ShownArray) -> Result<ChunkListing, StoreError> {
+async fn chunks_of(view: &PyramidStore, array: PyramidArray) -> Result<ChunkListing, StoreError> {
     match array.rechunked(view.pyramids(), &view.spec().recipe) {
-        Err(error) if is_unreadable(error.class()) => Ok(ChunkListing::empty(view, array.path)),
-        rechunked => ChunkListing::new(view, array.path, &rechunked.map_err(to_store_error)?).await,
+        Err(error) if is_unreadable(error.class()) => {
+            Ok(ChunkListing::empty(&view.pyramids().rechunker, array.path))
+        }
+        rechunked => {
+            let (rechunker, rechunked) = (&view.pyramids().rechunker, rechunked.map_err(to_store_error)?);
+            ChunkListing::new(rechunker, view.request_reservation(), array.path, &rechunked).await
+        }
     }
 }
 
@@ -146,7 +151,7 @@ fn with_levels(stored: ListItems, names: &[String], prefix: &StorePrefix, after:
 }
 
 /// The documents and chunks of an array of v3 as they are stored, directly below a prefix.
-fn list_stored(view: &PyramidStore, array: ShownArray, prefix: &StorePrefix, after: &str) -> ListItems {
+fn list_stored(view: &PyramidStore, array: PyramidArray, prefix: &StorePrefix, after: &str) -> ListItems {
     let (shown, stored_at) = (array.path.prefix().clone(), array.stored_at.prefix().clone());
     let stored = |text: &str| text.strip_prefix(shown.as_str()).map(|below| format!("{stored_at}{below}"));
     let Some(Ok(below)) = stored(prefix.as_str()).map(|text| StorePrefix::parse(&text)) else {

@@ -7,6 +7,7 @@
 //! these are too many (`builder`). Their versions are digests of all that they are made of, so they change if and only if
 //! something below changes.
 
+mod build_cost;
 mod builder;
 mod built_chunk;
 mod documents;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::built_chunk::{build_limits, fits_in_build};
+use super::build_cost::{build_limits, fits_in_build};
 use super::image::{Image, ImageParts};
 use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
@@ -30,12 +30,12 @@ pub(super) enum ShownNode {
     /// The group of an image.
     Image(Arc<Image>),
     /// An array.
-    Array(ShownArray),
+    Array(PyramidArray),
 }
 
 /// An array of the view.
 #[derive(Debug)]
-pub(super) struct ShownArray {
+pub(super) struct PyramidArray {
     /// Its path in the view.
     pub(super) path: NodePath,
     /// The stored array.
@@ -48,7 +48,15 @@ pub(super) struct ShownArray {
     pub(super) as_stored: Option<ZarrFormat>,
 }
 
-impl ShownArray {
+impl PyramidArray {
+    /// The name in caches of what a recipe makes of it: with all that the elements depend on beside the array itself.
+    pub(super) fn recipe(&self, spec: &PyramidSpec) -> Arc<str> {
+        match &self.level {
+            None => format!("pyramid {}", spec.recipe).into(),
+            Some((image, level)) => recipe_of_level(&spec.recipe.to_string(), image, *level),
+        }
+    }
+
     /// Applies a recipe to it.
     ///
     /// # Errors
@@ -64,6 +72,12 @@ impl ShownArray {
         RechunkedArray::showing(array, shown, recipe, &limits)
             .map_err(|source| ViewError::Rechunk { path: self.path.clone(), source })
     }
+}
+
+/// The name in caches of a level of an image, under a recipe.
+pub(super) fn recipe_of_level(recipe: &str, image: &Image, level: usize) -> Arc<str> {
+    let steps = image.levels.steps.get(..level).unwrap_or_default();
+    format!("pyramid {recipe} by {} in {steps:?}", image.method.name()).into()
 }
 
 /// Finds the nodes of the view.
@@ -92,7 +106,7 @@ impl Nodes<'_> {
             let stored_at = image.array.path().clone();
             let as_stored = if level == 0 { self.as_stored(&source) } else { None };
             let level = Some((image, level));
-            return Ok(Some(ShownNode::Array(ShownArray {
+            return Ok(Some(ShownNode::Array(PyramidArray {
                 path: path.clone(),
                 source,
                 stored_at,
@@ -106,7 +120,7 @@ impl Nodes<'_> {
         }
         Ok(Some(match &opened.node {
             Node::Group(_) => ShownNode::Group(opened),
-            Node::Array(_) => ShownNode::Array(ShownArray {
+            Node::Array(_) => ShownNode::Array(PyramidArray {
                 path: path.clone(),
                 as_stored: self.as_stored(&opened),
                 source: opened,

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::built_chunk::BuiltChunk;
+use super::built_chunk::{BuiltChunk, LevelChunk, LevelChunks};
 use super::documents::{group_text, image_text};
 use super::image::Image;
-use super::nodes::{Nodes, ShownArray, ShownNode};
+use super::nodes::{Nodes, PyramidArray, ShownNode};
 use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
-use crate::array::{ArrayError, OpenNode};
+use crate::array::OpenNode;
 use crate::chunk::ChunkCoords;
 use crate::hierarchy::{Consolidated, Hierarchy, Node};
 use crate::key::{NodePath, StoreKey};
@@ -22,7 +22,7 @@ use crate::metadata::{GroupMetadata, ZarrFormat};
 use crate::store::{MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
-    Candidate, DerivedChunk, NamedChunk, UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA,
+    Candidate, DerivedChunk, UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA,
     absent_if_unsupported, array_text, candidates, document_info,
 };
 
@@ -38,8 +38,7 @@ pub struct PyramidStore {
 
 #[derive(Debug)]
 struct Inner {
-    pyramids: Pyramids,
-    spec: PyramidSpec,
+    chunks: LevelChunks,
     /// The name of the hierarchy in caches.
     name: Arc<str>,
 }
@@ -65,7 +64,7 @@ impl Pyramids {
     #[must_use]
     pub fn store(&self, spec: PyramidSpec) -> PyramidStore {
         let name = format!("pyramid {spec}").into();
-        let inner = Arc::new(Inner { pyramids: self.clone(), spec, name });
+        let inner = Arc::new(Inner { chunks: LevelChunks { pyramids: self.clone(), spec }, name });
         PyramidStore { inner, consolidates: true, budget: None }
     }
 }
@@ -73,18 +72,23 @@ impl Pyramids {
 impl PyramidStore {
     /// What all pyramids of the mount share.
     pub(super) fn pyramids(&self) -> &Pyramids {
-        &self.inner.pyramids
+        &self.inner.chunks.pyramids
     }
 
     /// How the pyramid is built.
     pub(super) fn spec(&self) -> &PyramidSpec {
-        &self.inner.spec
+        &self.inner.chunks.spec
+    }
+
+    /// Makes its chunks.
+    pub(super) fn chunks(&self) -> &LevelChunks {
+        &self.inner.chunks
     }
 
     /// The same view with elements of the stored types.
     pub(super) fn with_stored_types(&self) -> Self {
-        let spec = PyramidSpec { recipe: self.spec().recipe.with_stored_types(), ..self.spec().clone() };
-        self.pyramids().store(spec)
+        let LevelChunks { pyramids, spec } = self.chunks().with_stored_types();
+        pyramids.store(spec)
     }
 
     /// The nodes of the view, as input for consolidated metadata.
@@ -153,7 +157,7 @@ impl PyramidStore {
     /// The chunk of an array that a key names.
     fn chunk(
         &self,
-        array: ShownArray,
+        array: PyramidArray,
         key: &StoreKey,
         coords: ChunkCoords,
     ) -> Result<PyramidEntry, StoreError> {
@@ -169,41 +173,11 @@ impl PyramidStore {
         if rank != coords.len() {
             return Ok(PyramidEntry::Absent);
         }
-        self.level_chunk(array, coords).map_err(to_store_error)
-    }
-
-    /// A chunk of a level, or of an array that is encoded by the recipe.
-    pub(super) fn level_chunk(
-        &self,
-        array: ShownArray,
-        coords: ChunkCoords,
-    ) -> Result<PyramidEntry, ViewError> {
-        let pyramids = self.pyramids();
-        let rechunked = array.rechunked(pyramids, &self.spec().recipe)?;
-        if rechunked.subset(&coords).is_none() {
-            return Ok(PyramidEntry::Absent);
-        }
-        let recipe = level_recipe(self.spec(), &array);
-        let named = NamedChunk {
-            path: array.path.clone(),
-            opened: Arc::clone(&array.source),
-            coords: coords.clone(),
-        };
-        let derived = DerivedChunk::new(&pyramids.rechunker, recipe, rechunked, named);
-        let Some((image, level)) = array.level.filter(|(_, level)| *level > 0) else {
-            return Ok(derived?.map_or(PyramidEntry::Absent, |chunk| PyramidEntry::Derived(Arc::new(chunk))));
-        };
-        match derived {
-            Ok(Some(chunk)) if chunk.decoded_bytes() <= pyramids.options.direct_size => {
-                Ok(PyramidEntry::Derived(Arc::new(chunk)))
-            }
-            Ok(None) => Ok(PyramidEntry::Absent),
-            Ok(Some(_)) | Err(ArrayError::TooLarge { .. }) => {
-                let built = BuiltChunk::new(self.clone(), image, level, coords)?;
-                Ok(PyramidEntry::Built(Arc::new(built)))
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(match self.chunks().chunk(array, coords).map_err(to_store_error)? {
+            LevelChunk::Absent => PyramidEntry::Absent,
+            LevelChunk::Derived(chunk) => PyramidEntry::Derived(chunk),
+            LevelChunk::Built(chunk) => PyramidEntry::Built(chunk),
+        })
     }
 
     /// What the key of a document refers to.
@@ -262,7 +236,7 @@ impl PyramidStore {
     async fn array_document(
         &self,
         path: &NodePath,
-        array: ShownArray,
+        array: PyramidArray,
         name: &str,
     ) -> Result<PyramidEntry, StoreError> {
         let is_stored = match array.as_stored {
@@ -347,27 +321,13 @@ impl PyramidStore {
     }
 }
 
-/// The name in caches of what a recipe makes of an array: with all that the elements depend on beside the array itself.
-pub(super) fn level_recipe(spec: &PyramidSpec, array: &ShownArray) -> Arc<str> {
-    match &array.level {
-        None => format!("pyramid {}", spec.recipe).into(),
-        Some((image, level)) => recipe_of_level(&spec.recipe.to_string(), image, *level),
-    }
-}
-
-/// The name in caches of a level of an image, under a recipe.
-pub(super) fn recipe_of_level(recipe: &str, image: &Image, level: usize) -> Arc<str> {
-    let steps = image.levels.steps.get(..level).unwrap_or_default();
-    format!("pyramid {recipe} by {} in {steps:?}", image.method.name()).into()
-}
-
 /// A key without the path of an array.
-pub(super) fn below<'k>(array: &ShownArray, key: &'k StoreKey) -> Option<&'k str> {
+pub(super) fn below<'k>(array: &PyramidArray, key: &'k StoreKey) -> Option<&'k str> {
     key.as_str().strip_prefix(array.path.prefix().as_str())
 }
 
 /// The stored chunk that a key of an array names, if chunks of the array are shown as they are stored.
-fn stored_chunk(shown: &ShownArray, key: &StoreKey) -> PyramidEntry {
+fn stored_chunk(shown: &PyramidArray, key: &StoreKey) -> PyramidEntry {
     let found = below(shown, key).and_then(|below| {
         shown.as_stored?;
         let array = shown.source.array();

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use super::built_chunk::LevelChunk;
 use super::image::Image;
-use super::nodes::{ShownArray, ShownNode};
-use super::view::{PyramidEntry, PyramidStore, recipe_of_level};
+use super::nodes::{PyramidArray, ShownNode, recipe_of_level};
+use super::view::PyramidStore;
 use crate::array::{Array, ArrayError};
 use crate::chunk::{ChunkAxis, ChunkCoords};
 use crate::key::{NodePath, StoreKey, StorePrefix};
@@ -20,7 +21,7 @@ use crate::metadata::ZarrFormat;
 use crate::store::{ByteRange, SharedStore, Store, StoreError, ValueBody, ValueStream, WriteCondition};
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
-    DerivedChunk, ListItem, NamedChunk, RechunkedArray, Rechunker, Shown, Walked, find_node,
+    DerivedChunk, ListItem, NamedChunk, RechunkedArray, Rechunker, ShownElements, Walked, find_node,
 };
 
 /// Chunks that are written concurrently. The budget of the rechunker bounds their memory.
@@ -120,7 +121,7 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
     }
 
     /// Writes the document and the chunks of an array.
-    async fn array(&self, array: ShownArray) -> Result<WrittenNode, StoreError> {
+    async fn array(&self, array: PyramidArray) -> Result<WrittenNode, StoreError> {
         let path = array.path.clone();
         let document = path.prefix().key("zarr.json").map_err(|_too_long| StoreError::KeyClash)?;
         self.value(&document).await?;
@@ -145,20 +146,20 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
     }
 
     /// Writes the chunks of an array that is encoded by the recipe.
-    async fn encoded(&self, array: ShownArray) -> Result<(u64, u64), StoreError> {
+    async fn encoded(&self, array: PyramidArray) -> Result<(u64, u64), StoreError> {
         let view = self.view;
         let rechunked = array.rechunked(view.pyramids(), &view.spec().recipe).map_err(to_store_error)?;
         let array = &array;
         let chunk = |coords: ChunkCoords| async move {
-            let again = ShownArray {
+            let again = PyramidArray {
                 path: array.path.clone(),
                 source: Arc::clone(&array.source),
                 stored_at: array.stored_at.clone(),
                 level: array.level.clone(),
                 as_stored: array.as_stored,
             };
-            match view.level_chunk(again, coords)? {
-                PyramidEntry::Derived(chunk) => chunk.get_or_encode(&view.pyramids().rechunker).await,
+            match view.chunks().chunk(again, coords)? {
+                LevelChunk::Derived(chunk) => chunk.get_or_encode(&view.pyramids().rechunker).await,
                 _ => Ok(None),
             }
         };
@@ -172,7 +173,8 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
         let array = Arc::clone(opened.array()?);
         let path = image.level_path(level).ok_or(ArrayError::Geometry)?;
         let step = image.levels.steps.get(level - 1).cloned().unwrap_or_default();
-        let shown = Shown { metadata: image.shown(level)?.metadata, reduction: image.reduction(vec![step])? };
+        let shown =
+            ShownElements { metadata: image.shown(level)?.metadata, reduction: image.reduction(vec![step])? };
         let recipe = recipe_of_level(&self.view.spec().recipe.to_string(), image, level);
         let grid = self.rechunked(&path, &array, &shown)?.grid().to_vec();
         let (path, array, shown, recipe, opened) = (&path, &array, &shown, &recipe, &opened);
@@ -191,7 +193,7 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
         &self,
         path: &NodePath,
         array: &Arc<Array>,
-        shown: &Shown,
+        shown: &ShownElements,
     ) -> Result<RechunkedArray, ViewError> {
         let limits = self.target.limits().codec();
         RechunkedArray::showing(array, Some(shown.clone()), &self.view.spec().recipe, &limits)

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use futures::stream::TryStreamExt;
 
-use super::key_walk::{ListItem, Walked};
+use super::list_item::ListItem;
 use super::rechunked_array::RechunkedArray;
+use super::rechunker::Rechunker;
 use super::view::{ZARR_JSON, ZARRAY, ZATTRS};
 use crate::array::ArrayError;
 use crate::chunk::ChunkAxis;
@@ -41,26 +42,27 @@ type StoredRanges = Vec<Vec<RangeInclusive<u64>>>;
 
 impl ChunkListing {
     /// No chunks: an array that cannot be shown, of which only the document is listed. Reading that returns the error.
-    pub(in crate::views) fn empty(view: &impl Walked, path: NodePath) -> Self {
-        let stored = DropOnPool::new(StoredRanges::new(), view.rechunker().cpu());
+    pub(in crate::views) fn empty(rechunker: &Rechunker, path: NodePath) -> Self {
+        let stored = DropOnPool::new(StoredRanges::new(), rechunker.cpu());
         Self { path, is_in_v3: true, rank: 0, stored, _reservation: Reservation::default() }
     }
 
-    /// The chunks of an array that is shown at a path.
+    /// The chunks of an array that is shown at a path; the reservation is for what is held.
     pub(in crate::views) async fn new(
-        view: &impl Walked,
+        rechunker: &Rechunker,
+        mut reservation: Reservation,
         path: NodePath,
         rechunked: &RechunkedArray,
     ) -> Result<Self, StoreError> {
         let array = rechunked.array();
-        let cpu = view.rechunker().cpu();
-        let (mut stored, mut reservation) = (DropOnPool::new(StoredRanges::new(), cpu), view.reservation());
+        let cpu = rechunker.cpu();
+        let mut stored = DropOnPool::new(StoredRanges::new(), cpu);
         let rank = rechunked.grid().len();
         let factors = rechunked.factors();
         // A slot in a list with twice the capacity, and an allocation.
         let row_bytes = 2 * size_of::<Vec<u64>>() + rank * size_of::<RangeInclusive<u64>>() + 16;
         let prefix = array.path().prefix();
-        let mut keys = view.rechunker().opener().hierarchy().store().list_prefix(prefix, None);
+        let mut keys = rechunker.opener().hierarchy().store().list_prefix(prefix, None);
         while let Some(entry) = keys.try_next().await? {
             // Many entries may be ready at once; let other tasks run.
             tokio::task::consume_budget().await;
@@ -99,19 +101,20 @@ impl ChunkListing {
     /// The result of [`ChunkListing::items`], and a reservation of its memory.
     pub(in crate::views) async fn items_below(
         self: Arc<Self>,
-        view: &impl Walked,
+        rechunker: &Rechunker,
+        mut reservation: Reservation,
         prefix: &StorePrefix,
         below: String,
     ) -> Result<(Vec<ListItem>, Reservation), StoreError> {
         /// Estimated work for each stored chunk.
         const WORK_BYTES: usize = 128;
-        let (mut reservation, prefix) = (view.reservation(), prefix.clone());
+        let prefix = prefix.clone();
         let bytes = (WORK_BYTES * self.stored.len()) as u64;
         let work = move || {
             let items = self.items(&prefix, &below, &mut reservation)?;
             Ok((items, reservation))
         };
-        let worked = view.rechunker().cpu().run_or_inline(bytes, work).await;
+        let worked = rechunker.cpu().run_or_inline(bytes, work).await;
         worked.map_err(|error| to_store_error(ArrayError::from(error)))?
     }
 

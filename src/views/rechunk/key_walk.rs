@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use futures::future::ready;
-use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::chunk_listing::ChunkListing;
+use super::list_item::{ListItem, ListItems};
 use super::rechunker::Rechunker;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
@@ -18,29 +19,6 @@ use crate::views::derived_store::{DerivedStore, Entries};
 
 /// Concurrent `head` requests of a listing, each of which may encode a chunk.
 const CONCURRENT_HEADS: usize = 4;
-
-/// The items directly below a prefix, in the order of their texts.
-pub(in crate::views) type ListItems = BoxStream<'static, Result<ListItem, StoreError>>;
-
-/// An entry directly below a prefix.
-#[derive(Debug)]
-pub(in crate::views) enum ListItem {
-    /// A stored key, unchanged.
-    Stored(ListEntry),
-    /// The key of a generated document or chunk.
-    Generated(StoreKey),
-    Prefix(StorePrefix),
-}
-
-impl ListItem {
-    pub(in crate::views) fn as_str(&self) -> &str {
-        match self {
-            Self::Stored(entry) => entry.key.as_str(),
-            Self::Generated(key) => key.as_str(),
-            Self::Prefix(prefix) => prefix.as_str(),
-        }
-    }
-}
 
 /// A view that is listed level by level.
 pub(in crate::views) trait Walked: DerivedStore {

@@ -7,7 +7,8 @@ use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::chunk_listing::ChunkListing;
-use super::key_walk::{ListItem, ListItems, Walked, is_permanent};
+use super::key_walk::{Walked, is_permanent};
+use super::list_item::{ListItem, ListItems};
 use super::rechunker::Rechunker;
 use super::view::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
 use crate::error::Classify;
@@ -31,7 +32,7 @@ impl Walked for RechunkStore {
         after: &str,
         chunks: &mut Option<Arc<ChunkListing>>,
     ) -> Result<ListItems, StoreError> {
-        if let Some(items) = items_of_known(self, prefix, after, chunks).await? {
+        if let Some(items) = items_of_known(self, prefix, after, chunks.as_ref()).await? {
             return Ok(items);
         }
         match self.nearest_array(prefix).await? {
@@ -41,10 +42,10 @@ impl Walked for RechunkStore {
                 let known = if array.is_some() {
                     chunks_of(self, path).await?
                 } else {
-                    ChunkListing::empty(self, path)
+                    ChunkListing::empty(self.shared(), path)
                 };
                 *chunks = Some(Arc::new(known));
-                Ok(items_of_known(self, prefix, after, chunks)
+                Ok(items_of_known(self, prefix, after, chunks.as_ref())
                     .await?
                     .unwrap_or_else(|| stream::empty().boxed()))
             }
@@ -56,11 +57,11 @@ impl Walked for RechunkStore {
 async fn chunks_of(store: &RechunkStore, path: NodePath) -> Result<ChunkListing, StoreError> {
     let Some(opened) = super::resolve_key::find_node(store.opener(), &path).await.map_err(to_store_error)?
     else {
-        return Ok(ChunkListing::empty(store, path));
+        return Ok(ChunkListing::empty(store.shared(), path));
     };
     match store.rechunked(&path, &opened) {
-        Err(error) if is_permanent(error.class()) => Ok(ChunkListing::empty(store, path)),
-        rechunked => ChunkListing::new(store, path, &rechunked?).await,
+        Err(error) if is_permanent(error.class()) => Ok(ChunkListing::empty(store.shared(), path)),
+        rechunked => ChunkListing::new(store.shared(), store.request_reservation(), path, &rechunked?).await,
     }
 }
 
@@ -69,11 +70,12 @@ pub(in crate::views) async fn items_of_known(
     view: &impl Walked,
     prefix: &StorePrefix,
     after: &str,
-    chunks: &Option<Arc<ChunkListing>>,
+    chunks: Option<&Arc<ChunkListing>>,
 ) -> Result<Option<ListItems>, StoreError> {
     let Some(known) = chunks else { return Ok(None) };
     let Some(below) = prefix.as_str().strip_prefix(known.path().prefix().as_str()) else { return Ok(None) };
-    let (items, reservation) = Arc::clone(known).items_below(view, prefix, below.to_owned()).await?;
+    let (items, reservation) =
+        Arc::clone(known).items_below(view.rechunker(), view.reservation(), prefix, below.to_owned()).await?;
     let after = after.to_owned();
     let items = items.into_iter().filter(move |item| item.as_str() > after.as_str());
     let items = items.map(move |item| {

@@ -25,7 +25,7 @@ pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// What is shown of a stored array.
 #[derive(Clone, Debug)]
-pub(in crate::views) struct Shown {
+pub(in crate::views) struct ShownElements {
     /// Its metadata as shown, apart from what the recipe changes. The data type is the stored one.
     pub(in crate::views) metadata: Arc<ArrayMetadata>,
     /// How the stored elements are reduced to those of the array that is shown.
@@ -36,7 +36,7 @@ pub(in crate::views) struct Shown {
 #[derive(Debug)]
 pub(in crate::views) struct RechunkedArray {
     array: Arc<Array>,
-    shown: Option<Shown>,
+    shown: Option<ShownElements>,
     chain: Arc<CodecChain>,
     cast: Option<Cast>,
     codec: CodecSpec,
@@ -66,7 +66,7 @@ impl RechunkedArray {
     /// As [`RechunkedArray::new`].
     pub(in crate::views) fn showing(
         array: &Arc<Array>,
-        shown: Option<Shown>,
+        shown: Option<ShownElements>,
         recipe: &RechunkSpec,
         limits: &CodecLimits,
     ) -> Result<Self, CodecError> {

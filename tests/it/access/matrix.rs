@@ -11,6 +11,7 @@ fn sample(path: &str) -> (String, &'static str) {
     let node = if path.contains("chunk") { "arr/c/0" } else { "arr" };
     let url = path
         .replace("{mount}", "m")
+        .replace("{method}", "auto")
         .replace("{chunks}", "auto")
         .replace("{codec}", "raw")
         .replace("{tms}/{z}/{x}/{y}", "native/0/0/0")
