@@ -8,10 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use telemetry::Telemetry;
-use zarrd::app::{App, AppError, is_alive};
+use zarrd::app::{App, AppError, PyramidError, is_alive};
 use zarrd::config::{
-    CheckArgs, Cli, Command, ConfigError, Origin, ServeArgs, SignArgs, Sources, TokenArgs, unix_seconds,
+    CheckArgs, Cli, Command, ConfigError, Origin, PyramidArgs, ServeArgs, SignArgs, Sources, TokenArgs,
+    unix_seconds,
 };
+use zarrd::views::pyramid::{PyramidSpec, WrittenNode};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -40,6 +42,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => serve(arguments).map(|()| ExitCode::SUCCESS),
         Command::Check(arguments) => check(arguments),
+        Command::Pyramid(arguments) => pyramid(arguments).map(|()| ExitCode::SUCCESS),
         Command::Openapi => print(&zarrd::web::openapi()).map(|()| ExitCode::SUCCESS),
         Command::Health(arguments) => Ok(health(arguments.into())),
         Command::Token(TokenArgs { name }) => {
@@ -109,6 +112,33 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     }
     let all = answers.iter().all(|(_, answer)| answer.is_ok());
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
+}
+
+/// Writes the pyramids of a source into a new directory.
+fn pyramid(arguments: PyramidArgs) -> anyhow::Result<()> {
+    let PyramidArgs { source, destination, method, chunks, codec, config } = arguments;
+    let spec = PyramidSpec::parse(&method, &chunks, &codec, None)?;
+    let serve = ServeArgs {
+        mounts: vec![format!("{}={source}", zarrd::app::PYRAMID_SOURCE)],
+        config,
+        quiet: 1,
+        ..ServeArgs::default()
+    };
+    let config = Sources::gather(serve)?.resolve()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("cannot start threads")?;
+    // Fails if there is anything of this name.
+    std::fs::create_dir(&destination)
+        .with_context(|| format!("the destination `{}` must not exist", destination.display()))?;
+    let report = |written: WrittenNode| {
+        let WrittenNode { path, chunks, bytes } = written;
+        note(format_args!("{path}: {chunks} chunks, {bytes} bytes"));
+    };
+    let written = runtime.block_on(zarrd::app::write_pyramid(config, spec, &destination, report));
+    written.with_context(|| format!("`{}` is incomplete: remove it", destination.display()))?;
+    drop(runtime);
+    let own = destination.join(zarrd::app::STORE_FOLDER);
+    std::fs::remove_dir_all(&own).with_context(|| format!("cannot remove `{}`", own.display()))
 }
 
 /// Prints a line for the operator.
@@ -183,7 +213,11 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<ConfigError>() {
         return EXIT_CONFIGURATION;
     }
-    match error.downcast_ref::<AppError>() {
+    let app_error = match error.downcast_ref::<PyramidError>() {
+        Some(PyramidError::Source(source)) => Some(source),
+        _ => error.downcast_ref::<AppError>(),
+    };
+    match app_error {
         Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Tls(_) | AppError::Access(_)) => {
             EXIT_CONFIGURATION
         }

@@ -24,6 +24,7 @@ use zarrd::http::{HttpOptions, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
+use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
 
 const MIB: u64 = 1 << 20;
@@ -91,6 +92,10 @@ const ROWS: &[Row] = &[
     ("a chunk that is encoded again", "GET", "/rechunk/{mount}/{chunks}/{codec}/{key}", "/rechunk/m/1024,1024/raw/arr/c/0/0", None, Nothing),
     ("a rechunked listing", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/m/auto/raw/?format=json", None, Nothing),
     ("a rechunked mount", "GET", "/rechunk/{mount}/{chunks}/{codec}", "/rechunk/m/auto/raw", None, Nothing),
+    ("a chunk of a level", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}/{key}", "/pyramid/m/mean/1024,1024/raw/arr/1/c/0/0", None, Nothing),
+    ("an image of an array", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}/{key}", "/pyramid/m/auto/auto/raw/arr/zarr.json", None, Nothing),
+    ("a listing of images", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}/", "/pyramid/m/auto/auto/raw/?format=json", None, Nothing),
+    ("a mount as pyramids", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}", "/pyramid/m/auto/auto/raw", None, Nothing),
     ("buckets", "GET", "/s3/", "/s3/", None, Nothing),
     ("a page of a bucket", "GET", "/s3/{mount}", "/s3/m?list-type=2&prefix=many/", None, Nothing),
     ("an object", "GET", "/s3/{mount}/{key}", "/s3/m/value", None, Nothing),
@@ -155,6 +160,8 @@ const ROWS: &[Row] = &[
     ("all keys by WebDAV", "PROPFIND", "/store/{mount}/{key}", "/store/m/many/", Some(("depth", "infinity")), Nothing),
     ("consolidated metadata", "GET", "/store/{mount}/{key}", "/store/m/groups/zarr.json?consolidated", None, Nothing),
     ("consolidated metadata of what is rechunked", "GET", "/rechunk/{mount}/{chunks}/{codec}/{key}", "/rechunk/m/auto/raw/groups/zarr.json", None, Nothing),
+    ("consolidated metadata of images", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}/{key}", "/pyramid/m/auto/auto/raw/groups/zarr.json", None, Nothing),
+    ("all keys of images", "GET", "/pyramid/{mount}/{method}/{chunks}/{codec}/", "/pyramid/k/auto/1/raw/?recursive", None, Nothing),
     ("all keys of declared arrays", "GET", "/plain/{mount}/", "/plain/k/?recursive", None, Nothing),
     ("all inner chunks", "GET", "/unshard/{mount}/", "/unshard/k/?recursive", None, Nothing),
     ("all inner chunks below a prefix", "GET", "/unshard/{mount}/{key}", "/unshard/k/shards/?recursive", None, Nothing),
@@ -295,6 +302,7 @@ async fn served(root: &Path) -> Server {
         encoded: EncodedCache::new(0),
         caches: Caches::default(),
         read: ReadLimits::default(),
+        pyramid: PyramidOptions::default(),
         metadata: MetadataLimits::default(),
         codec: CodecLimits::default(),
     };

@@ -74,7 +74,7 @@ fn is_document(path: &str) -> bool {
 /// Whether the route lists keys or encodes chunks, whatever the path. On other routes a path that ends in a slash is
 /// listed or erased as a prefix.
 fn is_costly(resource: Resource) -> bool {
-    matches!(resource, Resource::Rechunked | Resource::Bucket)
+    matches!(resource, Resource::Rechunked | Resource::Pyramid | Resource::Bucket)
 }
 
 #[cfg(test)]
@@ -85,6 +85,7 @@ mod tests {
     fn the_head_of_a_request_determines_its_priority() {
         let [key, node, view, rechunked, bucket] =
             [Resource::Stored, Resource::Node, Resource::View, Resource::Rechunked, Resource::Bucket];
+        let pyramid = Resource::Pyramid;
         for (resource, method, url, depth, class) in [
             (key, "GET", "/store/m/a/zarr.json", "", Priority::Metadata),
             (key, "GET", "/store/m/a/.zarray", "", Priority::Metadata),
@@ -103,6 +104,8 @@ mod tests {
             (bucket, "GET", "/s3/m/?list-type=2", "", Priority::Background),
             (rechunked, "GET", "/rechunk/m/8/raw/a/c/0", "", Priority::Background),
             (rechunked, "GET", "/rechunk/m/8/raw/a/zarr.json", "", Priority::Metadata),
+            (pyramid, "GET", "/pyramid/m/auto/8/raw/a/1/c/0", "", Priority::Background),
+            (pyramid, "GET", "/pyramid/m/auto/8/raw/a/zarr.json", "", Priority::Metadata),
             (key, "PROPFIND", "/store/m/a/", "0", Priority::Metadata),
             (key, "PROPFIND", "/store/m/a/", "1", Priority::Background),
             (key, "PROPFIND", "/store/m/a/", "", Priority::Background),

@@ -38,6 +38,8 @@ pub(crate) async fn text(state: &AppState) -> String {
     let mut text = String::with_capacity(32 << 10);
     // Writing to a `String` cannot fail.
     let _ = encode(&mut text, &registry);
+    // The buffer has grown by doubling, and lives until the response was sent.
+    text.shrink_to_fit();
     text
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod json_body;
 pub(crate) mod json_response;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod pyramid;
 pub(crate) mod query_params;
 pub(crate) mod rechunk;
 pub(crate) mod s3;
@@ -44,6 +45,7 @@ pub(crate) fn routes() -> Vec<Route> {
         store::routes(),
         views::routes(),
         rechunk::routes(),
+        pyramid::routes(),
         view::routes(),
         s3::routes(),
     ]

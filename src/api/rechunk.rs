@@ -134,7 +134,7 @@ pub(crate) async fn get_root(target: StoreTarget, uri: Uri) -> Response {
     to_root(&target, &uri)
 }
 
-fn to_root(target: &StoreTarget, uri: &Uri) -> Response {
+pub(super) fn to_root(target: &StoreTarget, uri: &Uri) -> Response {
     let base = target.base();
     // The segment as the client sent it, with its percent-encoding.
     store::redirect(&format!("./{}/", base.rsplit('/').next().unwrap_or_default()), uri)

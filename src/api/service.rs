@@ -117,6 +117,9 @@ pub(crate) struct MountLinks {
     /// or codec.
     #[schema(example = "/rechunk/demo/auto/raw/")]
     rechunk: String,
+    /// The view of arrays as images with coarser levels, as `auto` reduces them, in chunks of up to 1 MiB without a codec.
+    #[schema(example = "/pyramid/demo/auto/auto/raw/")]
+    pyramid: String,
     /// Normalised metadata of its nodes.
     nodes: String,
     /// Decoded elements of its arrays.
@@ -128,7 +131,8 @@ impl MountLinks {
         let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
         let rechunk = format!("{}auto/raw/", link("rechunk"));
-        Self { store, plain, unshard, rechunk, nodes: link("v1/nodes"), data: link("v1/data") }
+        let pyramid = format!("{}auto/auto/raw/", link("pyramid"));
+        Self { store, plain, unshard, rechunk, pyramid, nodes: link("v1/nodes"), data: link("v1/data") }
     }
 }
 

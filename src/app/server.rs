@@ -249,6 +249,7 @@ fn arrays(config: &Config, cpu: ComputePool, values: ValueCache) -> ArrayEngine 
         encoded,
         caches,
         read: config.read,
+        pyramid: config.pyramid,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),
     }

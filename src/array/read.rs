@@ -7,6 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
 
 use super::assembly::Assembled;
+use super::bound_array::Array;
 use super::chunk_reader::Versions;
 use super::chunk_source::ChunkSource;
 use super::error::ArrayError;
@@ -16,9 +17,10 @@ use super::reduced;
 use super::reduced_axes;
 use super::segment_reader::SegmentReader;
 use super::segments::ResponseSegment;
-use super::snapshot::Snapshot;
-use crate::chunk::Elements;
+use super::snapshot::{self, Snapshot};
+use crate::chunk::{Elements, Subset};
 use crate::cpu::{ComputePool, ComputePoolError};
+use crate::store::Version;
 
 /// Segments that are assembled ahead of the one that is being sent.
 const SEGMENTS_AHEAD: usize = 1;
@@ -71,6 +73,18 @@ impl Reader {
     /// Failures of the store.
     pub async fn lookup_versions(&self, plan: &Plan, context: &ReadContext) -> Result<Snapshot, ArrayError> {
         Snapshot::lookup(plan, self.segments.source.as_ref(), context).await
+    }
+
+    /// The versions of the stored chunks that a box of elements touches, in C order; `None` where there is no such chunk.
+    /// Reads none of the chunks, and holds few versions at a time.
+    #[must_use]
+    pub fn versions(
+        &self,
+        array: &Arc<Array>,
+        subset: &Subset,
+        context: &Arc<ReadContext>,
+    ) -> BoxStream<'static, Result<Option<Version>, ArrayError>> {
+        snapshot::versions(array, subset, &self.segments.source, context)
     }
 
     /// The versions of the chunks that a plan touches. Where the plan fits in one segment, the snapshot has all elements

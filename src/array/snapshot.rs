@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
+use super::bound_array::Array;
 use super::chunk_source::ChunkSource;
 use super::error::ArrayError;
 use super::plan::Plan;
 use super::read_context::ReadContext;
 use super::stored::{ChunkLookup, StoredValue};
-use crate::chunk::{ChunkCoords, CopyRegion, Elements};
+use crate::chunk::{ChunkCoords, CopyRegion, Elements, Subset};
 use crate::key::StoreKey;
 use crate::store::Version;
 
@@ -74,6 +75,28 @@ impl ChunkVersions {
         }
         first
     }
+}
+
+/// The versions of the stored chunks that a box of elements touches, in C order; `None` where there is no such chunk. Reads
+/// none of the chunks, and holds few versions at a time.
+pub(super) fn versions(
+    array: &Arc<Array>,
+    subset: &Subset,
+    source: &Arc<dyn ChunkSource>,
+    context: &Arc<ReadContext>,
+) -> BoxStream<'static, Result<Option<Version>, ArrayError>> {
+    let coords = CopyRegion::packed(subset.axes(), 1).split_by_chunks(array.grid().axes());
+    let (array, source, context) = (Arc::clone(array), Arc::clone(source), Arc::clone(context));
+    stream::iter(coords.map(|(coords, _)| coords))
+        .map(move |coords| {
+            let (array, source, context) = (Arc::clone(&array), Arc::clone(&source), Arc::clone(&context));
+            async move {
+                let value = source.lookup_version(&array.stored_key(&coords)?, &context).await?;
+                Ok(value.map(|value| value.info.version.clone()))
+            }
+        })
+        .buffered(CONCURRENCY)
+        .boxed()
 }
 
 impl Snapshot {

@@ -25,7 +25,7 @@ use super::rules::{AccessRequest, access_request, of_destination};
 use super::scope::Scope;
 use super::signed_url::SignedUrl;
 use super::token::Tokens;
-use super::within_array::is_in_an_array;
+use super::within_array::{is_in_an_array, is_in_an_image};
 use crate::http::base_path::BasePath;
 use crate::http::path::PathError;
 use crate::http::problem::{Problem, READ_METHODS};
@@ -173,8 +173,7 @@ impl Authorizer<'_> {
     /// 401 for a token that is not valid here; 429 after too many of them.
     pub(crate) async fn check_token(self, token: &str, address: IpAddr) -> Result<(), Problem> {
         let access = self.access.load_full();
-        let asked =
-            AccessRequest { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() };
+        let asked = AccessRequest::default();
         let may_work = || !self.failures.are_too_many(address);
         match access.authenticate(&Credential::Bearer(token.to_owned()), &asked, may_work).await {
             Ok(_) => Ok(()),
@@ -210,6 +209,15 @@ impl Authorizer<'_> {
             {
                 return Err(forbidden().detail(
                     "the grant lies inside an array, so that only its stored values can be read, by `/store`",
+                ));
+            }
+            if needed.is_of_images
+                && let Some(opener) = self.mounts.opener(mount)
+                && is_in_an_image(opener, &prefix).await?
+            {
+                return Err(forbidden().detail(
+                    "the grant lies inside an image, or below a group that says where its arrays are on a map: other \
+                     views and `/store` can be read",
                 ));
             }
         }

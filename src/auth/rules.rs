@@ -28,7 +28,7 @@ use crate::http::target::Target;
 use crate::key::{StoreKey, StorePrefix};
 
 /// The permissions that a request needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AccessRequest {
     /// The mount's name.
     pub(super) mount: String,
@@ -38,6 +38,8 @@ pub(super) struct AccessRequest {
     pub(super) needs: Vec<Permission>,
     /// Permissions with which the response has more in it.
     pub(super) of_more: Vec<Permission>,
+    /// Whether the response is made of images, whose levels are made from each other.
+    pub(super) is_of_images: bool,
 }
 
 /// The scopes that a method needs of a place, or of everything below a node; `None` for a method without a rule.
@@ -46,8 +48,8 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
     Some(match (resource, method.as_str()) {
         // The handler checks each key that the body names.
         (Resource::Public | Resource::Mounts, _) | (Resource::Keys, "POST") => &[],
-        (Resource::Stored | Resource::View | Resource::Rechunked, "GET" | "HEAD") => get,
-        (Resource::Stored | Resource::View | Resource::Rechunked, "PROPFIND")
+        (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "GET" | "HEAD") => get,
+        (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "PROPFIND")
         | (Resource::Bucket, "GET" | "HEAD") => &[Scope::List],
         (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
         (Resource::Stored, "DELETE") => &[Scope::Delete],
@@ -76,12 +78,7 @@ pub(super) fn access_request(
     uri: &Uri,
 ) -> Result<AccessRequest, Problem> {
     let Some(mount) = target.mount().or(root) else {
-        return Ok(AccessRequest {
-            mount: String::new(),
-            place: None,
-            needs: Vec::new(),
-            of_more: Vec::new(),
-        });
+        return Ok(AccessRequest::default());
     };
     let reach = match target {
         Target::Bucket { .. } => KeyScope::StringPrefix(s3_query::listed(uri)?),
@@ -94,6 +91,7 @@ pub(super) fn access_request(
         resource,
         Resource::View
             | Resource::Rechunked
+            | Resource::Pyramid
             | Resource::Node
             | Resource::Tile
             | Resource::Page
@@ -122,7 +120,8 @@ pub(super) fn access_request(
         }
     }
     let place = place.filter(|_| !is_derived).cloned();
-    Ok(AccessRequest { mount: mount.to_owned(), place, needs, of_more })
+    let is_of_images = resource == Resource::Pyramid;
+    Ok(AccessRequest { mount: mount.to_owned(), place, needs, of_more, is_of_images })
 }
 
 /// The permissions that consolidated metadata of a key needs: it names all nodes below the group.

@@ -56,6 +56,12 @@ impl EncodedCache {
         Self(Arc::new(WeightedCache::new(capacity_bytes, weigh)))
     }
 
+    /// The chunk as it was last encoded, if it is cached; its sources may have changed since.
+    #[must_use]
+    pub fn latest(&self, key: &EncodedKey) -> Option<EncodedChunk> {
+        self.0.get(key)
+    }
+
     /// The chunk as it is now: from the cache, from an encoding in flight, or from `encode`, which runs once for all
     /// concurrent callers. A chunk whose encoding began before the call is returned only if it is of the version that
     /// `lookup` finds.

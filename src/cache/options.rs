@@ -23,7 +23,7 @@ pub struct CacheOptions {
     /// Stored values, or parts of them, of up to 256 KiB each, as they are stored.
     #[serde(with = "crate::units::size")]
     pub value_size: u64,
-    /// Chunks that were re-encoded for `/rechunk`.
+    /// Chunks that were re-encoded for `/rechunk` and `/pyramid`.
     #[serde(with = "crate::units::size")]
     pub encoded_size: u64,
     /// Directories of zip files, for all mounts together: some hundred bytes for each entry. They stay in memory as long as

@@ -56,6 +56,9 @@ pub enum Command {
     Openapi,
     /// Check whether the server at the configured address is healthy: exit code 0 or 1.
     Health(HealthArgs),
+    /// Write the arrays of a directory or bucket as OME-Zarr images with coarser levels, as `/pyramid` shows them, into a
+    /// new directory.
+    Pyramid(PyramidArgs),
     /// Print a new token, and the lines of configuration for it.
     Token(TokenArgs),
     /// Print path and query of a URL, signed with a key of the configuration, for reading without a token.
@@ -117,6 +120,30 @@ pub struct CheckArgs {
     /// Also check that the backend of each mount answers: exit code 1 if one does not.
     #[arg(long)]
     pub connect: bool,
+}
+
+/// Arguments of `pyramid`.
+#[derive(Clone, Debug, Args)]
+pub struct PyramidArgs {
+    /// What to read: a directory, or a URL as for `serve`.
+    #[arg(value_name = "SRC")]
+    pub source: String,
+    /// The directory to write, which must not exist.
+    #[arg(value_name = "DST")]
+    pub destination: PathBuf,
+    /// How elements are reduced: `auto`, `mean`, `mode`, `min`, `max` or `stride`, with the options that it has in URLs of
+    /// `/pyramid`.
+    #[arg(long, default_value = "auto")]
+    pub method: String,
+    /// The shape of chunks, such as `64,64,64`, or `auto` for chunks of up to 1 MiB.
+    #[arg(long, default_value = "auto")]
+    pub chunks: String,
+    /// The codec of chunks, as in URLs of `/rechunk`.
+    #[arg(long, default_value = "zstd")]
+    pub codec: String,
+    /// Configuration file (also: environment variable `ZARRD_CONFIG`).
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// Arguments of `token`.

@@ -28,7 +28,7 @@ mod tree;
 
 pub use access::{key_sets, unix_seconds};
 pub use budgets::MemoryBound;
-pub use cli::{CheckArgs, Cli, Command, HealthArgs, ServeArgs, SignArgs, TokenArgs};
+pub use cli::{CheckArgs, Cli, Command, HealthArgs, PyramidArgs, ServeArgs, SignArgs, TokenArgs};
 pub use error::ConfigError;
 pub use layers::Sources;
 pub use machine::{AvailableMemory, resident_bytes};

@@ -16,6 +16,7 @@ use crate::cache::CacheOptions;
 use crate::cpu::ComputePoolOptions;
 use crate::http::{HttpOptions, ImageOptions};
 use crate::store::{backends_of, kind_of};
+use crate::views::pyramid::PyramidOptions;
 
 /// The compiled-in defaults, with the documentation of every key. A test generates the file from the options structs.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -63,6 +64,8 @@ pub struct Config {
     pub read: ReadLimits,
     /// Pictures of arrays.
     pub image: ImageOptions,
+    /// Coarser levels of arrays.
+    pub pyramid: PyramidOptions,
     /// How stored values are fetched.
     pub fetch: FetchOptions,
     /// Limits of stored documents and chunks.

@@ -33,7 +33,7 @@ pub use geo::CrsSummary;
 pub use grouped::summarize_group;
 pub use kind::NodeSummaryKind;
 pub use level::SummaryLevel;
-pub use needed::{MAX_DATASET_ARRAYS, Needed};
+pub use needed::{MAX_DATASET_ARRAYS, Needed, is_level_of};
 pub use of_array::summarize_array;
 pub use ome::{ChannelSummary, OmeImage, OmeNode, PlateSummary};
 pub use plane::{DefaultPlane, DimensionRole, Dimensions};

@@ -113,6 +113,22 @@ fn is_level(path: &NodePath, above: &Attributes) -> bool {
     OmeImage::parse(above).is_some_and(|image| image.levels.iter().any(|(level, _)| level == path.name()))
 }
 
+/// Whether the attributes of a group declare the array of this name in it as a level: of an OME image, or of a layout of
+/// several levels.
+#[must_use]
+pub fn is_level_of(name: &str, group: &Attributes) -> bool {
+    if !["ome", "multiscales"].iter().any(|member| group.contains_key(member)) {
+        return false;
+    }
+    let is_in_image =
+        OmeImage::parse(group).is_some_and(|image| image.levels.iter().any(|(level, _)| level == name));
+    let is_in_layout = || {
+        let levels = layout(group).unwrap_or_default();
+        levels.len() > 1 && levels.iter().any(|level| level.asset == name)
+    };
+    is_in_image || is_in_layout()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,6 +31,8 @@ pub enum ErrorClass {
     BackendFailed,
     /// The backend or this server is too busy; a later retry can succeed.
     Overloaded,
+    /// The value is being computed; a later retry will succeed.
+    BeingBuilt,
     /// A timeout expired.
     TimedOut,
     /// The backend has no free space.
@@ -58,6 +60,7 @@ impl ErrorClass {
             Self::OverBudget => "over-budget",
             Self::BackendFailed => "backend-failed",
             Self::Overloaded => "overloaded",
+            Self::BeingBuilt => "being-built",
             Self::TimedOut => "timed-out",
             Self::StorageFull => "storage-full",
             Self::Internal => "internal",

@@ -218,21 +218,34 @@ pub(crate) fn prefix_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), Path
 }
 
 /// The mount name, chunk shape and codec, optional data type, and key or prefix of a raw path
-/// `/rechunk/{mount}/{chunks}/{codec}/…`, in this order.
-type RechunkPath<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, KeyOrPrefix);
+/// `/rechunk/{mount}/{chunks}/{codec}/…`, in this order; and with other segments in place of the chunk shape and codec.
+type RecipePath<'a, const N: usize> = (Cow<'a, str>, [Cow<'a, str>; N], Option<Cow<'a, str>>, KeyOrPrefix);
 
 /// Parses a raw path with a mount and a rechunking recipe.
-pub(crate) fn rechunked_place(raw_path: &str) -> Result<RechunkPath<'_>, PathError> {
+pub(crate) fn rechunked_place(raw_path: &str) -> Result<RecipePath<'_, 2>, PathError> {
+    recipe_place(raw_path)
+}
+
+/// Parses a raw path `/pyramid/{mount}/{method}/{chunks}/{codec}/…`, with the data type as in that of a rechunking recipe.
+pub(crate) fn pyramid_place(raw_path: &str) -> Result<RecipePath<'_, 3>, PathError> {
+    recipe_place(raw_path)
+}
+
+/// Parses a raw path with a mount and this number of segments of a recipe.
+fn recipe_place<const N: usize>(raw_path: &str) -> Result<RecipePath<'_, N>, PathError> {
     let mut names = segments(raw_path).skip(1).peekable();
-    let mut next = || decode(names.next().unwrap_or_default());
-    let (name, chunks, codec) = (next()?, next()?, next()?);
+    let name = decode(names.next().unwrap_or_default())?;
+    let mut recipe = [const { Cow::Borrowed("") }; N];
+    for segment in &mut recipe {
+        *segment = decode(names.next().unwrap_or_default())?;
+    }
     let third = names.peek().copied().map(decode).transpose()?;
     let data_type = third.filter(|segment| RechunkSpec::is_data_type(segment));
     if data_type.is_some() {
         names.next();
     }
     let place = KeyOrPrefix::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
-    Ok((name, [chunks, codec], data_type, place))
+    Ok((name, recipe, data_type, place))
 }
 
 #[cfg(test)]

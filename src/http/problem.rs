@@ -201,7 +201,7 @@ fn status_of(class: ErrorClass) -> StatusCode {
         | ErrorClass::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorClass::Unsupported | ErrorClass::OverBudget => StatusCode::NOT_IMPLEMENTED,
         ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
-        ErrorClass::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorClass::Overloaded | ErrorClass::BeingBuilt => StatusCode::SERVICE_UNAVAILABLE,
         ErrorClass::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         ErrorClass::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
     }
@@ -217,6 +217,7 @@ fn is_tellable(class: ErrorClass) -> bool {
                 | ErrorClass::UnusableLink
                 | ErrorClass::Unsupported
                 | ErrorClass::OverBudget
+                | ErrorClass::BeingBuilt
         )
 }
 
@@ -224,12 +225,16 @@ impl<E: Classify> From<E> for Problem {
     fn from(error: E) -> Self {
         let class = error.class();
         let mut problem = Self::from_class(class);
-        // These two are rejections by this server for lack of memory, not failures of a backend.
+        // These are rejections by this server, not failures of a backend.
         let is_backends = |failure: &&StoreError| {
-            !matches!(failure, StoreError::NoUploadMemory | StoreError::OverBudget(_))
+            !matches!(
+                failure,
+                StoreError::NoUploadMemory | StoreError::OverBudget(_) | StoreError::NotBuilt { .. }
+            )
         };
         let failure = store_failure(&error).filter(is_backends);
-        let is_rejected = class == ErrorClass::Overloaded && failure.is_none();
+        let is_rejected =
+            class == ErrorClass::BeingBuilt || (class == ErrorClass::Overloaded && failure.is_none());
         if is_tellable(class) {
             problem.0.detail = Some(error.to_string().into());
         } else if let Some(failure) = failure {

@@ -16,6 +16,8 @@ pub(crate) enum Resource {
     View,
     /// A key or prefix of a rechunked mount.
     Rechunked,
+    /// A key or prefix of a mount as pyramids.
+    Pyramid,
     /// A mount as an S3 bucket, listed by a text prefix of keys.
     Bucket,
     /// A node.

@@ -9,8 +9,8 @@ use axum::http::{Extensions, Uri};
 
 use super::chunk_path::split_chunk;
 use super::path::{
-    KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, rechunked_place, segments,
-    tile_of,
+    KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, pyramid_place,
+    rechunked_place, segments, tile_of,
 };
 use super::route::Resource;
 use super::vectors_path;
@@ -39,6 +39,15 @@ pub(crate) enum Target<'a> {
         mount: Cow<'a, str>,
         /// The recipe as texts: chunk shape, codec and optional data type.
         spec: (Cow<'a, str>, Cow<'a, str>, Option<Cow<'a, str>>),
+        /// The key or prefix.
+        place: KeyOrPrefix,
+    },
+    /// A key or prefix of a mount as pyramids.
+    Pyramid {
+        /// The mount's name.
+        mount: Cow<'a, str>,
+        /// How they are built, as texts: method, chunk shape, codec and optional data type.
+        spec: (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>, Option<Cow<'a, str>>),
         /// The key or prefix.
         place: KeyOrPrefix,
     },
@@ -77,6 +86,10 @@ impl Target<'_> {
             Resource::Rechunked => {
                 let (mount, [chunks, codec], data_type, place) = rechunked_place(raw_path)?;
                 Target::Rechunked { mount, spec: (chunks, codec, data_type), place }
+            }
+            Resource::Pyramid => {
+                let (mount, [method, chunks, codec], data_type, place) = pyramid_place(raw_path)?;
+                Target::Pyramid { mount, spec: (method, chunks, codec, data_type), place }
             }
             Resource::Bucket => {
                 let (mount, _) = place_of(raw_path)?;
@@ -136,6 +149,11 @@ impl Target<'_> {
                 spec: (owned(chunks), owned(codec), data_type.map(owned)),
                 place,
             },
+            Target::Pyramid { mount, spec: (method, chunks, codec, data_type), place } => Target::Pyramid {
+                mount: owned(mount),
+                spec: (owned(method), owned(chunks), owned(codec), data_type.map(owned)),
+                place,
+            },
             Target::Bucket { mount } => Target::Bucket { mount: owned(mount) },
             Target::Node { mount, path, node } => Target::Node { mount: owned(mount), path, node },
         }
@@ -147,6 +165,7 @@ impl Target<'_> {
             Target::Server | Target::Root(_) => None,
             Target::Stored { mount, .. }
             | Target::Rechunked { mount, .. }
+            | Target::Pyramid { mount, .. }
             | Target::Bucket { mount }
             | Target::Node { mount, .. } => Some(mount),
         }
@@ -155,9 +174,10 @@ impl Target<'_> {
     /// The key or prefix that the URL names, if it names one.
     pub(crate) fn place(&self) -> Option<&KeyOrPrefix> {
         match self {
-            Target::Root(place) | Target::Stored { place, .. } | Target::Rechunked { place, .. } => {
-                Some(place)
-            }
+            Target::Root(place)
+            | Target::Stored { place, .. }
+            | Target::Rechunked { place, .. }
+            | Target::Pyramid { place, .. } => Some(place),
             Target::Server | Target::Bucket { .. } | Target::Node { .. } => None,
         }
     }
@@ -171,9 +191,11 @@ impl Target<'_> {
         match self {
             Target::Root(_) => KeyOrPrefix::at_root(raw_path).map(Some),
             Target::Stored { mount, view, .. } => resolve_destination(*view, mount, raw_path),
-            Target::Server | Target::Rechunked { .. } | Target::Bucket { .. } | Target::Node { .. } => {
-                Ok(None)
-            }
+            Target::Server
+            | Target::Rechunked { .. }
+            | Target::Pyramid { .. }
+            | Target::Bucket { .. }
+            | Target::Node { .. } => Ok(None),
         }
     }
 }

@@ -42,6 +42,12 @@ impl Reduction {
         Self { reducer: Arc::new(reducer), steps: vec![step; count as usize] }
     }
 
+    /// These steps, each with a factor for each dimension.
+    #[must_use]
+    pub fn cascade(reducer: Reducer, steps: Vec<Vec<u64>>) -> Self {
+        Self { reducer: Arc::new(reducer), steps }
+    }
+
     /// The method and the type.
     #[must_use]
     pub fn reducer(&self) -> &Arc<Reducer> {

@@ -7,6 +7,7 @@ use crate::cache::{Caches, EncodedCache};
 use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
 use crate::metadata::MetadataLimits;
+use crate::views::pyramid::PyramidOptions;
 
 /// The shared services that read and decode arrays.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct ArrayEngine {
     pub caches: Caches,
     /// Limits on the cost of one request.
     pub read: ReadLimits,
+    /// What the levels of pyramids may cost.
+    pub pyramid: PyramidOptions,
     /// Limits on metadata documents.
     pub metadata: MetadataLimits,
     /// Limits on the output of codecs.
@@ -46,6 +49,7 @@ impl ArrayEngine {
             encoded: EncodedCache::new(0),
             caches: Caches::default(),
             read: ReadLimits::default(),
+            pyramid: PyramidOptions::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
         }

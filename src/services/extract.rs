@@ -21,7 +21,9 @@ use crate::http::problem::Problem;
 use crate::http::route::RouteSpec;
 use crate::http::target::{Target, resolve_destination, root_path};
 use crate::key::{NodePath, StoreKey, StorePrefix};
+use crate::store::SharedStore;
 use crate::views::ViewKind;
+use crate::views::pyramid::PyramidSpec;
 use crate::views::rechunk::RechunkSpec;
 
 /// A request extension: the mount that is served at the root path.
@@ -41,20 +43,25 @@ fn unknown_mount() -> Problem {
         .detail("there is no mount of this name; `/v1/mounts` lists those there are")
 }
 
+/// The first segments of the path of a request, as they were sent.
+fn base_of(uri: &Uri, count: usize) -> String {
+    segments(uri.path()).take(count).flat_map(|segment| ["/", segment]).collect()
+}
+
 /// The problem for a route whose path names something other than its handler extracts.
 fn wrong_route() -> Problem {
     Problem::from_class(ErrorClass::Internal)
 }
 
-/// The hierarchy of a rechunked mount.
+/// The hierarchy of a mount that is shown by a recipe in the path: rechunked, or as pyramids.
 #[derive(Debug)]
-struct RechunkTarget {
+struct DerivedTarget {
     /// The path of its root, as it was requested, without a final slash.
     base: String,
     hierarchy: Hierarchy,
 }
 
-/// The mount and the key or prefix of a request to the store routes, those of views and those of rechunked mounts.
+/// The mount and the key or prefix of a request to the store routes, those of views, and those with a recipe.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreTarget {
     /// The mount.
@@ -63,8 +70,8 @@ pub(crate) struct StoreTarget {
     pub(crate) view: Option<ViewKind>,
     /// The key or prefix.
     pub(crate) place: KeyOrPrefix,
-    /// The rechunked hierarchy, if the request names one.
-    rechunked: Option<Arc<RechunkTarget>>,
+    /// The hierarchy under the recipe, if the request has one.
+    derived: Option<Arc<DerivedTarget>>,
     /// Whether the mount is served at the root path.
     at_root: bool,
 }
@@ -82,8 +89,7 @@ impl StoreTarget {
         root: Option<&Arc<Mount>>,
     ) -> Result<Self, Problem> {
         let target = Target::of_request(spec.resource, uri, root.is_some(), extensions)?;
-        let stored =
-            |mount, view, place| Self { mount, view, place, rechunked: None, at_root: root.is_some() };
+        let stored = |mount, view, place| Self { mount, view, place, derived: None, at_root: root.is_some() };
         match (&*target, root) {
             (Target::Root(place), Some(mount)) => Ok(stored(Arc::clone(mount), None, place.clone())),
             (Target::Stored { mount, view, place }, _) => {
@@ -95,40 +101,50 @@ impl StoreTarget {
             }
             (Target::Rechunked { mount, spec: (chunks, codec, data_type), place }, _) => {
                 let spec = RechunkSpec::parse(chunks, codec, data_type.as_deref());
-                Self::rechunked(mounts, uri, mount, spec.map_err(Problem::from), data_type.is_some(), place)
+                let (mount, rechunker) =
+                    mounts.get(mount).zip(mounts.rechunker(mount)).ok_or_else(unknown_mount)?;
+                let store = rechunker.store(spec.map_err(Problem::from)?);
+                let hierarchy = store.hierarchy();
+                let segments = 4 + usize::from(data_type.is_some());
+                Ok(Self::derived(mount, Arc::new(store), hierarchy, base_of(uri, segments), place))
+            }
+            (Target::Pyramid { mount, spec: (method, chunks, codec, data_type), place }, _) => {
+                let spec = PyramidSpec::parse(method, chunks, codec, data_type.as_deref());
+                let (mount, pyramids) =
+                    mounts.get(mount).zip(mounts.pyramids(mount)).ok_or_else(unknown_mount)?;
+                let store = pyramids.store(spec.map_err(Problem::from)?);
+                let hierarchy = store.hierarchy();
+                let segments = 5 + usize::from(data_type.is_some());
+                Ok(Self::derived(mount, Arc::new(store), hierarchy, base_of(uri, segments), place))
             }
             _ => Err(wrong_route()),
         }
     }
 
-    fn rechunked(
-        mounts: &Mounts,
-        uri: &Uri,
-        name: &str,
-        spec: Result<RechunkSpec, Problem>,
-        has_data_type: bool,
+    /// The target in a hierarchy that is derived by a recipe, whose root is at the path `base`.
+    fn derived(
+        mount: &Mount,
+        store: SharedStore,
+        hierarchy: Hierarchy,
+        base: String,
         place: &KeyOrPrefix,
-    ) -> Result<Self, Problem> {
-        let (mount, rechunker) = mounts.get(name).zip(mounts.rechunker(name)).ok_or_else(unknown_mount)?;
-        let store = rechunker.store(spec?);
-        let base = segments(uri.path()).take(if has_data_type { 5 } else { 4 });
-        let base = base.flat_map(|segment| ["/", segment]).collect();
-        let rechunked = Some(Arc::new(RechunkTarget { base, hierarchy: store.hierarchy() }));
-        let mount = Arc::new(views::shown_as(mount, Arc::new(store)));
-        Ok(Self { mount, view: None, place: place.clone(), rechunked, at_root: false })
+    ) -> Self {
+        let mount = Arc::new(views::shown_as(mount, store));
+        let derived = Some(Arc::new(DerivedTarget { base, hierarchy }));
+        Self { mount, view: None, place: place.clone(), derived, at_root: false }
     }
 
     /// The hierarchy of the store or view.
     pub(crate) fn hierarchy<'a>(&'a self, mounts: &'a Mounts) -> Option<&'a Hierarchy> {
-        match &self.rechunked {
-            Some(rechunked) => Some(&rechunked.hierarchy),
+        match &self.derived {
+            Some(derived) => Some(&derived.hierarchy),
             None => mounts.hierarchy(self.view, &self.mount.name),
         }
     }
 
     /// Whether the target is a view, not the mount's store.
     pub(crate) fn is_view(&self) -> bool {
-        self.view.is_some() || self.rechunked.is_some()
+        self.view.is_some() || self.derived.is_some()
     }
 
     /// Whether there is a page for what is here: not for views, and not for a mount that is served at the root path.
@@ -139,7 +155,7 @@ impl StoreTarget {
     /// Whether the response may be derived from a large number of documents.
     pub(crate) fn is_made_of_many(&self) -> bool {
         let consolidates = |key: &StoreKey| matches!(key.name(), "zarr.json" | ".zmetadata");
-        self.rechunked.is_some() && matches!(&self.place, KeyOrPrefix::Key(key) if consolidates(key))
+        self.derived.is_some() && matches!(&self.place, KeyOrPrefix::Key(key) if consolidates(key))
     }
 
     /// The same target, with a view that charges the memory it holds to the budget of the request with these
@@ -157,8 +173,8 @@ impl StoreTarget {
 
     /// The path of the mount's root, without a final slash.
     pub(crate) fn base(&self) -> String {
-        match &self.rechunked {
-            Some(rechunked) => rechunked.base.clone(),
+        match &self.derived {
+            Some(derived) => derived.base.clone(),
             None if self.at_root => String::new(),
             None => root_path(self.view, &self.mount.name),
         }
@@ -173,7 +189,7 @@ impl StoreTarget {
         if self.at_root {
             return KeyOrPrefix::at_root(raw_path).map(Some);
         }
-        if self.rechunked.is_some() {
+        if self.derived.is_some() {
             return Ok(None);
         }
         resolve_destination(self.view, &self.mount.name, raw_path)

@@ -30,3 +30,4 @@ pub use mounts::Mounts;
 pub use readiness::Readiness;
 pub use state::{AppState, Services};
 pub use traffic::Traffic;
+pub(crate) use views::pyramid_target;

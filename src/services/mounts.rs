@@ -1,4 +1,4 @@
-//! [`Mounts`]: the mounts by name and host, each with the opener of its nodes, its views and its rechunker.
+//! [`Mounts`]: the mounts by name and host, each with the opener of its nodes, its views, its rechunker and its pyramids.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::http::options::HttpOptionsError;
 use crate::key::StorePrefix;
 use crate::store::BackendState;
 use crate::views::ViewKind;
+use crate::views::pyramid::{PyramidBuilder, Pyramids};
 use crate::views::rechunk::{RechunkBudget, Rechunker};
 
 /// All mounts.
@@ -25,22 +26,24 @@ pub struct Mounts {
     views: BTreeMap<String, Vec<Viewed>>,
     /// The rechunker of each mount, by its name.
     rechunkers: BTreeMap<String, Rechunker>,
+    /// The pyramids of each mount, by its name.
+    pyramids: BTreeMap<String, Pyramids>,
     /// The mounts by host name, in canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
 }
 
 impl Mounts {
-    /// These mounts; all rechunkers share the budget.
+    /// These mounts; all rechunkers share the budget, and all pyramids the builder.
     ///
     /// # Errors
     /// [`HttpOptionsError`] if a mount cannot be served, or two have one name or host.
     pub(super) fn new(
         mounts: impl IntoIterator<Item = Mount>,
         engine: &ArrayEngine,
-        budget: &RechunkBudget,
+        (budget, builder): (&RechunkBudget, &PyramidBuilder),
     ) -> Result<Self, HttpOptionsError> {
         let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
-        let (mut views, mut rechunkers) = (BTreeMap::new(), BTreeMap::new());
+        let (mut views, mut rechunkers, mut pyramids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), engine.metadata, engine.cpu.clone())
@@ -48,7 +51,10 @@ impl Mounts {
             let cached_as = Arc::clone(&mount.cache_name);
             let opener = NodeOpener::new(cached_as, hierarchy, engine.codec, Arc::clone(&engine.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, engine));
-            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, engine, budget));
+            let rechunker = rechunker(&mount, &opener, engine, budget);
+            let levels = Pyramids::new(rechunker.clone(), engine.pyramid, builder.clone());
+            pyramids.insert(mount.name.clone(), levels);
+            rechunkers.insert(mount.name.clone(), rechunker);
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
@@ -59,7 +65,7 @@ impl Mounts {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
-        Ok(Self { by_name, views, rechunkers, by_host })
+        Ok(Self { by_name, views, rechunkers, pyramids, by_host })
     }
 
     /// The mount of exactly this name.
@@ -95,6 +101,11 @@ impl Mounts {
     /// The rechunker of the mount of exactly this name.
     pub(crate) fn rechunker(&self, name: &str) -> Option<&Rechunker> {
         self.rechunkers.get(name)
+    }
+
+    /// The pyramids of the mount of exactly this name.
+    pub(crate) fn pyramids(&self, name: &str) -> Option<&Pyramids> {
+        self.pyramids.get(name)
     }
 
     /// The hierarchy of a mount, or of a view of it.
@@ -143,7 +154,8 @@ mod tests {
     }
 
     fn mounts(mounts: Vec<Mount>) -> Result<(), HttpOptionsError> {
-        Mounts::new(mounts, &ArrayEngine::uncached(), &RechunkBudget::new(1)).map(|_| ())
+        let shared = (&RechunkBudget::new(1), &PyramidBuilder::default());
+        Mounts::new(mounts, &ArrayEngine::uncached(), shared).map(|_| ())
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::traffic::Traffic;
 use crate::auth::Access;
 use crate::http::options::{HttpOptions, HttpOptionsError};
 use crate::metrics::Counts;
+use crate::views::pyramid::PyramidBuilder;
 use crate::views::rechunk::RechunkBudget;
 
 /// The state that all handlers share.
@@ -40,6 +41,8 @@ pub struct Services {
     pub(crate) counts: Arc<Counts>,
     /// The memory of all rechunkers.
     rechunk_budget: RechunkBudget,
+    /// What builds chunks of levels in the background.
+    pyramid_builder: PyramidBuilder,
     /// The mounts.
     pub mounts: Arc<Mounts>,
     /// Whether the backends of the mounts respond.
@@ -64,7 +67,8 @@ impl AppState {
         let counts = Counts::new();
         let engine = ArrayEngine { reader: engine.reader.with_observer(counts.reads()), ..engine };
         let rechunk_budget = RechunkBudget::new(engine.cpu.threads());
-        let mounts = Arc::new(Mounts::new(mounts, &engine, &rechunk_budget)?);
+        let pyramid_builder = PyramidBuilder::default();
+        let mounts = Arc::new(Mounts::new(mounts, &engine, (&rechunk_budget, &pyramid_builder))?);
         counts.know_mounts(mounts.iter().map(|mount| mount.name.as_str()));
         let options = Arc::new(options);
         Ok(Self(Arc::new(Services {
@@ -72,6 +76,7 @@ impl AppState {
             lifecycle: Arc::default(),
             counts: Arc::new(counts),
             rechunk_budget,
+            pyramid_builder,
             readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
             access: Arc::new(AccessControl::open(Arc::clone(&mounts), Arc::clone(&options))),
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
@@ -91,8 +96,9 @@ impl AppState {
         mounts: impl IntoIterator<Item = Mount>,
         rules: Access,
     ) -> Result<Self, HttpOptionsError> {
-        let Services { options, engine, traffic, lifecycle, counts, rechunk_budget, access, .. } = &**self;
-        let mounts = Arc::new(Mounts::new(mounts, engine, rechunk_budget)?);
+        let Services { options, engine, traffic, lifecycle, counts, access, .. } = &**self;
+        let (rechunk_budget, pyramid_builder) = (&self.rechunk_budget, &self.pyramid_builder);
+        let mounts = Arc::new(Mounts::new(mounts, engine, (rechunk_budget, pyramid_builder))?);
         counts.know_mounts(mounts.iter().map(|mount| mount.name.as_str()));
         Ok(Self(Arc::new(Services {
             options: Arc::clone(options),
@@ -101,6 +107,7 @@ impl AppState {
             lifecycle: Arc::clone(lifecycle),
             counts: Arc::clone(counts),
             rechunk_budget: rechunk_budget.clone(),
+            pyramid_builder: pyramid_builder.clone(),
             readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
             access: Arc::new(access.with_mounts(Arc::clone(&mounts), rules)),
             // Responses of other mounts must not be found under the same URLs.

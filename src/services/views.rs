@@ -9,6 +9,7 @@ use super::mount::Mount;
 use crate::array::NodeOpener;
 use crate::hierarchy::Hierarchy;
 use crate::store::SharedStore;
+use crate::views::pyramid::PyramidTarget;
 use crate::views::rechunk::{RechunkBudget, RechunkLimits, Rechunker};
 use crate::views::{ViewKind, ViewStore};
 
@@ -61,4 +62,14 @@ pub(crate) fn rechunker(
     let (name, opener, budget) = (Arc::clone(&mount.cache_name), opener.clone(), budget.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
     Rechunker::new(name, opener, reader, cpu, encoded, limits, budget)
+}
+
+/// A store that a pyramid is written into.
+pub(crate) fn pyramid_target(arrays: &ArrayEngine, store: SharedStore) -> PyramidTarget {
+    let mount = Mount::read_only("written", store);
+    let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone());
+    let cached_as = Arc::clone(&mount.cache_name);
+    let opener = NodeOpener::new(cached_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+    let budget = RechunkBudget::new(arrays.cpu.threads());
+    PyramidTarget { rechunker: rechunker(&mount, &opener, arrays, &budget) }
 }

@@ -86,6 +86,14 @@ pub enum StoreError {
         /// Why.
         source: Shared,
     },
+    /// The value is derived from others, and is not ready yet.
+    #[error("{source}")]
+    NotBuilt {
+        /// The class of that failure.
+        class: ErrorClass,
+        /// Why.
+        source: Shared,
+    },
     /// A symbolic link at the key or above it leads to no value.
     #[error("a symbolic link at `{key}` or above it {fault}")]
     Link {
@@ -166,7 +174,7 @@ impl Classify for StoreError {
             | Self::Contended(_)
             | Self::OutcomeUnknown(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,
-            Self::Derived { class, .. } => *class,
+            Self::Derived { class, .. } | Self::NotBuilt { class, .. } => *class,
             Self::Link { .. } => ErrorClass::UnusableLink,
             Self::OverBudget(error) => error.class(),
             Self::Zip(error) => error.class(),
@@ -192,6 +200,7 @@ impl Classify for StoreError {
             | Self::LengthMismatch { .. }
             | Self::PartsTooLarge { .. }
             | Self::Derived { .. }
+            | Self::NotBuilt { .. }
             | Self::Link { .. }
             | Self::OverBudget(_)
             | Self::Zip(_)

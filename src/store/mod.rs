@@ -50,6 +50,7 @@ pub use options::*;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
+pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;
 pub use types::{
     ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, Value,

@@ -7,7 +7,7 @@
 //! [`ViewKind::Plain`] rewrites documents that common clients cannot open. It also shows arrays that others declare
 //! (the convention "dependent-arrays") as nodes of their own. [`ViewKind::Unshard`] additionally shows sharded arrays
 //! as arrays of their inner chunks (Zarr codecs, "sharding-indexed"). Both decode shard indexes only and encode
-//! nothing: chunks are the stored bytes. Only [`rechunk`] decodes and encodes chunks. Routes belong to `http`.
+//! nothing: chunks are the stored bytes. Only [`rechunk`] and [`pyramid`] decode and encode chunks. Routes belong to `http`.
 
 mod chunk_walk;
 mod client_names;
@@ -22,6 +22,7 @@ mod listing_segment;
 mod node_finder;
 mod placeholder;
 mod plain;
+pub mod pyramid;
 pub mod rechunk;
 mod store;
 #[cfg(test)]

@@ -34,6 +34,7 @@ use zarrd::http::HttpOptions;
 use zarrd::metadata::{CodecMetadata, DataType, FillValue, MetadataLimits};
 use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::StoreOptions;
+use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
 
 /// As the server has it.
@@ -240,6 +241,7 @@ fn site(folder: &Path) -> Endpoint {
         encoded: EncodedCache::new(cache.encoded_size),
         caches: zarrd::cache::Caches::default(),
         read: ReadLimits::default(),
+        pyramid: PyramidOptions::default(),
         metadata: MetadataLimits::default(),
         codec: CodecLimits::default(),
     };

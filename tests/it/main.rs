@@ -56,6 +56,7 @@ mod partial;
 mod partial_many;
 mod pitfalls;
 mod polls;
+mod pyramid;
 mod rechunk;
 mod rectilinear;
 mod reductions;

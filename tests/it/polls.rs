@@ -276,7 +276,7 @@ async fn store() -> SharedStore {
 fn values(route: &str, parameter: &str) -> &'static [&'static str] {
     match (parameter, route) {
         ("mount", _) => &["m"],
-        ("chunks", _) => &["auto"],
+        ("chunks" | "method", _) => &["auto"],
         ("codec", _) => &["raw"],
         ("level" | "id" | "z" | "x" | "y", _) => &["0"],
         ("tms", _) => &["native"],

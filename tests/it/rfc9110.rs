@@ -295,6 +295,7 @@ fn urls() -> Vec<String> {
             for rest in rests {
                 let url = path.replace("{mount}", mount).replace("{path}", rest).replace("{key}", rest);
                 let url = url.replace("{chunks}", "3,8").replace("{codec}", "zstd");
+                let url = url.replace("{method}", "mean");
                 let url = url.replace("{tms}/{z}/{x}/{y}", "native/0/0/0");
                 let url = url.replace("{level}", "0").replace("{chunk}", "0.0").replace("{id}", "0");
                 assert!(!url.contains('{'), "{url}: this test does not know how to fill it in");

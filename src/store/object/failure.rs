@@ -67,6 +67,7 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::LengthMismatch { .. }
         | StoreError::PartsTooLarge { .. }
         | StoreError::Derived { .. }
+        | StoreError::NotBuilt { .. }
         | StoreError::Link { .. }
         | StoreError::Zip(_)
         | StoreError::RootInUse(_)

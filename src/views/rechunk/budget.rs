@@ -21,6 +21,10 @@ pub struct RechunkBudget {
 impl RechunkBudget {
     /// Bytes of all chunks in progress. A chunk that needs more runs beside small chunks only.
     pub const BYTES: u64 = 128 << 20;
+    /// Bytes of the budget that are reserved for a chunk of a pyramid that is built in the background.
+    pub(in crate::views) const BUILD_BYTES: u64 = 32 << 20;
+    /// Bytes of the budget that any chunk may use.
+    const SHARED_BYTES: u64 = Self::BYTES - Self::SMALL_RESERVED_BYTES - Self::BUILD_BYTES;
     /// Bytes of the budget that are reserved for small chunks.
     const SMALL_RESERVED_BYTES: u64 = 16 << 20;
     /// Chunks above this number of bytes are large.
@@ -31,15 +35,15 @@ impl RechunkBudget {
     pub fn new(threads: usize) -> Self {
         let semaphore = |units: u32| Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(1)));
         Self {
-            shared: semaphore(kibibytes(Self::BYTES - Self::SMALL_RESERVED_BYTES)),
+            shared: semaphore(kibibytes(Self::SHARED_BYTES)),
             small: semaphore(kibibytes(Self::SMALL_RESERVED_BYTES)),
             encoders: Arc::new(Semaphore::new((threads / 2).max(1))),
         }
     }
 
     /// Waits for memory for a chunk of this many bytes. A chunk above the shared budget waits for all of it.
-    pub(super) async fn acquire(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let permits = kibibytes(bytes).clamp(1, kibibytes(Self::BYTES - Self::SMALL_RESERVED_BYTES));
+    pub(in crate::views) async fn acquire(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let permits = kibibytes(bytes).clamp(1, kibibytes(Self::SHARED_BYTES));
         if bytes > Self::SMALL_CHUNK_BYTES {
             // The semaphores are never closed.
             return Arc::clone(&self.shared).acquire_many_owned(permits).await.ok();
@@ -52,7 +56,7 @@ impl RechunkBudget {
     }
 
     /// Waits for an encoding thread for a chunk of this many bytes; a small chunk does not wait.
-    pub(super) async fn acquire_encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::views) async fn acquire_encoder(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         if bytes > Self::SMALL_CHUNK_BYTES {
             Arc::clone(&self.encoders).acquire_owned().await.ok()
         } else {

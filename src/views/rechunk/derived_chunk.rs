@@ -11,11 +11,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::TryStreamExt;
-use sha2::{Digest, Sha256};
 
 use super::rechunked_array::RechunkedArray;
 use super::rechunker::Rechunker;
 use super::resolve_key::NamedChunk;
+use super::version_digest::VersionDigest;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
@@ -23,11 +23,9 @@ use crate::store::{ValueInfo, Version};
 use crate::views::error::ViewError;
 use crate::views::view::MAX_ATTEMPTS;
 
-/// Identifies the encoder in versions: another release may encode other bytes.
-const ENCODER_VERSION: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
-
 /// A chunk that is encoded on request.
-pub(super) struct DerivedChunk {
+#[derive(Debug)]
+pub(in crate::views) struct DerivedChunk {
     key: EncodedKey,
     rechunked: Arc<RechunkedArray>,
     plan: Plan,
@@ -39,18 +37,28 @@ impl DerivedChunk {
     ///
     /// # Errors
     /// [`ArrayError`] if reading its elements is over the limits.
-    pub(super) fn new(
+    pub(in crate::views) fn new(
         shared: &Rechunker,
         recipe: Arc<str>,
         rechunked: RechunkedArray,
         named: NamedChunk,
     ) -> Result<Option<Self>, ArrayError> {
-        let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
-        let limits = shared.limits();
-        // All of it is needed at once.
-        let read = ReadLimits { segment_size: u64::MAX, ..limits.read };
-        let plan = Plan::new(rechunked.array(), subset, &read)?;
-        let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
+        Self::within(shared, recipe, rechunked, named, &shared.limits().read)
+    }
+
+    /// The same within other limits of what is read.
+    ///
+    /// # Errors
+    /// As [`DerivedChunk::new`].
+    pub(in crate::views) fn within(
+        shared: &Rechunker,
+        recipe: Arc<str>,
+        rechunked: RechunkedArray,
+        named: NamedChunk,
+        read: &ReadLimits,
+    ) -> Result<Option<Self>, ArrayError> {
+        let Some(plan) = rechunked.plan(&named.coords, read)? else { return Ok(None) };
+        let plan = plan.with_heap_limit(shared.limits().codec().chunk_bytes);
         let name = EncodedKey {
             mount: Arc::clone(shared.mount()),
             path: named.path.clone(),
@@ -64,17 +72,28 @@ impl DerivedChunk {
     ///
     /// # Errors
     /// Failures of the store.
-    pub(super) async fn lookup(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
+    pub(in crate::views) async fn lookup(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
+        Ok(self.version_now(shared).await?.map(|version| chunk_info(0, version)))
+    }
+
+    /// The version of the chunk as it is now; `None` if none of its stored chunks exists.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub(in crate::views) async fn version_now(
+        &self,
+        shared: &Rechunker,
+    ) -> Result<Option<Version>, ArrayError> {
         let reader = shared.reader();
         let snapshot = reader.lookup_versions(&self.plan, &reader.read_context(&self.key.mount)).await?;
-        Ok(self.version(&snapshot).map(|version| chunk_info(0, version)))
+        Ok(self.version(&snapshot))
     }
 
     /// The encoded chunk; `None` if none of its stored chunks exists.
     ///
     /// # Errors
     /// Failures of the store; stored chunks that cannot be decoded; elements that cannot be cast.
-    pub(super) async fn get_or_encode(
+    pub(in crate::views) async fn get_or_encode(
         self: &Arc<Self>,
         shared: &Rechunker,
     ) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
@@ -99,7 +118,7 @@ impl DerivedChunk {
         let (chunk, rechunker) = (Arc::clone(self), shared.clone());
         let (name, traced) = (&self.key, Arc::clone(&trace));
         let encode = Box::pin(async move {
-            let _memory = rechunker.budget().acquire(chunk.rechunked.working_bytes()).await;
+            let _memory = rechunker.budget().acquire(chunk.working_bytes()).await;
             let cpu = rechunker.cpu().clone();
             cpu.spawn_future(async move { chunk.encode(&rechunker, &traced).await }).await?
         });
@@ -112,7 +131,7 @@ impl DerivedChunk {
         let reader = shared.reader().clone().without_caching();
         let snapshot = reader.snapshot(&self.plan, trace).await?;
         let Some(version) = self.version(&snapshot) else { return Ok(None) };
-        let shape = snapshot.plan().subset().shape();
+        let shape = self.rechunked.subset(&self.key.coords).ok_or(ArrayError::Geometry)?.shape();
         let elements = read_elements(&reader, snapshot, trace).await?;
         let _encoder = shared.budget().acquire_encoder(self.rechunked.working_bytes()).await;
         let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
@@ -127,32 +146,29 @@ impl DerivedChunk {
         Ok(Some((version, shrink_to_fit(encoded.map_err(failed)?))))
     }
 
+    /// The decoded bytes of the stored chunks that it is made of.
+    pub(in crate::views) fn decoded_bytes(&self) -> u64 {
+        self.plan.decoded_bytes()
+    }
+
+    /// The most bytes that reading and encoding it takes, beside the stored chunks.
+    fn working_bytes(&self) -> u64 {
+        self.rechunked.working_bytes().saturating_add(self.plan.reduced_source_bytes())
+    }
+
     /// The version; `None` if no stored chunk exists.
     fn version(&self, snapshot: &Snapshot) -> Option<Version> {
         if snapshot.versions().all(|version| version.is_none()) {
             return None;
         }
-        let mut strong = true;
-        let mut digest = Sha256::new();
-        // The parts contain no zero byte: tags are visible ASCII.
-        let mut add = |part: &[u8]| {
-            digest.update(part);
-            digest.update([0]);
-        };
-        add(ENCODER_VERSION.as_bytes());
-        add(self.key.recipe.as_bytes());
-        add(format!("{:?}", self.key.coords).as_bytes());
-        for version in self.target.opened.located.versions().chain(snapshot.versions()) {
-            strong &= version.is_none_or(Version::is_strong);
-            add(version.map_or(b"", |version| version.tag().as_bytes()));
-        }
-        let tag = hex(&digest.finalize());
-        Some(if strong { Version::strong(&tag) } else { Version::weak(&tag) })
+        let mut digest = VersionDigest::new(&self.key, self.target.opened.located.versions());
+        snapshot.versions().for_each(|version| digest.add(version));
+        Some(digest.finish())
     }
 }
 
 /// The same bytes without spare capacity, which would count as long as they are cached.
-fn shrink_to_fit(encoded: Bytes) -> Bytes {
+pub(in crate::views) fn shrink_to_fit(encoded: Bytes) -> Bytes {
     match encoded.try_into_mut() {
         Ok(own) if own.capacity() == own.len() => own.freeze(),
         Ok(own) => Bytes::copy_from_slice(&own),
@@ -161,27 +177,30 @@ fn shrink_to_fit(encoded: Bytes) -> Bytes {
 }
 
 /// Size and version of a chunk. It has no modification time, since any of its sources may have been erased since.
-fn chunk_info(size: usize, version: Version) -> ValueInfo {
+pub(in crate::views) fn chunk_info(size: usize, version: Version) -> ValueInfo {
     ValueInfo { size: size as u64, version, modified: None }
 }
 
-/// All elements of a snapshot, which fit in one band.
+/// All elements of a snapshot. Those of variable length must fit in one band.
 async fn read_elements(
     reader: &Reader,
     snapshot: Snapshot,
     trace: &Arc<ReadContext>,
 ) -> Result<Elements, ArrayError> {
     let bytes = snapshot.plan().response_bytes();
+    let is_variable = snapshot.plan().array().metadata().data_type.is_variable();
     let mut bands = reader.elements(snapshot, 0..bytes, trace);
-    let elements = bands.try_next().await?.unwrap_or_default();
-    match bands.try_next().await? {
-        None => Ok(elements),
-        Some(_) => Err(ArrayError::Geometry),
+    let first = bands.try_next().await?.unwrap_or_default();
+    let Some(second) = bands.try_next().await? else { return Ok(first) };
+    if is_variable {
+        return Err(ArrayError::Geometry);
     }
-}
-
-/// The first 128 bits of a digest in hexadecimal.
-fn hex(digest: &[u8]) -> String {
-    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    let mut items = Vec::with_capacity(usize::try_from(bytes).map_err(|_too_many| ArrayError::Geometry)?);
+    items.extend_from_slice(first.items());
+    items.extend_from_slice(second.items());
+    drop((first, second));
+    while let Some(band) = bands.try_next().await? {
+        items.extend_from_slice(band.items());
+    }
+    Ok(Elements::fixed(items.into()))
 }

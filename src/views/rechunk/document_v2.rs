@@ -9,11 +9,11 @@ use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray, v2_filter};
 use crate::metadata::Attributes;
 
 /// The `.zarray`; `None` if v2 has no name for the data type.
-pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
+pub(in crate::views) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
     let data_type = &rechunked.data_type;
     Some(json!({
         "zarr_format": 2,
-        "shape": rechunked.array().metadata().shape,
+        "shape": rechunked.shown().shape,
         "chunks": rechunked.chunk_shape,
         "dtype": rechunked.v2_dtype()?,
         "compressor": rechunked.codec().to_v2(data_type),
@@ -25,8 +25,8 @@ pub(super) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {
 }
 
 /// The `.zattrs` of an array.
-pub(super) fn zattrs(rechunked: &RechunkedArray) -> Attributes {
-    let array = rechunked.array().metadata();
+pub(in crate::views) fn zattrs(rechunked: &RechunkedArray) -> Attributes {
+    let array = rechunked.shown();
     let attributes = rechunked.missing_value.to_v2(&array.attributes);
     let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
     // xarray requires the attribute even if there are no dimensions.
@@ -40,6 +40,6 @@ pub(super) fn zattrs(rechunked: &RechunkedArray) -> Attributes {
 }
 
 /// The `.zgroup`.
-pub(super) fn zgroup() -> Value {
+pub(in crate::views) fn zgroup() -> Value {
     json!({ "zarr_format": 2 })
 }

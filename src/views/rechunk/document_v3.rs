@@ -5,7 +5,7 @@ use super::rechunked_array::RechunkedArray;
 use crate::views::client_names::use_client_names;
 
 /// The text of the `zarr.json` of an array.
-pub(super) fn zarr_json(rechunked: &RechunkedArray) -> String {
+pub(in crate::views) fn zarr_json(rechunked: &RechunkedArray) -> String {
     rechunked.metadata().to_text_with(|members| {
         use_client_names(members, &rechunked.data_type);
     })

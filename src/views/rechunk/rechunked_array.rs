@@ -1,4 +1,4 @@
-//! [`RechunkedArray`]: an array under a rechunk recipe, derived from its metadata alone.
+//! [`RechunkedArray`]: an array, or a coarser level of it, under a rechunk recipe, derived from metadata alone.
 //!
 //! Chunks have the same bytes in both format versions, so one codec chain, that of v3, encodes them. An array that the
 //! recipe cannot be applied to within the limits is rejected before anything is read.
@@ -11,28 +11,40 @@ use serde_json::{Value, json};
 use super::chunk_shape::chunk_shape;
 use super::missing_value::MissingValue;
 use super::spec::{CodecSpec, RechunkSpec};
-use crate::array::Array;
+use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};
+use crate::cpu::ComputePool;
 use crate::metadata::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
     Separator, ZarrFormat,
 };
+use crate::reduce::{Method, Reduction};
 
 /// The attribute with the names of the dimensions of a v2 array, as xarray reads it.
 pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
+/// What is shown of a stored array.
+#[derive(Clone, Debug)]
+pub(in crate::views) struct ShownElements {
+    /// Its metadata as shown, apart from what the recipe changes. The data type is the stored one.
+    pub(in crate::views) metadata: Arc<ArrayMetadata>,
+    /// How the stored elements are reduced to those of the array that is shown.
+    pub(in crate::views) reduction: Arc<Reduction>,
+}
+
 /// An array under a rechunk recipe.
 #[derive(Debug)]
-pub(super) struct RechunkedArray {
+pub(in crate::views) struct RechunkedArray {
     array: Arc<Array>,
-    chain: CodecChain,
+    shown: Option<ShownElements>,
+    chain: Arc<CodecChain>,
     cast: Option<Cast>,
     codec: CodecSpec,
-    pub(super) data_type: DataType,
-    pub(super) fill_value: FillValue,
+    pub(in crate::views) data_type: DataType,
+    pub(in crate::views) fill_value: FillValue,
     pub(super) missing_value: MissingValue,
-    pub(super) chunk_shape: Vec<u64>,
+    pub(in crate::views) chunk_shape: Vec<u64>,
     grid: Vec<ChunkAxis>,
     limits: CodecLimits,
 }
@@ -42,12 +54,26 @@ impl RechunkedArray {
     ///
     /// # Errors
     /// [`CodecError::ChunkTooLarge`]; [`CodecError::NotCast`] if the fill value cannot be cast.
-    pub(super) fn new(
+    pub(in crate::views) fn new(
         array: &Arc<Array>,
         recipe: &RechunkSpec,
         limits: &CodecLimits,
     ) -> Result<Self, CodecError> {
-        let ArrayMetadata { shape, data_type: stored, fill_value, .. } = array.metadata();
+        Self::showing(array, None, recipe, limits)
+    }
+
+    /// Applies the recipe to what is shown of an array; to the array itself, if that is `None`.
+    ///
+    /// # Errors
+    /// As [`RechunkedArray::new`].
+    pub(in crate::views) fn showing(
+        array: &Arc<Array>,
+        shown: Option<ShownElements>,
+        recipe: &RechunkSpec,
+        limits: &CodecLimits,
+    ) -> Result<Self, CodecError> {
+        let metadata = shown.as_ref().map_or(array.metadata(), |shown| &*shown.metadata);
+        let ArrayMetadata { shape, data_type: stored, fill_value, .. } = metadata;
         let cast = recipe.data_types.target(stored);
         let cast = cast.and_then(|to| Some((Cast::new(stored, &to)?, to)));
         let (cast, data_type, fill_value) = match cast {
@@ -57,7 +83,7 @@ impl RechunkedArray {
                 (Some(cast), to, fill_value)
             }
         };
-        let missing_value = MissingValue::new(array.metadata(), cast.as_ref(), &data_type, &fill_value);
+        let missing_value = MissingValue::new(metadata, cast.as_ref(), &data_type, &fill_value);
         let element_bytes = stored.element_bytes().max(data_type.element_bytes()) as u64;
         let chunk_shape = chunk_shape(&recipe.chunks, shape, element_bytes);
         // During encoding, a chunk is in memory in both types.
@@ -66,11 +92,12 @@ impl RechunkedArray {
             return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
         }
         let codecs = v3_codecs(recipe.codec, &data_type);
-        let chain = CodecChain::bind(&codecs, &data_type, &chunk_shape, &fill_value, limits)?;
+        let chain = Arc::new(CodecChain::bind(&codecs, &data_type, &chunk_shape, &fill_value, limits)?);
         let grid =
             shape.iter().zip(&chunk_shape).map(|(&length, &edge)| ChunkAxis::new(length, edge)).collect();
         Ok(Self {
             array: Arc::clone(array),
+            shown,
             chain,
             cast,
             codec: recipe.codec,
@@ -84,8 +111,38 @@ impl RechunkedArray {
     }
 
     /// The stored array.
-    pub(super) fn array(&self) -> &Arc<Array> {
+    pub(in crate::views) fn array(&self) -> &Arc<Array> {
         &self.array
+    }
+
+    /// The metadata as shown, apart from what the recipe changes.
+    pub(super) fn shown(&self) -> &ArrayMetadata {
+        self.shown.as_ref().map_or(self.array.metadata(), |shown| &*shown.metadata)
+    }
+
+    /// The reduction of the stored elements, if there is one.
+    fn reduction(&self) -> Option<&Arc<Reduction>> {
+        self.shown.as_ref().map(|shown| &shown.reduction).filter(|reduction| !reduction.is_identity())
+    }
+
+    /// The stored elements that one of each dimension is made of.
+    pub(in crate::views) fn factors(&self) -> Vec<u64> {
+        let rank = self.grid.len();
+        self.reduction().map_or_else(|| vec![1; rank], |reduction| reduction.factors(rank))
+    }
+
+    /// The elements of an encoded chunk that was not cast.
+    ///
+    /// # Errors
+    /// [`ArrayError::Geometry`] if the bytes are not those of a chunk: a bug.
+    pub(in crate::views) async fn decoded(
+        &self,
+        encoded: &Bytes,
+        cpu: &ComputePool,
+    ) -> Result<Elements, ArrayError> {
+        let (chain, encoded) = (Arc::clone(&self.chain), encoded.clone());
+        let decoded = cpu.run(move || chain.decode(encoded)).await?;
+        decoded.map_err(|_corrupt| ArrayError::Geometry)
     }
 
     /// The requested codec.
@@ -94,17 +151,17 @@ impl RechunkedArray {
     }
 
     /// The grid.
-    pub(super) fn grid(&self) -> &[ChunkAxis] {
+    pub(in crate::views) fn grid(&self) -> &[ChunkAxis] {
         &self.grid
     }
 
     /// The most bytes that encoding a chunk takes, beside the stored chunks it is derived from.
-    pub(super) fn working_bytes(&self) -> u64 {
+    pub(in crate::views) fn working_bytes(&self) -> u64 {
         self.chain.working_bytes().saturating_mul(3)
     }
 
-    /// The part of a chunk inside the array; `None` if there is no chunk at these coordinates.
-    pub(super) fn subset(&self, coords: &[u64]) -> Option<Subset> {
+    /// The part of a chunk inside the array as shown; `None` if there is no chunk at these coordinates.
+    pub(in crate::views) fn subset(&self, coords: &[u64]) -> Option<Subset> {
         if coords.len() != self.grid.len() {
             return None;
         }
@@ -119,11 +176,44 @@ impl RechunkedArray {
         self.grid.iter().zip(coords).map(range).collect::<Option<_>>().map(Subset)
     }
 
+    /// The stored elements that some elements of the array as shown are made of.
+    pub(in crate::views) fn source(&self, subset: &Subset) -> Subset {
+        let axes = subset.axes().iter().zip(self.factors()).zip(&self.array.metadata().shape);
+        let axis = |((axis, factor), &length): ((&AxisRange, u64), &u64)| {
+            let start = axis.start.saturating_mul(factor).min(length);
+            let count = axis.count.saturating_mul(factor).min(length - start);
+            AxisRange { start, count, step: 1, keep: true }
+        };
+        Subset(axes.map(axis).collect())
+    }
+
+    /// The plan to read the part of a chunk inside the array; `None` if there is no chunk at these coordinates.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`].
+    pub(in crate::views) fn plan(
+        &self,
+        coords: &[u64],
+        limits: &ReadLimits,
+    ) -> Result<Option<Plan>, ArrayError> {
+        let Some(subset) = self.subset(coords) else { return Ok(None) };
+        // The result is encoded as a whole, so an array that is not reduced is read as a whole.
+        let whole = ReadLimits { segment_size: u64::MAX, ..*limits };
+        let plan = match self.reduction() {
+            None => Plan::new(&self.array, subset, &whole)?,
+            Some(reduction) => {
+                let limits = if reduction.reducer().method() == Method::Stride { &whole } else { limits };
+                Plan::reduced(&self.array, self.source(&subset), Arc::clone(reduction), limits)?
+            }
+        };
+        Ok(Some(plan))
+    }
+
     /// Encodes the part of a chunk inside the array, whose elements have this shape.
     ///
     /// # Errors
     /// [`CodecError::NotCast`] if an element cannot be cast; [`CodecError::Encode`], [`CodecError::NoMemory`].
-    pub(super) fn encode(&self, elements: Elements, shape: &[u64]) -> Result<Bytes, CodecError> {
+    pub(in crate::views) fn encode(&self, elements: Elements, shape: &[u64]) -> Result<Bytes, CodecError> {
         let elements = self.pad_to_chunk(elements, shape)?;
         let elements = match &self.cast {
             None => elements,
@@ -170,7 +260,7 @@ impl RechunkedArray {
 
     /// The array's metadata in v3.
     pub(super) fn metadata(&self) -> ArrayMetadata {
-        let ArrayMetadata { shape, attributes, dimension_names, .. } = self.array.metadata();
+        let ArrayMetadata { shape, attributes, dimension_names, .. } = self.shown();
         // v3 has a member for these names, so the attribute is not needed.
         let is_redundant =
             dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(json!(dimension_names));
@@ -191,12 +281,12 @@ impl RechunkedArray {
     }
 
     /// Whether v3 has a name for the data type.
-    pub(super) fn has_v3_type(&self) -> bool {
+    pub(in crate::views) fn has_v3_type(&self) -> bool {
         is_v3_type(&self.data_type)
     }
 
     /// The name of the data type in v2; `None` if it has none.
-    pub(super) fn v2_dtype(&self) -> Option<Value> {
+    pub(in crate::views) fn v2_dtype(&self) -> Option<Value> {
         self.data_type.to_v2()
     }
 }

@@ -22,7 +22,7 @@ pub struct RechunkLimits {
 
 impl RechunkLimits {
     /// The limits of codecs for chunks that are responses.
-    pub(super) fn codec(&self) -> CodecLimits {
+    pub(in crate::views) fn codec(&self) -> CodecLimits {
         CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.max_response_size), ..self.codec }
     }
 }
@@ -55,37 +55,37 @@ impl Rechunker {
     }
 
     /// The opener of the stored nodes.
-    pub(super) fn opener(&self) -> &NodeOpener {
+    pub(in crate::views) fn opener(&self) -> &NodeOpener {
         &self.opener
     }
 
     /// The mount's name.
-    pub(super) fn mount(&self) -> &Arc<str> {
+    pub(in crate::views) fn mount(&self) -> &Arc<str> {
         &self.mount
     }
 
     /// The reader of elements.
-    pub(super) fn reader(&self) -> &Reader {
+    pub(in crate::views) fn reader(&self) -> &Reader {
         &self.reader
     }
 
     /// The pool that encodes chunks.
-    pub(super) fn cpu(&self) -> &ComputePool {
+    pub(in crate::views) fn cpu(&self) -> &ComputePool {
         &self.cpu
     }
 
     /// The cache of encoded chunks.
-    pub(super) fn encoded(&self) -> &EncodedCache {
+    pub(in crate::views) fn encoded(&self) -> &EncodedCache {
         &self.encoded
     }
 
     /// The limits.
-    pub(super) fn limits(&self) -> &RechunkLimits {
+    pub(in crate::views) fn limits(&self) -> &RechunkLimits {
         &self.limits
     }
 
     /// The budget of chunks in progress.
-    pub(super) fn budget(&self) -> &RechunkBudget {
+    pub(in crate::views) fn budget(&self) -> &RechunkBudget {
         &self.budget
     }
 }

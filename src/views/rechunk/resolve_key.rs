@@ -13,23 +13,24 @@ use crate::key::{NodePath, StoreKey};
 use crate::views::error::ViewError;
 
 /// A chunk that a key may name, judging by its form.
-struct Candidate {
-    path: NodePath,
-    coords: ChunkCoords,
+pub(in crate::views) struct Candidate {
+    pub(in crate::views) path: NodePath,
+    pub(in crate::views) coords: ChunkCoords,
 }
 
 /// A chunk of an array.
-pub(super) struct NamedChunk {
-    pub(super) path: NodePath,
-    pub(super) opened: Arc<OpenNode>,
-    pub(super) coords: ChunkCoords,
+#[derive(Debug)]
+pub(in crate::views) struct NamedChunk {
+    pub(in crate::views) path: NodePath,
+    pub(in crate::views) opened: Arc<OpenNode>,
+    pub(in crate::views) coords: ChunkCoords,
 }
 
 /// The node at a path, if there is one.
 ///
 /// # Errors
 /// Its documents cannot be read or used.
-pub(super) async fn find_node(
+pub(in crate::views) async fn find_node(
     opener: &NodeOpener,
     path: &NodePath,
 ) -> Result<Option<Arc<OpenNode>>, ViewError> {
@@ -48,7 +49,10 @@ pub(super) async fn find_node(
 ///
 /// # Errors
 /// As [`find_node`].
-pub(super) async fn find_chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
+pub(in crate::views) async fn find_chunk(
+    opener: &NodeOpener,
+    key: &StoreKey,
+) -> Result<Option<NamedChunk>, ViewError> {
     for Candidate { path, coords } in candidates(key) {
         let Some(opened) = find_node(opener, &path).await? else { continue };
         match opened.array() {
@@ -69,7 +73,7 @@ pub(super) async fn find_chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Op
 }
 
 /// The chunks that a key may name, with the paths nearest to the root first: by its form in v3, then in v2.
-fn candidates(key: &StoreKey) -> Vec<Candidate> {
+pub(in crate::views) fn candidates(key: &StoreKey) -> Vec<Candidate> {
     let segments: Vec<&str> = key.as_str().split('/').collect();
     let numbers = segments.iter().rev().map_while(|segment| parse_number(segment)).count();
     let names = segments.len() - numbers;
@@ -84,13 +88,13 @@ fn candidates(key: &StoreKey) -> Vec<Candidate> {
 }
 
 /// Whether a key ends in `c` followed by numbers only.
-fn is_default_key(key: &StoreKey) -> bool {
+pub(in crate::views) fn is_default_key(key: &StoreKey) -> bool {
     let mut segments = key.as_str().split('/').rev().skip_while(|segment| parse_number(segment).is_some());
     segments.next() == Some("c")
 }
 
 /// A number without leading zeros.
-pub(super) fn parse_number(digits: &str) -> Option<u64> {
+pub(in crate::views) fn parse_number(digits: &str) -> Option<u64> {
     let is_plain = digits == "0" || !digits.starts_with('0');
     (is_plain && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }

@@ -24,7 +24,7 @@ const MAX_TYPE_BYTES: usize = 255;
 pub struct RechunkSpec {
     pub(super) chunks: ChunkShapeSpec,
     pub(super) codec: CodecSpec,
-    pub(super) data_types: DataTypeSpec,
+    pub(in crate::views) data_types: DataTypeSpec,
 }
 
 /// The shape of chunks.
@@ -53,7 +53,7 @@ pub(super) enum CodecSpec {
 
 /// The data types of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DataTypeSpec {
+pub(in crate::views) enum DataTypeSpec {
     /// The stored ones.
     Stored,
     /// Types that browsers support: no float16, and no integers of 64 bits.
@@ -100,6 +100,11 @@ fn type_names() -> String {
 }
 
 impl RechunkSpec {
+    /// The same recipe without a cast.
+    pub(in crate::views) fn with_stored_types(&self) -> Self {
+        Self { data_types: DataTypeSpec::Stored, ..self.clone() }
+    }
+
     /// Whether a segment names a data type, and so is the third of a recipe.
     #[must_use]
     pub fn is_data_type(segment: &str) -> bool {
@@ -247,7 +252,7 @@ impl DataTypeSpec {
     }
 
     /// The type that elements of this type are cast to; `None` if they are not cast.
-    pub(super) fn target(&self, stored: &DataType) -> Option<DataType> {
+    pub(in crate::views) fn target(&self, stored: &DataType) -> Option<DataType> {
         let target = match (self, stored) {
             (Self::Named(data_type), _) => data_type.clone(),
             (Self::Safe, DataType::Float16 | DataType::BFloat16) => DataType::Float32,

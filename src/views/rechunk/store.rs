@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::list;
+use super::key_walk;
 use super::view::{RechunkEntry, RechunkStore, document_info};
 use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
@@ -83,11 +83,11 @@ impl DerivedStore for RechunkStore {
     }
 
     fn list_children(self, prefix: StorePrefix, after: String) -> DirEntries {
-        list::list_dir(self, prefix, after)
+        key_walk::list_dir(self, prefix, after)
     }
 
     fn list_keys(self, prefix: StorePrefix, after: Option<StoreKey>) -> Entries {
-        list::list_prefix(self, prefix, after)
+        key_walk::list_prefix(self, prefix, after)
     }
 
     fn read_version<'a>(

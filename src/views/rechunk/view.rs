@@ -22,11 +22,11 @@ use crate::store::{BudgetExceeded, MemoryBudget, Reservation, SharedStore, Store
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::node_finder::{NodeFinder, StoredArray};
 
-pub(super) const ZARR_JSON: &str = "zarr.json";
-pub(super) const ZARRAY: &str = ".zarray";
-pub(super) const ZGROUP: &str = ".zgroup";
-pub(super) const ZATTRS: &str = ".zattrs";
-pub(super) const ZMETADATA: &str = ".zmetadata";
+pub(in crate::views) const ZARR_JSON: &str = "zarr.json";
+pub(in crate::views) const ZARRAY: &str = ".zarray";
+pub(in crate::views) const ZGROUP: &str = ".zgroup";
+pub(in crate::views) const ZATTRS: &str = ".zattrs";
+pub(in crate::views) const ZMETADATA: &str = ".zmetadata";
 
 /// A rechunked hierarchy. Its groups have consolidated metadata where the stored ones do, unless it lists nodes for
 /// that metadata itself.
@@ -197,7 +197,7 @@ impl RechunkStore {
     }
 
     /// An empty reservation on the memory budget of the request.
-    pub(super) fn reservation(&self) -> Reservation {
+    pub(super) fn request_reservation(&self) -> Reservation {
         Reservation::new(self.budget.as_ref())
     }
 
@@ -233,18 +233,22 @@ fn document_text(node: &Node, rechunked: Option<&RechunkedArray>, name: &str) ->
             ZATTRS => group.attributes.text().to_owned(),
             _ => document_v2::zgroup().to_string(),
         }),
-        (Node::Array(_), None) => None,
-        (Node::Array(_), Some(rechunked)) => match name {
-            ZARR_JSON => rechunked.has_v3_type().then(|| document_v3::zarr_json(rechunked)),
-            ZARRAY => document_v2::zarray(rechunked).map(|zarray| zarray.to_string()),
-            _ => rechunked.v2_dtype().map(|_| document_v2::zattrs(rechunked).text().to_owned()),
-        },
+        (Node::Array(_), rechunked) => array_text(rechunked?, name),
+    }
+}
+
+/// The text of the document of this name of an array; `None` if it has none.
+pub(in crate::views) fn array_text(rechunked: &RechunkedArray, name: &str) -> Option<String> {
+    match name {
+        ZARR_JSON => rechunked.has_v3_type().then(|| document_v3::zarr_json(rechunked)),
+        ZARRAY => document_v2::zarray(rechunked).map(|zarray| zarray.to_string()),
+        _ => rechunked.v2_dtype().map(|_| document_v2::zattrs(rechunked).text().to_owned()),
     }
 }
 
 /// A memory budget without a limit.
 #[derive(Debug)]
-struct UnlimitedBudget;
+pub(in crate::views) struct UnlimitedBudget;
 
 impl MemoryBudget for UnlimitedBudget {
     fn reserve(&self, _bytes: u64) -> Result<(), BudgetExceeded> {
@@ -260,7 +264,7 @@ impl MemoryBudget for UnlimitedBudget {
 
 /// Generated consolidated metadata; `None` if the hierarchy does not allow it. Its nodes can still be opened one by
 /// one.
-fn absent_if_unsupported(
+pub(in crate::views) fn absent_if_unsupported(
     generated: Result<Option<Consolidated>, HierarchyError>,
 ) -> Result<Option<Consolidated>, StoreError> {
     match generated {
@@ -279,6 +283,6 @@ fn absent_if_unsupported(
     }
 }
 
-pub(super) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
+pub(in crate::views) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
     ValueInfo { size: text.len() as u64, version, modified: None }
 }

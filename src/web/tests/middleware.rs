@@ -165,7 +165,8 @@ async fn the_list_of_mounts_and_the_service_document_link_to_each_mount() {
         mounts["mounts"][0],
         serde_json::json!({"name": "m", "store": "/store/m/", "kind": "memory", "writable": true,
             "allow_prefix_delete": true, "state": "ready", "links": {"store": "/store/m/", "plain": "/plain/m/",
-            "unshard": "/unshard/m/", "rechunk": "/rechunk/m/auto/raw/", "nodes": "/v1/nodes/m/", "data": "/v1/data/m/"}})
+            "unshard": "/unshard/m/", "rechunk": "/rechunk/m/auto/raw/",
+            "pyramid": "/pyramid/m/auto/auto/raw/", "nodes": "/v1/nodes/m/", "data": "/v1/data/m/"}})
     );
     assert_eq!(
         (&mounts["mounts"][1]["writable"], mounts["mounts"].as_array().unwrap().len()),

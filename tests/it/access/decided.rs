@@ -7,6 +7,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use super::{access, ask, filled, get_as, grant, known, server, stranger, token};
+use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
 use axum::body::Body;
 use axum::http::Request;
@@ -284,6 +285,41 @@ async fn the_right_to_read_a_declared_arrays_path_is_not_enough_to_read_it() {
         assert_eq!(get_as(&server, &token("family"), &url).await.status, 200, "{url}");
         let refused = get_as(&server, &token("mask"), &url).await;
         assert!(refused.refuses(403, "forbidden", &url).contains("inside an array"), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn the_right_to_read_one_level_of_an_image_is_not_enough_to_read_levels_made_from_others() {
+    let store = memory();
+    Array::of(&[3, 900]).store(&store, "i/s0").await;
+    Array::of(&[3, 900]).store(&store, "map/a").await;
+    Array::of(&[3, 900]).store(&store, "plain/a").await;
+    let dataset =
+        json!({"path": "s0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]});
+    let axes = json!([{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]);
+    let image = json!({"ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [dataset]}]}});
+    for (path, attributes) in [("i", image), ("map", json!({"proj:code": "EPSG:3031"})), ("plain", json!({}))]
+    {
+        let group = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
+        put(&store, &format!("{path}/zarr.json"), group.to_string()).await;
+    }
+    let server = Server::of(store);
+    let grants = ["i/s1", "map/a", "plain/a"].map(|path| grant("m", path, &["read", "list"]));
+    let tokens = json!({
+        "narrow": known("narrow", json!(grants)),
+        "wide": known("wide", json!(["i", "map", "plain"].map(|path| grant("m", path, &["read", "list"])))),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &std::sync::Arc::default()));
+    for (key, is_narrow) in [
+        ("i/s1/zarr.json", false),
+        ("i/s1/c/0/0", false),
+        ("map/a/zarr.json", false),
+        ("plain/a/1/c/0/0", true),
+    ] {
+        let url = format!("/pyramid/m/auto/auto/raw/{key}");
+        assert_eq!(get_as(&server, &token("wide"), &url).await.status, 200, "{url}");
+        let status = get_as(&server, &token("narrow"), &url).await.status.as_u16();
+        assert_eq!(status, if is_narrow { 200 } else { 403 }, "{url}");
     }
 }
 

@@ -11,6 +11,7 @@ fn sample(path: &str) -> (String, &'static str) {
     let node = if path.contains("chunk") { "arr/c/0" } else { "arr" };
     let url = path
         .replace("{mount}", "m")
+        .replace("{method}", "auto")
         .replace("{chunks}", "auto")
         .replace("{codec}", "raw")
         .replace("{tms}/{z}/{x}/{y}", "native/0/0/0")
@@ -31,8 +32,9 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
         return None;
     }
     let is_listing = path.ends_with('/') || !path.contains("{key}");
-    let is_store =
-        ["/store/", "/plain/", "/unshard/", "/rechunk/", "/s3/"].iter().any(|word| path.starts_with(word));
+    let is_store = ["/store/", "/plain/", "/unshard/", "/rechunk/", "/pyramid/", "/s3/"]
+        .iter()
+        .any(|word| path.starts_with(word));
     Some(match method {
         "OPTIONS" => return None,
         "GET" | "HEAD" if is_store && is_listing => &["list"],

@@ -43,7 +43,8 @@ async fn head_matches_get_on_every_route() {
             continue;
         }
         assert!(item.get("head").is_some(), "{path} has GET and no HEAD");
-        let filled = path.replace("{mount}", "m").replace("{chunks}", "4x4").replace("{codec}", "zstd");
+        let filled = path.replace("{mount}", "m").replace("{method}", "mean");
+        let filled = filled.replace("{chunks}", "4x4").replace("{codec}", "zstd");
         let filled = filled.replace("{tms}/{z}/{x}/{y}", "native/0/0/0");
         // The rest of the path: a value, an array, a chunk, and a missing key.
         let rests = ["text", "a", "a/", "a/zarr.json", "a/c/0/1", "none", "%ff"];

@@ -62,6 +62,8 @@ pub fn base(url: &str) -> String {
     let count = match segments[..] {
         [_, "rechunk", _, _, _, third, ..] if third.starts_with("dtype=") => 6,
         [_, "rechunk", ..] => 5,
+        [_, "pyramid", _, _, _, _, fourth, ..] if fourth.starts_with("dtype=") => 7,
+        [_, "pyramid", ..] => 6,
         _ => 3,
     };
     segments[..count].join("/")

@@ -20,6 +20,7 @@ use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
 
 use super::counting::{CountingSource, Decodes};
@@ -106,6 +107,7 @@ pub struct ServerBuilder {
     pub cache: CacheOptions,
     pub fetch: FetchOptions,
     pub read: ReadLimits,
+    pub pyramid: PyramidOptions,
     pub http: HttpOptions,
     pub metadata: MetadataLimits,
     pub codec: CodecLimits,
@@ -127,6 +129,7 @@ impl Server {
             cache: CacheOptions::default(),
             fetch: FetchOptions::default(),
             read: ReadLimits::default(),
+            pyramid: PyramidOptions::default(),
             http: HttpOptions::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
@@ -266,6 +269,7 @@ impl ServerBuilder {
             encoded,
             caches,
             read: self.read,
+            pyramid: self.pyramid,
             metadata: self.metadata,
             codec: self.codec,
         };
