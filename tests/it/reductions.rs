@@ -54,7 +54,7 @@ fn groups(model: &Model, data_type: &str, is_reduced: &[bool]) -> (Vec<usize>, V
 fn product(one: u128, other: u128) -> (u128, u128) {
     let half = u128::from(u64::MAX);
     let (one_high, one_low, other_high, other_low) = (one >> 64, one & half, other >> 64, other & half);
-    let middle = one_low * other_high + (one_low * other_low >> 64);
+    let middle = one_low * other_high + ((one_low * other_low) >> 64);
     let (carry, middle) = (middle >> 64, (middle & half) + one_high * other_low);
     (one_high * other_high + carry + (middle >> 64), one.wrapping_mul(other))
 }
