@@ -274,3 +274,83 @@ async fn a_legend_has_the_colours_and_the_numbers_of_the_picture() {
     let by_accept = server.ask(Method::GET, "/v1/legend/m/a", &[("accept", "application/json")]).await;
     assert_eq!(by_accept.header("content-type"), "application/json");
 }
+
+/// A server of an array with latitudes in a group, and its store.
+async fn with_latitudes() -> (Server, zarrd::store::SharedStore) {
+    let store = memory();
+    let mut array = document(&[4, 4], "uint8", 4);
+    array["dimension_names"] = json!(["lat", "lon"]);
+    put(&store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    put(&store, "g/a/zarr.json", array.to_string()).await;
+    put(&store, "g/a/c/0/0", (0..16).collect::<Vec<u8>>()).await;
+    (Server::of(store.clone()), store)
+}
+
+#[tokio::test]
+async fn a_picture_turns_when_ascending_latitudes_appear_beside_it() {
+    let (server, store) = with_latitudes().await;
+    let url = "/v1/image/m/g/a?range=0,15&colormap=gray";
+    let before = [server.get(url).await, server.get(url).await].map(|answer| pixels(&answer).0);
+    assert_eq!(before[0], before[1]);
+    let mut latitudes = document(&[4], "uint8", 4);
+    latitudes["attributes"] = json!({ "units": "degrees_north" });
+    put(&store, "g/lat/c/0", vec![1, 2, 3, 4]).await;
+    put(&store, "g/lat/zarr.json", latitudes.to_string()).await;
+    let turned: Vec<[u8; 4]> = before[0].chunks(4).rev().flatten().copied().collect();
+    let answer = server.get(url).await;
+    assert_eq!(pixels(&answer).0, turned);
+    let head = server.ask(Method::HEAD, url, &[]).await;
+    assert_eq!(head.header("etag"), answer.header("etag"));
+}
+
+#[tokio::test]
+async fn a_picture_changes_when_the_group_above_becomes_its_image() {
+    let store = memory();
+    put(&store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    put(&store, "g/0/zarr.json", document(&[4, 4], "uint8", 4).to_string()).await;
+    put(&store, "g/0/c/0/0", (0..16).collect::<Vec<u8>>()).await;
+    let server = Server::of(store.clone());
+    let url = "/v1/image/m/g/0?range=0,15";
+    for _ in 0..3 {
+        let viridis = pixels(&server.get(url).await).0;
+        assert_eq!(viridis[0], [0x44, 0x01, 0x54, 255]);
+    }
+    let axes = json!([{ "name": "y", "type": "space" }, { "name": "x", "type": "space" }]);
+    let scale = json!([{ "type": "scale", "scale": [1, 1] }]);
+    let datasets = json!([{ "path": "0", "coordinateTransformations": scale }]);
+    let ome = json!({ "version": "0.5", "multiscales": [{ "axes": axes, "datasets": datasets }] });
+    let group = json!({ "zarr_format": 3, "node_type": "group", "attributes": { "ome": ome } });
+    put(&store, "g/zarr.json", group.to_string()).await;
+    let gray = pixels(&server.get(url).await).0;
+    assert_eq!(gray[15], [255; 4]);
+    assert_eq!(gray[0], [0, 0, 0, 255]);
+}
+
+#[tokio::test]
+async fn the_automatic_range_follows_the_fill_value() {
+    let store = memory();
+    let mut array = document(&[8, 8], "uint8", 4);
+    put(&store, "a/zarr.json", array.to_string()).await;
+    put(&store, "a/c/0/0", vec![100; 16]).await;
+    let server = Server::of(store.clone());
+    let range = async || server.get("/v1/image/m/a").await.header("image-range").to_owned();
+    assert_eq!(range().await, "0,100");
+    array["fill_value"] = json!(200);
+    put(&store, "a/zarr.json", array.to_string()).await;
+    assert_eq!(range().await, "100,200");
+}
+
+#[tokio::test]
+async fn flags_keep_their_names_whatever_numbers_stand_between_them() {
+    let store = memory();
+    let mut array = document(&[4, 4], "uint8", 4);
+    array["attributes"] = json!({ "flag_values": [0.0, 1, 2.5, 3], "flag_meanings": "zero one half three" });
+    put(&store, "a/zarr.json", array.to_string()).await;
+    let server = Server::of(store);
+    let legend = server.get("/v1/legend/m/a?format=json").await.json().to_string();
+    for (value, name) in [(0, "zero"), (1, "one"), (3, "three")] {
+        assert!(legend.contains(&format!("\"{name}\"")), "{legend}");
+        assert!(legend.contains(&format!("{value}")), "{legend}");
+    }
+    assert!(!legend.contains("half"), "{legend}");
+}

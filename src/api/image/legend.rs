@@ -13,7 +13,7 @@ use super::query::ImageQuery;
 use super::range::RangeSource;
 use super::request::query;
 use super::respond;
-use super::scene::{Drawing, PictureFrame, Scene};
+use super::scene::{Drawing, PictureFrame, Scene, flag_value};
 use super::subject::Subject;
 use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
@@ -247,7 +247,10 @@ fn names(scene: &Scene) -> Vec<(i128, Option<String>)> {
         attributes.get("flag_values").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let meanings = attributes.get("flag_meanings").and_then(Value::as_str).unwrap_or_default();
     let mut meanings = meanings.split_whitespace();
-    let pair = |value: &Value| Some((i128::from(value.as_i64()?), meanings.next().map(str::to_owned)));
+    let pair = |value: &Value| {
+        let meaning = meanings.next().map(str::to_owned);
+        Some((flag_value(value)?, meaning))
+    };
     values.iter().take(1 << 16).filter_map(pair).collect()
 }
 

@@ -28,6 +28,8 @@ const UNITS: [&str; 6] = ["degrees_north", "degree_north", "degree_N", "degrees_
 pub(crate) struct Orientation {
     pub(crate) ascends: bool,
     pub(crate) versions: Vec<Option<Version>>,
+    /// Whether another node was looked for, whatever was found.
+    pub(crate) was_looked_up: bool,
 }
 
 /// The orientation of the rows of a layout: that of the coordinate array beside the array, if it is geographic.
@@ -51,22 +53,24 @@ pub(crate) async fn orientation(
     let Some(Ok(path)) = subject.array.path().parent().map(|above| above.child(name)) else {
         return Ok(Orientation::default());
     };
+    let not_geographic = Orientation { was_looked_up: true, ..Orientation::default() };
     let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
     if !caller.rights().allows(&target.mount.name, &need) {
-        return Ok(Orientation::default());
+        return Ok(not_geographic);
     }
     // The picture of an array does not fail because of what is beside it.
     let Some(node) = target.opener.find(&path).await.ok().flatten() else {
-        return Ok(Orientation::default());
+        return Ok(not_geographic);
     };
-    let Ok(array) = node.array() else { return Ok(Orientation::default()) };
+    let Ok(array) = node.array() else { return Ok(not_geographic) };
     let length = subject.array.metadata().shape.get(layout.rows).copied().unwrap_or_default();
     if array.metadata().shape != [length] || length < 2 || !is_geographic(array) {
-        return Ok(Orientation::default());
+        return Ok(not_geographic);
     }
     let (ends, versions) = ends(state, array, length).await?;
     let versions = node.located.versions().map(Option::<&Version>::cloned).chain(versions).collect();
-    Ok(Orientation { ascends: ends.is_some_and(|(first, last)| first < last), versions })
+    let ascends = ends.is_some_and(|(first, last)| first < last);
+    Ok(Orientation { ascends, versions, was_looked_up: true })
 }
 
 /// Whether coordinates are latitudes or northings, by their attributes.

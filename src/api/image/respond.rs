@@ -20,6 +20,7 @@ use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
 use super::sample;
 use super::scene::{Refused, Scene};
+use super::subject::Above;
 use crate::admission::AdmissionRequest;
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
@@ -95,13 +96,18 @@ pub(crate) async fn respond(
     // From here on only the file is in memory.
     permit.resize(length)?;
     if let Some((made_of, version, body)) =
-        again.filter(|_| scene.subject.nodes.len() == 1 && scene.versions.is_empty())
+        again.filter(|_| scene.subject.nodes.len() == 1 && !scene.depends_on_neighbours)
         && let Some(node) = scene.subject.nodes.first()
         && node.dependent.is_none()
+        && !matches!(scene.subject.above, Above::Unknown)
         && state.responses.elements.fits(made_of.bytes() + body.len() as u64)
     {
         let path = scene.subject.array.path().clone();
         let made_of = Dependencies::new(target.opener.clone(), path, node, made_of);
+        let made_of = match &scene.subject.above {
+            Above::Node(path, node) => made_of.and_node(path.clone(), node),
+            Above::Nothing | Above::Unknown => made_of,
+        };
         CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
             .await;
     }
@@ -265,6 +271,10 @@ async fn samples(
         let mut own = Tag { text: Vec::new(), is_strong: true };
         own.part(format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes());
         own.part(format!("{:?}", scene.conversion).as_bytes());
+        // The documents say the fill value of chunks that are absent.
+        for version in scene.subject.nodes.iter().flat_map(|node| node.located.versions()) {
+            own.add(version);
+        }
         for version in snapshots.iter().flat_map(Snapshot::versions) {
             own.add(version);
             tag.add(version);

@@ -78,6 +78,8 @@ pub(crate) struct Scene {
     pub(crate) flips_rows: bool,
     /// Versions of other documents and chunks that the picture depends on.
     pub(crate) versions: Vec<Option<Version>>,
+    /// Whether nodes beside the array were looked for, which decide how it is drawn.
+    pub(crate) depends_on_neighbours: bool,
     pub(crate) below: Outside,
     pub(crate) above: Outside,
     pub(crate) missing: Color,
@@ -206,6 +208,7 @@ impl Scene {
             scale,
             flips_rows: false,
             versions: Vec::new(),
+            depends_on_neighbours: false,
             below: query.color.below.unwrap_or_default(),
             above: query.color.above.unwrap_or_default(),
             missing: query.color.missing.unwrap_or(Color::TRANSPARENT),
@@ -283,7 +286,7 @@ impl Scene {
         // A digest takes less time than 256 colours in words.
         let drawing = match &self.drawing {
             Drawing::Mapped(colormap) => {
-                let colors: Vec<u8> = colormap.colors().iter().flat_map(|color| color.rgb()).collect();
+                let colors: Vec<u8> = colormap.colors().iter().flat_map(|color| color.0).collect();
                 hex_tag(&Sha256::digest(&colors))
             }
             other => format!("{other:?}"),
@@ -391,7 +394,10 @@ fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery
         let values = attributes.get("flag_values")?.as_array()?;
         let colors = attributes.get("flag_colors").and_then(Value::as_str).unwrap_or_default();
         let mut colors = colors.split_whitespace().map(Color::parse);
-        let pair = |value: &Value| Some((i128::from(value.as_i64()?), colors.next()??));
+        let pair = |value: &Value| {
+            let color = colors.next();
+            Some((flag_value(value)?, color??))
+        };
         Some(values.iter().take(1 << 16).filter_map(pair).collect::<Vec<_>>())
     };
     let known = of_image.or_else(of_flags);
@@ -400,6 +406,14 @@ fn labels(subject: &Subject, attributes: &Map<String, Value>, query: &ImageQuery
         (None, Some(known)) if query.color.channels().is_none() => Some(Categories::new(known)),
         _ => None,
     }
+}
+
+/// A value of `flag_values`: an integer, which may be written as a float without a fraction.
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^63 are cast")]
+pub(super) fn flag_value(value: &Value) -> Option<i128> {
+    let whole = || value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 2_f64.powi(63));
+    let integer = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+    integer.or_else(|| whole().map(|number| number as i128))
 }
 
 fn drawing(

@@ -63,6 +63,19 @@ pub(crate) struct Subject {
     pub(crate) level: usize,
     /// Whether the request names the image, and not one of its levels.
     pub(crate) is_image: bool,
+    /// The node above the array, which decides whether the array is a level of an image.
+    pub(crate) above: Above,
+}
+
+/// The node above an array, as far as a picture depends on it.
+#[derive(Clone, Debug)]
+pub(crate) enum Above {
+    /// There is none: the array is the root.
+    Nothing,
+    /// This node.
+    Node(NodePath, Arc<OpenNode>),
+    /// Not known: it is absent, broken or forbidden to the caller, or other nodes decided as well. A change is not noticed.
+    Unknown,
 }
 
 impl Subject {
@@ -98,7 +111,8 @@ impl Subject {
     /// An array that is in no image.
     fn alone(node: Arc<OpenNode>, array: Arc<Array>, path: NodePath, is_image: bool) -> Self {
         let sampled = Arc::clone(&array);
-        Self { nodes: vec![node], array, sampled, ome: None, levels: vec![path], level: 0, is_image }
+        let (nodes, levels, above) = (vec![node], vec![path], Above::Unknown);
+        Self { nodes, array, sampled, ome: None, levels, level: 0, is_image, above }
     }
 
     /// The names of the array's dimensions: its own, or those of the image that it is a level of.
@@ -154,7 +168,8 @@ impl Subject {
         nodes.extend(self.nodes.iter().cloned());
         let layout = layout.scaled(from, to);
         let (ome, levels, sampled) = (self.ome.clone(), self.levels.clone(), Arc::clone(&self.sampled));
-        Ok((Self { nodes, array, sampled, ome, levels, level, is_image: self.is_image }, layout))
+        let (is_image, above) = (self.is_image, Above::Unknown);
+        Ok((Self { nodes, array, sampled, ome, levels, level, is_image, above }, layout))
     }
 }
 
@@ -171,7 +186,9 @@ impl Opening<'_> {
         let array = Arc::clone(node.array()?);
         let path = array.path().clone();
         let mut subject = Subject::alone(node, array, path.clone(), false);
-        let Some(above) = path.parent() else { return Ok(subject) };
+        let Some(above) = path.parent() else {
+            return Ok(Subject { above: Above::Nothing, ..subject });
+        };
         let need = Permission::derived(Scope::Read, KeyScope::Prefix(above.prefix().clone()));
         let may_read = Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &need);
         if !may_read {
@@ -179,6 +196,7 @@ impl Opening<'_> {
         }
         // The picture of an array does not fail because of what is above it.
         let Some(group) = self.target.opener.find(&above).await.ok().flatten() else { return Ok(subject) };
+        subject.above = Above::Node(above.clone(), Arc::clone(&group));
         let Node::Group(metadata) = &group.node else { return Ok(subject) };
         if let Some(ome) = self.ome(&metadata.attributes).await? {
             let levels = levels(&above, &ome);
