@@ -228,7 +228,13 @@ impl StatsRequest {
         let (is_exact, seen) = (self.pieces.is_exact, statistics.seen());
         let computed = Computed { cells, edges, distributions, dimensions, is_exact, seen };
         let (query, values) = (self.query.clone(), Arc::clone(&self.values));
-        let text = state.engine.cpu.run(move || document(&query, &values, &computed)).await?;
+        let write = move || {
+            let mut text = document(&query, &values, &computed);
+            // Spare capacity would be held, but not charged, as long as the client reads.
+            text.shrink_to_fit();
+            text
+        };
+        let text = state.engine.cpu.run(write).await?;
         Ok(text.into())
     }
 
