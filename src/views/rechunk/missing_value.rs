@@ -13,6 +13,8 @@ use crate::metadata::{ArrayMetadata, Attributes, DataType, FillValue, ZarrFormat
 use crate::reduce::missing_element;
 
 const FILL_VALUE: &str = "_FillValue";
+/// xarray takes the value of this attribute for missing data as well, whatever the format.
+const MISSING_VALUE: &str = "missing_value";
 
 /// The value of missing data of an array, and how documents of both formats say it.
 #[derive(Debug)]
@@ -29,7 +31,8 @@ pub(super) struct MissingValue {
 enum AttributeChange {
     Kept,
     Removed,
-    Replaced(Value),
+    /// By an attribute of this name.
+    Replaced(&'static str, Value),
 }
 
 impl MissingValue {
@@ -66,7 +69,10 @@ impl MissingValue {
             None => AttributeChange::Kept,
             // NaN and infinities have no JSON that clients read as numbers; xarray takes NaN for missing anyway.
             Some(text) if is_filled || text.is_string() => AttributeChange::Removed,
-            Some(number) => AttributeChange::Replaced(number),
+            Some(number) if is_null => AttributeChange::Replaced(FILL_VALUE, number),
+            // xarray ignores the attribute beside a fill value.
+            Some(_) if array.attributes.contains_key(MISSING_VALUE) => AttributeChange::Removed,
+            Some(number) => AttributeChange::Replaced(MISSING_VALUE, number),
         };
         Self {
             v3_attribute: v3_attribute.and_then(|missing| v3_attribute_value(missing, data_type)),
@@ -85,7 +91,7 @@ impl MissingValue {
         match &self.v2_attribute {
             AttributeChange::Kept => attributes.clone(),
             AttributeChange::Removed => attributes.without(FILL_VALUE),
-            AttributeChange::Replaced(value) => attributes.without(FILL_VALUE).with(FILL_VALUE, value),
+            AttributeChange::Replaced(name, value) => attributes.without(FILL_VALUE).with(name, value),
         }
     }
 
@@ -219,6 +225,26 @@ mod tests {
                 "{data_type} {fill_value}"
             );
         }
+    }
+
+    #[test]
+    fn missing_data_beside_another_fill_value_is_the_attribute_that_xarray_reads_beside_it() {
+        let document = |attributes: Value| {
+            let document = json!({
+                "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "float32", "fill_value": "NaN",
+                "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
+                "chunk_key_encoding": { "name": "default" }, "codecs": ["bytes"], "attributes": attributes,
+            });
+            let node =
+                crate::metadata::v3::parse(document.to_string().as_bytes(), &MetadataLimits::default());
+            let Ok(V3Node::Array(array)) = node else { panic!("an array") };
+            let missing = MissingValue::new(&array, None, &array.data_type, &array.fill_value);
+            (missing.v2_fill_value().clone(), missing.to_v2(&array.attributes).text().to_owned())
+        };
+        let alone = document(json!({ FILL_VALUE: LOW }));
+        assert_eq!(alone, (json!("NaN"), r#"{"missing_value":-9999.0}"#.to_owned()));
+        let both = document(json!({ FILL_VALUE: LOW, MISSING_VALUE: -9999 }));
+        assert_eq!(both, (json!("NaN"), r#"{"missing_value":-9999}"#.to_owned()));
     }
 
     #[test]
