@@ -28,8 +28,8 @@ const UNITS: [&str; 6] = ["degrees_north", "degree_north", "degree_N", "degrees_
 pub(crate) struct Orientation {
     pub(crate) ascends: bool,
     pub(crate) versions: Vec<Option<Version>>,
-    /// Whether another node was looked for, whatever was found.
-    pub(crate) was_looked_up: bool,
+    /// Whether another node was requested, whatever was found.
+    pub(crate) requested_neighbours: bool,
 }
 
 /// The orientation of the rows of a layout: that of the coordinate array beside the array, if it is geographic.
@@ -53,7 +53,7 @@ pub(crate) async fn orientation(
     let Some(Ok(path)) = subject.array.path().parent().map(|above| above.child(name)) else {
         return Ok(Orientation::default());
     };
-    let not_geographic = Orientation { was_looked_up: true, ..Orientation::default() };
+    let not_geographic = Orientation { requested_neighbours: true, ..Orientation::default() };
     let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
     if !caller.rights().allows(&target.mount.name, &need) {
         return Ok(not_geographic);
@@ -70,7 +70,7 @@ pub(crate) async fn orientation(
     let (ends, versions) = ends(state, array, length).await?;
     let versions = node.located.versions().map(Option::<&Version>::cloned).chain(versions).collect();
     let ascends = ends.is_some_and(|(first, last)| first < last);
-    Ok(Orientation { ascends, versions, was_looked_up: true })
+    Ok(Orientation { ascends, versions, requested_neighbours: true })
 }
 
 /// Whether coordinates are latitudes or northings, by their attributes.

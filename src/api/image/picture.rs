@@ -123,7 +123,7 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
             scene.flips_rows =
                 found.ascends != (scene.layout.sides().0.step < 0) && !found.versions.is_empty();
             scene.versions = found.versions;
-            scene.depends_on_neighbours = found.was_looked_up;
+            scene.depends_on_neighbours = found.requested_neighbours;
         }
     }
     respond::respond(state, &target, head, Arc::new(scene), location).await

@@ -78,7 +78,7 @@ pub(crate) struct Scene {
     pub(crate) flips_rows: bool,
     /// Versions of other documents and chunks that the picture depends on.
     pub(crate) versions: Vec<Option<Version>>,
-    /// Whether nodes beside the array were looked for, which decide how it is drawn.
+    /// Whether nodes beside the array were requested, which decide how it is drawn.
     pub(crate) depends_on_neighbours: bool,
     pub(crate) below: Outside,
     pub(crate) above: Outside,
