@@ -11,10 +11,9 @@ use utoipa_axum::routes;
 use super::documented::{
     ListingResponses, MountParam, ReadHeaders, RootRedirect, ValueResponses, ViewResponses,
 };
-use super::rechunk::to_root;
+use super::rechunk::{respond_below_recipe, to_root};
 use super::store::{ListQuery, ReadRequest, with_other_methods};
 use crate::http::consolidated_query::ConsolidatedQuery;
-use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::http::route::{MediaTypes, Resource, RouteSpec};
 use crate::services::extract::StoreTarget;
@@ -106,14 +105,7 @@ pub(crate) struct PyramidRootPath {
     )
 )]
 pub(crate) async fn get_level_key(read: ReadRequest) -> Result<Response, Problem> {
-    let ReadRequest { target, head, .. } = &read;
-    match &target.place {
-        // The router took the last segment of the recipe for a key.
-        KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
-            Ok(to_root(target, &head.uri))
-        }
-        _ => read.respond().await,
-    }
+    respond_below_recipe(&read).await
 }
 
 /// List the root of a hierarchy of images with coarser levels

@@ -93,14 +93,7 @@ pub(crate) struct RootPath {
     )
 )]
 pub(crate) async fn get_key(read: ReadRequest) -> Result<Response, Problem> {
-    let ReadRequest { target, head, .. } = &read;
-    match &target.place {
-        // The router took the last segment of the recipe for a key.
-        KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
-            Ok(to_root(target, &head.uri))
-        }
-        _ => read.respond().await,
-    }
+    respond_below_recipe(&read).await
 }
 
 /// List the root of a hierarchy with other chunks
@@ -132,6 +125,18 @@ pub(crate) async fn list_root(read: ReadRequest) -> Result<Response, Problem> {
 )]
 pub(crate) async fn get_root(target: StoreTarget, uri: Uri) -> Response {
     to_root(&target, &uri)
+}
+
+/// The response for a key below a recipe. Without a key, it is a redirect to the root.
+pub(super) async fn respond_below_recipe(read: &ReadRequest) -> Result<Response, Problem> {
+    let ReadRequest { target, head, .. } = read;
+    match &target.place {
+        // The router took the last segment of the recipe for a key.
+        KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
+            Ok(to_root(target, &head.uri))
+        }
+        _ => read.respond().await,
+    }
 }
 
 pub(super) fn to_root(target: &StoreTarget, uri: &Uri) -> Response {

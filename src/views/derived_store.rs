@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
+use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, Capabilities, DirEntries, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store, StoreError,
@@ -131,5 +132,24 @@ pub(super) fn slice_document(
     let range = resolve_range(&info, range, if_match)?;
     let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
+    Ok(Value { info, range, body })
+}
+
+/// Size and version of a generated value.
+pub(super) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
+    ValueInfo { size: text.len() as u64, version, modified: None }
+}
+
+/// A range of generated consolidated metadata. If the budget of a request already counts its text, the body is a stream, so
+/// that it is not charged twice.
+pub(super) fn slice_consolidated(
+    Consolidated { text, version }: Consolidated,
+    is_charged: bool,
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<Value, StoreError> {
+    let info = document_info(&text, version);
+    let Value { info, range, body } = slice_document(&text, info, range, if_match)?;
+    let body = if is_charged { ValueBody::Stream(body.into_stream()) } else { body };
     Ok(Value { info, range, body })
 }

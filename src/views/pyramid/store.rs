@@ -9,14 +9,11 @@ use futures::future::BoxFuture;
 
 use super::built_chunk::BuiltChunk;
 use super::view::{PyramidEntry, PyramidStore};
-use crate::hierarchy::Consolidated;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{
-    ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueBody, ValueInfo, Version,
-};
-use crate::views::derived_store::{DerivedStore, Entries, slice_document};
+use crate::store::{ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueInfo, Version};
+use crate::views::derived_store::{DerivedStore, Entries, document_info, slice_consolidated, slice_document};
 use crate::views::error::to_store_error;
-use crate::views::rechunk::{document_info, list_dir, list_prefix};
+use crate::views::rechunk::{list_dir, list_prefix};
 
 impl PyramidStore {
     /// The size and version of a value. A chunk that is not cached has none before it is encoded.
@@ -29,11 +26,7 @@ impl PyramidStore {
                 Ok(Some(document_info(&generated.text, generated.version)))
             }
             PyramidEntry::Stored(key) => self.base_store().head(&key).await,
-            PyramidEntry::Derived(chunk) if encodes => {
-                let generated = chunk.get_or_encode(shared).await.map_err(to_store_error)?;
-                Ok(generated.map(|(_, info)| info))
-            }
-            PyramidEntry::Derived(chunk) => chunk.lookup(shared).await.map_err(to_store_error),
+            PyramidEntry::Derived(chunk) => chunk.info(shared, encodes).await,
             PyramidEntry::Built(chunk) => Ok(BuiltChunk::info(&chunk.get().await.map_err(to_store_error)?)),
         }
     }
@@ -62,27 +55,11 @@ impl DerivedStore for PyramidStore {
         match self.lookup(key).await? {
             PyramidEntry::Absent => Ok(None),
             PyramidEntry::Document(text, info) => slice_document(&text, info, range, if_match).map(Some),
-            PyramidEntry::Consolidated(Consolidated { text, version }) => {
-                let info = document_info(&text, version);
-                let Value { info, range, body } = slice_document(&text, info, range, if_match)?;
-                // A stream, because the budget of the request already counts the text.
-                let body = if self.has_budget() { ValueBody::Stream(body.into_stream()) } else { body };
-                Ok(Some(Value { info, range, body }))
+            PyramidEntry::Consolidated(generated) => {
+                slice_consolidated(generated, self.has_budget(), range, if_match).map(Some)
             }
             PyramidEntry::Stored(key) => self.base_store().get(&key, range, if_match).await,
-            PyramidEntry::Derived(chunk) => {
-                // A chunk of another version need not be encoded.
-                if let Some(version) = if_match
-                    && let Some(info) = chunk.lookup(shared).await.map_err(to_store_error)?
-                    && info.version != *version
-                {
-                    return Err(StoreError::VersionChanged);
-                }
-                match chunk.get_or_encode(shared).await.map_err(to_store_error)? {
-                    None => Ok(None),
-                    Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
-                }
-            }
+            PyramidEntry::Derived(chunk) => chunk.read(shared, range, if_match).await,
             PyramidEntry::Built(chunk) => {
                 let built = chunk.get().await.map_err(to_store_error)?;
                 let info = BuiltChunk::info(&built);

@@ -20,10 +20,11 @@ use crate::hierarchy::{Consolidated, Hierarchy, Node};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::{GroupMetadata, ZarrFormat};
 use crate::store::{MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
+use crate::views::derived_store::document_info;
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
     Candidate, DerivedChunk, UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA,
-    absent_if_unsupported, array_text, candidates, document_info,
+    absent_if_unsupported, array_text, candidates,
 };
 
 /// A hierarchy of images. Its groups have consolidated metadata where the stored ones do, unless it lists nodes for that

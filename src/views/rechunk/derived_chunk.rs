@@ -19,8 +19,9 @@ use super::version_digest::VersionDigest;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
 use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
-use crate::store::{ValueInfo, Version};
-use crate::views::error::ViewError;
+use crate::store::{ByteRange, StoreError, Value, ValueInfo, Version};
+use crate::views::derived_store::slice_document;
+use crate::views::error::{ViewError, to_store_error};
 use crate::views::view::MAX_ATTEMPTS;
 
 /// A chunk that is encoded on request.
@@ -107,6 +108,45 @@ impl DerivedChunk {
                     );
                 }
             }
+        }
+    }
+
+    /// The size and version of the chunk. If it is not encoded for that, its size is 0.
+    ///
+    /// # Errors
+    /// As [`DerivedChunk::get_or_encode`].
+    pub(in crate::views) async fn info(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+        encodes: bool,
+    ) -> Result<Option<ValueInfo>, StoreError> {
+        if !encodes {
+            return self.lookup(shared).await.map_err(to_store_error);
+        }
+        let generated = self.get_or_encode(shared).await.map_err(to_store_error)?;
+        Ok(generated.map(|(_, info)| info))
+    }
+
+    /// A range of the encoded chunk; of the given version, if one is given.
+    ///
+    /// # Errors
+    /// As [`DerivedChunk::get_or_encode`]; [`StoreError::VersionChanged`], [`StoreError::RangeNotSatisfiable`].
+    pub(in crate::views) async fn read(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        // A chunk of another version need not be encoded.
+        if let Some(version) = if_match
+            && let Some(info) = self.lookup(shared).await.map_err(to_store_error)?
+            && info.version != *version
+        {
+            return Err(StoreError::VersionChanged);
+        }
+        match self.get_or_encode(shared).await.map_err(to_store_error)? {
+            None => Ok(None),
+            Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
         }
     }
 

@@ -38,5 +38,4 @@ pub(super) use version_digest::VersionDigest;
 pub use view::RechunkStore;
 pub(super) use view::{
     UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA, absent_if_unsupported, array_text,
-    document_info,
 };

@@ -8,14 +8,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::key_walk;
-use super::view::{RechunkEntry, RechunkStore, document_info};
-use crate::hierarchy::Consolidated;
+use super::view::{RechunkEntry, RechunkStore};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{
-    ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueBody, ValueInfo, Version,
-};
-use crate::views::derived_store::{DerivedStore, Entries, slice_document};
-use crate::views::error::to_store_error;
+use crate::store::{ByteRange, DirEntries, MemoryBudget, SharedStore, StoreError, Value, ValueInfo, Version};
+use crate::views::derived_store::{DerivedStore, Entries, document_info, slice_consolidated, slice_document};
 
 impl RechunkStore {
     /// The size and version of a value. A chunk that is not cached has none before it is encoded.
@@ -27,11 +23,7 @@ impl RechunkStore {
                 Ok(Some(document_info(&generated.text, generated.version)))
             }
             RechunkEntry::Stored => self.base_store().head(key).await,
-            RechunkEntry::Chunk(chunk) if encodes => {
-                let generated = chunk.get_or_encode(self.shared()).await.map_err(to_store_error)?;
-                Ok(generated.map(|(_, info)| info))
-            }
-            RechunkEntry::Chunk(chunk) => chunk.lookup(self.shared()).await.map_err(to_store_error),
+            RechunkEntry::Chunk(chunk) => chunk.info(self.shared(), encodes).await,
         }
     }
 }
@@ -58,27 +50,11 @@ impl DerivedStore for RechunkStore {
         match self.lookup(key).await? {
             RechunkEntry::Absent => Ok(None),
             RechunkEntry::Document(text, info) => slice_document(&text, info, range, if_match).map(Some),
-            RechunkEntry::Consolidated(Consolidated { text, version }) => {
-                let info = document_info(&text, version);
-                let Value { info, range, body } = slice_document(&text, info, range, if_match)?;
-                // A stream, because the budget of the request already counts the text.
-                let body = if self.has_budget() { ValueBody::Stream(body.into_stream()) } else { body };
-                Ok(Some(Value { info, range, body }))
+            RechunkEntry::Consolidated(generated) => {
+                slice_consolidated(generated, self.has_budget(), range, if_match).map(Some)
             }
             RechunkEntry::Stored => self.base_store().get(key, range, if_match).await,
-            RechunkEntry::Chunk(chunk) => {
-                // A chunk of another version need not be encoded.
-                if let Some(version) = if_match
-                    && let Some(info) = chunk.lookup(self.shared()).await.map_err(to_store_error)?
-                    && info.version != *version
-                {
-                    return Err(StoreError::VersionChanged);
-                }
-                match chunk.get_or_encode(self.shared()).await.map_err(to_store_error)? {
-                    None => Ok(None),
-                    Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
-                }
-            }
+            RechunkEntry::Chunk(chunk) => chunk.read(self.shared(), range, if_match).await,
         }
     }
 

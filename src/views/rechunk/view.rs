@@ -19,6 +19,7 @@ use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, ZarrFormat};
 use crate::store::{BudgetExceeded, MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
+use crate::views::derived_store::document_info;
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::node_finder::{NodeFinder, StoredArray};
 
@@ -281,8 +282,4 @@ pub(in crate::views) fn absent_if_unsupported(
         Err(error) => Err(to_store_error(ArrayError::from(error))),
         Ok(generated) => Ok(generated),
     }
-}
-
-pub(in crate::views) fn document_info(text: &Bytes, version: Version) -> ValueInfo {
-    ValueInfo { size: text.len() as u64, version, modified: None }
 }
