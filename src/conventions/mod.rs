@@ -41,6 +41,7 @@ pub use range::{StatedRange, default_range, stated_range};
 pub use summary::NodeSummary;
 pub use view::DefaultView;
 pub use warning::{LayoutWarning, WayOut};
+pub use zvf::is_vector_store;
 
 #[cfg(test)]
 mod tests;

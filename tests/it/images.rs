@@ -1,8 +1,10 @@
 //! Pictures and tiles: what they cost, who may have them, and that their parts fit together.
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::json;
 use zarrd::array::ReadLimits;
+use zarrd::http::Peer;
 use zarrd::services::Mount;
 
 use crate::support::counting::Counting;
@@ -353,4 +355,72 @@ async fn flags_keep_their_names_whatever_numbers_stand_between_them() {
         assert!(legend.contains(&format!("{value}")), "{legend}");
     }
     assert!(!legend.contains("half"), "{legend}");
+}
+
+#[tokio::test]
+async fn a_range_can_be_wider_than_the_largest_number() {
+    let store = memory();
+    put(&store, "a/zarr.json", document(&[2, 2], "float64", 2).to_string()).await;
+    let numbers = [-1.7e308_f64, 0.0, 0.85e308, 1.7e308];
+    let chunk: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    put(&store, "a/c/0/0", chunk).await;
+    let server = Server::of(store);
+    // The first of 256 equal parts of the range, the middle, three quarters of it, and the last.
+    let expected = [0, 128, 192, 255].map(|gray| [gray, gray, gray, 255]);
+    for range in ["slice", "-1.7e308,1.7e308", "0%25,100%25"] {
+        let answer = server.get(&format!("/v1/image/m/a?colormap=gray&range={range}")).await;
+        assert_eq!(pixels(&answer).0, expected, "{range}");
+    }
+    let legend = server.get("/v1/legend/m/a?range=-1.7e308,1.7e308&format=json").await.json();
+    let values: Vec<f64> =
+        legend["stops"].as_array().unwrap().iter().map(|stop| stop["value"].as_f64().unwrap()).collect();
+    assert_eq!(values, [-1.7e308, -0.85e308, 0.0, 0.85e308, 1.7e308]);
+}
+
+#[tokio::test]
+async fn more_missing_values_than_are_compared_are_refused_by_every_route_that_masks_them() {
+    let store = memory();
+    let mut array = document(&[4, 4], "uint8", 4);
+    array["attributes"] = json!({ "missing_value": (0..17).collect::<Vec<u8>>() });
+    put(&store, "a/zarr.json", array.to_string()).await;
+    put(&store, "a/c/0/0", (0..16).collect::<Vec<u8>>()).await;
+    let server = Server::of(store);
+    for url in [
+        "/v1/image/m/a",
+        "/v1/image/m/a?size=2",
+        "/v1/image/m/a?size=2&method=stride",
+        "/tiles/m/native/0/0/0/a",
+        "/v1/legend/m/a",
+        "/v1/tilejson/m/a",
+        "/v1/stats/m/a",
+        "/v1/data/m/a?downsample=2,2",
+        "/v1/data/m/a?reduce.0=mean",
+    ] {
+        server.get(url).await.refuses(501, "unsupported", url);
+    }
+    for url in [
+        "/v1/image/m/a?decode=none",
+        "/tiles/m/native/0/0/0/a?decode=none",
+        "/v1/legend/m/a?decode=none",
+        "/v1/stats/m/a?decode=none",
+        "/v1/data/m/a?downsample=2,2&method=stride",
+        "/v1/data/m/a",
+    ] {
+        assert_eq!(server.get(url).await.status, 200, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_legend_and_a_description_of_tiles_hold_no_more_than_their_text() {
+    let store = memory();
+    Array::of(&[2048, 2048]).chunks(&[1024, 1024]).store(&store, "a").await;
+    let server = Server::of(store);
+    let (site, before) = (server.site(), server.in_flight_bytes());
+    for url in ["/v1/legend/m/a", "/v1/legend/m/a?format=json", "/v1/tilejson/m/a"] {
+        let request = Request::builder().uri(url).body(Body::empty()).unwrap();
+        let answer = site.handle(request, Peer::LOOPBACK).await;
+        assert_eq!(answer.status(), 200, "{url}");
+        let held = server.in_flight_bytes() - before;
+        assert!(held <= 128 << 10, "{url}: {held}");
+    }
 }

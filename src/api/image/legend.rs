@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http_body::Body as HttpBody;
 use serde_json::{Value, json};
 use utoipa_axum::routes;
 
@@ -174,7 +175,7 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
             .detail("`range`: a legend needs `lo,hi`, `auto` or `type`; the header `Image-Range` of a picture has its ends"));
     }
-    let permit =
+    let mut permit =
         state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
     let ranges = respond::ranges(state, &scene).await?;
     let attributes = scene.subject.attributes();
@@ -184,6 +185,8 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         json!({ "units": text("units"), "name": text("long_name").or_else(|| text("standard_name")) });
     let mut answer = answer(state, &head.headers, &legend, &query, offer, described).await?;
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // The sample was read; what is left is the legend.
+    permit.resize(HttpBody::size_hint(answer.body()).upper().unwrap_or_default())?;
     Ok(permit.hold(answer))
 }
 

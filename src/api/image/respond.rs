@@ -45,7 +45,7 @@ const TRIES: usize = 3;
 /// Versions of sampled chunks that are requested at a time.
 const CONCURRENCY: usize = 16;
 /// Part of every entity tag. It changes whenever a release draws the same elements differently.
-const RENDERER: &[u8] = b"zarrd picture 1";
+const RENDERER: &[u8] = b"zarrd picture 2";
 
 /// The sample of one plane: its chunks at their versions, and the key of its range in the cache.
 struct Sample {

@@ -371,7 +371,7 @@ fn decoding(
     let decoding = if query.color.is_stored() || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, &metadata.attributes)
+        Decoding::cf(data_type, part, &metadata.attributes)?
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();
