@@ -3,7 +3,7 @@
 //! OME-Zarr 0.4, 0.5 and 0.6rc; the Zarr conventions `multiscales`, `spatial:` and `proj:`; CF and the attribute convention
 //! for data discovery (ACDD); Zarr Vector Format. Attributes are untrusted: a value of another type than its convention's
 //! counts as absent, texts are cut, and lists are bounded. Everything here is a function of documents that were read
-//! already; it reads no chunk. What documents a summary needs is in [`Needed`], and who reads them is the business of
+//! already, and of the ends of coordinates where these were read; it reads no chunk. What documents a summary needs is in [`Needed`], and who reads them is the business of
 //! callers.
 
 mod axis;
@@ -22,6 +22,7 @@ mod plane;
 mod range;
 mod rules;
 mod summary;
+mod time;
 mod values;
 mod view;
 mod warning;
