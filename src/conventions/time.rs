@@ -102,7 +102,11 @@ mod tests {
             ("days since 2000-01-01", None, f64::NAN, None),
             ("days since 2000-01-01", None, 1e300, None),
         ] {
-            assert_eq!(time_text(units, calendar, value).as_deref(), expected, "{units} {calendar:?} {value}");
+            assert_eq!(
+                time_text(units, calendar, value).as_deref(),
+                expected,
+                "{units} {calendar:?} {value}"
+            );
         }
     }
 }

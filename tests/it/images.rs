@@ -424,3 +424,103 @@ async fn a_legend_and_a_description_of_tiles_hold_no_more_than_their_text() {
         assert!(held <= 128 << 10, "{url}: {held}");
     }
 }
+
+/// A plate `p` of two rows and three columns with the wells A/1, A/3 and B/2, each of two images of 2 by 2 bytes. The first
+/// image of the last well is not stored.
+async fn plate() -> zarrd::store::SharedStore {
+    let store = memory();
+    let group = |attributes: serde_json::Value| {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": { "ome": attributes } }).to_string()
+    };
+    let names = |names: &[&str]| names.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>();
+    let wells = [("A/1", 0, 0), ("A/3", 0, 2), ("B/2", 1, 1)];
+    let listed: Vec<_> = wells
+        .iter()
+        .map(|(path, row, column)| json!({ "path": path, "rowIndex": row, "columnIndex": column }))
+        .collect();
+    let rows = names(&["A", "B"]);
+    let plate = json!({ "rows": rows, "columns": names(&["1", "2", "3"]), "wells": listed });
+    put(&store, "p/zarr.json", group(json!({ "version": "0.5", "plate": plate }))).await;
+    let axes = json!([{ "name": "y", "type": "space" }, { "name": "x", "type": "space" }]);
+    let image = json!({ "version": "0.5", "multiscales": [{ "axes": axes, "datasets": [{ "path": "0" }] }] });
+    for (well, (path, ..)) in (1_u8..).zip(wells) {
+        let images = json!({ "images": [{ "path": "0" }, { "path": "1" }] });
+        put(&store, &format!("p/{path}/zarr.json"), group(json!({ "version": "0.5", "well": images }))).await;
+        for field in 0..2 {
+            let level = format!("p/{path}/{field}/0");
+            if (well, field) != (3, 0) {
+                put(&store, &format!("{level}/zarr.json"), document(&[2, 2], "uint8", 2).to_string()).await;
+            }
+            put(&store, &format!("p/{path}/{field}/zarr.json"), group(image.clone())).await;
+            put(&store, &format!("{level}/c/0/0"), vec![10 * well + field; 4]).await;
+        }
+    }
+    store
+}
+
+#[tokio::test]
+async fn the_picture_of_a_plate_has_the_first_image_of_each_well_in_its_place() {
+    let store = plate().await;
+    let server = Server::of(store.clone());
+    let url = "/v1/image/m/p?range=0,255";
+    let first = server.get(url).await;
+    let (found, width) = pixels(&first);
+    // Three places of two pixels with one between; the last well has nothing to show.
+    let gray = |level: u8| [level, level, level, 255];
+    let (none, one, three) = ([0; 4], gray(10), gray(20));
+    let row = [one, one, none, none, none, none, three, three];
+    assert_eq!(width, 8);
+    assert_eq!(found, [row, row, [none; 8], [none; 8], [none; 8]].concat());
+    assert_eq!((first.header("array-slice"), first.header("array-downsample")), (":,:", "1,1"));
+    // An image that appears changes the picture, and so does a chunk of one.
+    let mut tags = vec![first.header("etag").to_owned()];
+    put(&store, "p/B/2/0/0/zarr.json", document(&[2, 2], "uint8", 2).to_string()).await;
+    let (found, _) = pixels(&server.get(url).await);
+    assert_eq!(found[3 * 8 + 3..3 * 8 + 5], [gray(30), gray(30)]);
+    tags.push(server.get(url).await.header("etag").to_owned());
+    put(&store, "p/A/3/0/0/c/0/0", vec![99; 4]).await;
+    let changed = server.get(url).await;
+    assert_eq!(pixels(&changed).0[6], gray(99));
+    assert!(!tags.contains(&changed.header("etag").to_owned()) && tags[0] != tags[1]);
+    // What the picture does not show leaves it as it is.
+    put(&store, "p/A/3/1/0/c/0/0", vec![77; 4]).await;
+    let same = server.ask(Method::GET, url, &[("if-none-match", changed.header("etag"))]).await;
+    assert_eq!(same.status, 304);
+}
+
+#[tokio::test]
+async fn the_picture_of_a_well_has_all_its_images_with_one_range() {
+    let store = plate().await;
+    let server = Server::of(store);
+    let (found, width) = pixels(&server.get("/v1/image/m/p/A/1?range=slice").await);
+    let [none, low, high] = [[0; 4], [0, 0, 0, 255], [255; 4]];
+    let row = [low, low, none, high, high];
+    assert_eq!((found, width), ([row, row].concat(), 5));
+    // The range of the sample of the first image is that of all.
+    let answer = server.get("/v1/image/m/p/A/1").await;
+    assert_eq!((answer.header("image-range"), answer.header("image-range-from")), ("10,10", "sample"));
+    assert_eq!(pixels(&answer).0[3], high);
+    // A part of a plane is that of the first image.
+    let (part, width) = pixels(&server.get("/v1/image/m/p/A/1?box=0,0,1,1&range=0,255").await);
+    assert_eq!((part, width), (vec![[10, 10, 10, 255]], 1));
+    server.get("/v1/image/m/p/A/1?slice=7,:").await.refuses(400, "invalid-request", "outside");
+}
+
+#[tokio::test]
+async fn the_pictures_of_a_plate_fit_and_cost_no_more_than_one_picture_may() {
+    let store = plate().await;
+    let counting = Counting::new(store.clone());
+    let server = Server::of(counting.clone());
+    for (size, expected) in [("8", (8, 5)), ("7", (5, 3)), ("1", (5, 3)), ("max", (8, 5))] {
+        let (found, width) = pixels(&server.get(&format!("/v1/image/m/p?range=0,255&size={size}")).await);
+        assert_eq!((width, found.len() / width), expected, "{size}");
+    }
+    counting.reset();
+    let head = server.ask(Method::HEAD, "/v1/image/m/p", &[]).await;
+    assert_eq!((head.status.as_u16(), counting.ranges()), (200, vec![]));
+    assert_eq!(head.header("etag"), server.get("/v1/image/m/p").await.header("etag"));
+    let mut small = Server::build(Mount::read_only("m", store));
+    small.read = ReadLimits { max_decoded_size: 7, ..ReadLimits::default() };
+    let small = small.finish();
+    small.get("/v1/image/m/p?slice=:,:").await.refuses(413, "too-large", "two images of four bytes");
+}

@@ -77,7 +77,7 @@ async fn an_image_of_version_0_4_is_summarized() {
     old_image(&store).await;
     let server = Server::of(store);
     let found = summary(&server, "m/image").await;
-    let axis = |name: &str, kind: &str, unit: Value, size: u64, scale: f64| json!({ "name": name, "type": kind, "unit": unit, "size": size, "scale": scale });
+    let axis = |name: &str, kind: &str, unit: Value, size: u64, scale: f64| json!({ "name": name, "type": kind, "unit": unit, "size": size, "scale": scale, "ends": null });
     let um = || json!("micrometer");
     assert_eq!(
         found,

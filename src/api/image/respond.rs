@@ -13,9 +13,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http_body::Body as HttpBody;
-use sha2::{Digest, Sha256};
 
 use super::headers::{ImageHeaders, put_stages};
+use super::picture_tag::PictureTag;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
 use super::sample;
@@ -32,7 +32,7 @@ use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
-use crate::http::validators::{hex_tag, put_validators};
+use crate::http::validators::put_validators;
 use crate::render::RenderError;
 use crate::render::raster::{Decoding, Plane, extremes, quantiles};
 use crate::services::extract::NodeTarget;
@@ -44,11 +44,9 @@ use crate::store::{ValueInfo, Version};
 const TRIES: usize = 3;
 /// Versions of sampled chunks that are requested at a time.
 const CONCURRENCY: usize = 16;
-/// Part of every entity tag. It changes whenever a release draws the same elements differently.
-const RENDERER: &[u8] = b"zarrd picture 2";
 
 /// The sample of one plane: its chunks at their versions, and the key of its range in the cache.
-struct Sample {
+pub(super) struct Sample {
     plans: Vec<Plan>,
     key: String,
 }
@@ -155,7 +153,8 @@ async fn attempt(
             state.engine.reader.lookup_versions(&plane.plan, &context).await?
         });
     }
-    let mut tag = Tag::new(scene);
+    let mut tag = PictureTag::default();
+    tag.add_scene(scene);
     for version in snapshots.iter().flat_map(Snapshot::versions) {
         tag.add(version);
     }
@@ -192,7 +191,7 @@ async fn attempt(
 }
 
 /// An empty or whole PNG response.
-fn png(body: Body) -> Response {
+pub(super) fn png(body: Body) -> Response {
     let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
     answer
@@ -205,51 +204,12 @@ fn is_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// An entity tag in the making.
-struct Tag {
-    text: Vec<u8>,
-    is_strong: bool,
-}
-
-impl Tag {
-    fn new(scene: &Scene) -> Self {
-        let mut tag = Self { text: Vec::with_capacity(1 << 10), is_strong: true };
-        tag.part(RENDERER);
-        tag.part(scene.words().as_bytes());
-        for version in &scene.versions {
-            tag.add(version.as_ref());
-        }
-        for node in &scene.subject.nodes {
-            for version in node.located.versions() {
-                tag.add(version);
-            }
-        }
-        tag
-    }
-
-    /// Adds a text. No part contains a zero byte: tags are visible ASCII, and `Debug` escapes control characters.
-    fn part(&mut self, part: &[u8]) {
-        self.text.extend_from_slice(part);
-        self.text.push(0);
-    }
-
-    fn add(&mut self, version: Option<&Version>) {
-        self.is_strong &= version.is_none_or(Version::is_strong);
-        self.part(version.map_or(b"", |version| version.tag().as_bytes()));
-    }
-
-    fn finish(&self) -> Version {
-        let tag = hex_tag(&Sha256::digest(&self.text));
-        if self.is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
-    }
-}
-
 /// The samples of the planes whose range comes from one. Their versions become part of the tag.
-async fn samples(
+pub(super) async fn samples(
     state: &AppState,
     scene: &Scene,
     context: &Arc<ReadContext>,
-    tag: &mut Tag,
+    tag: &mut PictureTag,
 ) -> Result<Vec<Option<Sample>>, ElementsError> {
     let mut samples = Vec::with_capacity(scene.planes.len());
     for plane in &scene.planes {
@@ -268,9 +228,11 @@ async fn samples(
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        let mut own = Tag { text: Vec::new(), is_strong: true };
-        own.part(format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes());
-        own.part(format!("{:?}", scene.conversion).as_bytes());
+        let mut own = PictureTag::default();
+        own.add_text(
+            format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes(),
+        );
+        own.add_text(format!("{:?}", scene.conversion).as_bytes());
         // The documents say the fill value of chunks that are absent.
         for version in scene.subject.nodes.iter().flat_map(|node| node.located.versions()) {
             own.add(version);
@@ -302,7 +264,7 @@ fn known_ranges(state: &AppState, scene: &Scene, samples: &[Option<Sample>]) -> 
 /// Those of reading the sample.
 pub(crate) async fn ranges(state: &AppState, scene: &Scene) -> Result<Vec<(f64, f64)>, ElementsError> {
     let context = state.engine.reader.read_context(scene.subject.array.mount());
-    let samples = samples(state, scene, &context, &mut Tag::new(scene)).await?;
+    let samples = samples(state, scene, &context, &mut PictureTag::default()).await?;
     let mut ranges = Vec::with_capacity(samples.len());
     for (plane, sample) in scene.planes.iter().zip(&samples) {
         let (low, high) = match (&plane.range, sample) {
@@ -360,7 +322,7 @@ async fn draw(
 }
 
 /// The range of a plane that is in memory.
-async fn range_of_plane(
+pub(super) async fn range_of_plane(
     state: &AppState,
     source: RangeSource,
     (plane, decoding): (Plane, Decoding),
@@ -377,7 +339,7 @@ async fn range_of_plane(
 }
 
 /// The percentiles 1 to 99 of a sample, from the cache or read now; its extremes, if these are equal.
-async fn sampled_range(
+pub(super) async fn sampled_range(
     state: &AppState,
     scene: &Scene,
     sample: &Sample,

@@ -106,6 +106,19 @@ impl PictureFrame {
         }
     }
 
+    /// The frame of each of several pictures side by side, a pixel apart.
+    pub(crate) fn part(self, columns: u64, rows: u64) -> Self {
+        let (columns, rows) = (columns.max(1), rows.max(1));
+        match self {
+            Self::Within(width, height, pixels) => Self::Within(
+                (width.saturating_add(1) / columns).saturating_sub(1).max(1),
+                (height.saturating_add(1) / rows).saturating_sub(1).max(1),
+                (pixels / columns.saturating_mul(rows)).max(1),
+            ),
+            square @ Self::Square(..) => square,
+        }
+    }
+
     /// How often a plane is halved.
     fn halvings(self, width: u64, height: u64) -> u32 {
         match self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
+use super::grid::ImageGrid;
 use super::layout::{Layout, no_picture};
 use super::query::ImageQuery;
 use crate::api::dependents::{check_collision, reading};
@@ -67,6 +68,15 @@ pub(crate) struct Subject {
     pub(crate) above: Above,
 }
 
+/// What a picture shows.
+#[derive(Debug)]
+pub(crate) enum Pictured {
+    /// One array or image.
+    One(Box<Subject>),
+    /// The images of a plate or a well.
+    Grid(ImageGrid),
+}
+
 /// The node above an array, as far as a picture depends on it.
 #[derive(Clone, Debug)]
 pub(crate) enum Above {
@@ -84,19 +94,28 @@ impl Subject {
     /// # Errors
     /// 404; 422 for a group without a picture.
     pub(crate) async fn open(state: &AppState, head: &Parts, target: &NodeTarget) -> Result<Self, Problem> {
-        let node = match target.opener.open_as(&target.path, reading(false)).await {
-            Ok(node) => node,
-            Err(error) => {
-                let rights = Caller::of(&head.extensions).rights();
-                return Err(Box::pin(missing::problem_of(error, rights, target, &target.path)).await);
-            }
-        };
-        check_collision(&node, false)?;
         let opening = Opening { state, head, target };
-        match &node.node {
-            Node::Array(_) => opening.array(node).await,
-            Node::Group(_) => Box::pin(opening.group(target.path.clone(), node)).await,
+        opening.one(opening.requested().await?).await
+    }
+
+    /// Opens what a request names; of a plate or a well, all images that its picture shows.
+    ///
+    /// # Errors
+    /// As [`Subject::open`].
+    pub(crate) async fn open_all(
+        state: &AppState,
+        head: &Parts,
+        target: &NodeTarget,
+    ) -> Result<Pictured, Problem> {
+        let opening = Opening { state, head, target };
+        let node = opening.requested().await?;
+        if let Node::Group(metadata) = &node.node
+            && let Some(listed) = opening.node(&metadata.attributes).await?
+            && let Some(grid) = Box::pin(ImageGrid::open(&opening, &target.path, &node, &listed)).await?
+        {
+            return Ok(Pictured::Grid(grid));
         }
+        Ok(Pictured::One(Box::new(opening.one(node).await?)))
     }
 
     /// The attributes of the array that say what its elements stand for. A longer one than anyone writes counts as absent.
@@ -174,13 +193,35 @@ impl Subject {
 }
 
 /// A request that is being opened.
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
     state: &'a AppState,
     head: &'a Parts,
-    target: &'a NodeTarget,
+    pub(super) target: &'a NodeTarget,
 }
 
 impl Opening<'_> {
+    /// The node that the request names.
+    async fn requested(&self) -> Result<Arc<OpenNode>, Problem> {
+        let target = self.target;
+        let node = match target.opener.open_as(&target.path, reading(false)).await {
+            Ok(node) => node,
+            Err(error) => {
+                let rights = Caller::of(&self.head.extensions).rights();
+                return Err(Box::pin(missing::problem_of(error, rights, target, &target.path)).await);
+            }
+        };
+        check_collision(&node, false)?;
+        Ok(node)
+    }
+
+    /// The array of a node: of a group, of its first image or variable.
+    async fn one(&self, node: Arc<OpenNode>) -> Result<Subject, Problem> {
+        match &node.node {
+            Node::Array(_) => self.array(node).await,
+            Node::Group(_) => Box::pin(self.group(self.target.path.clone(), node)).await,
+        }
+    }
+
     /// An array, with the image of the group above it, if the caller may read that.
     async fn array(&self, node: Arc<OpenNode>) -> Result<Subject, Problem> {
         let array = Arc::clone(node.array()?);
@@ -241,7 +282,13 @@ impl Opening<'_> {
         Ok(subject)
     }
 
-    async fn image(&self, path: &NodePath, group: Arc<OpenNode>, ome: OmeImage) -> Result<Subject, Problem> {
+    /// The picture of an image, from the group of its levels.
+    pub(super) async fn image(
+        &self,
+        path: &NodePath,
+        group: Arc<OpenNode>,
+        ome: OmeImage,
+    ) -> Result<Subject, Problem> {
         let levels = levels(path, &ome);
         let first = levels.first().ok_or_else(|| none(path))?;
         let node = self.target.opener.open(first).await?;
@@ -254,13 +301,21 @@ impl Opening<'_> {
     }
 
     /// The image in the attributes of a group.
-    async fn ome(&self, attributes: &Attributes) -> Result<Option<OmeImage>, Problem> {
+    pub(super) async fn ome(&self, attributes: &Attributes) -> Result<Option<OmeImage>, Problem> {
         if !attributes.contains_key("ome") && !attributes.contains_key("multiscales") {
             return Ok(None);
         }
         let attributes = attributes.clone();
         let bytes = attributes.text().len() as u64;
         Ok(self.state.engine.cpu.run_document(bytes, move || OmeImage::parse(&attributes)).await?)
+    }
+
+    /// What a group is by its attributes.
+    pub(super) async fn node(&self, attributes: &Attributes) -> Result<Option<OmeNode>, Problem> {
+        let attributes = attributes.clone();
+        let bytes = attributes.text().len() as u64;
+        let parsed = self.state.engine.cpu.run_document(bytes, move || OmeNode::parse(&attributes)).await?;
+        Ok(parsed.map(|(node, _)| node))
     }
 
     /// The path of the first image of a plate, a well or a collection of images (OME-NGFF, "plate", "well",
@@ -270,16 +325,11 @@ impl Opening<'_> {
         path: &NodePath,
         attributes: &Attributes,
     ) -> Result<Option<NodePath>, Problem> {
-        let attributes = attributes.clone();
-        let bytes = attributes.text().len() as u64;
-        let node = self.state.engine.cpu.run_document(bytes, move || OmeNode::parse(&attributes)).await?;
         let first = |paths: Vec<String>| paths.into_iter().next();
-        let found = match node {
-            Some((OmeNode::Plate(plate), _)) => {
-                plate.wells.into_iter().next().map(|(well, _, _)| (well, true))
-            }
-            Some((OmeNode::Well(images), _)) => first(images).map(|image| (image, false)),
-            Some((OmeNode::Collection(images), _)) => {
+        let found = match self.node(attributes).await? {
+            Some(OmeNode::Plate(plate)) => plate.wells.into_iter().next().map(|(well, _, _)| (well, true)),
+            Some(OmeNode::Well(images)) => first(images).map(|image| (image, false)),
+            Some(OmeNode::Collection(images)) => {
                 Some((first(images).unwrap_or_else(|| "0".to_owned()), false))
             }
             _ => None,

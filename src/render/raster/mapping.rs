@@ -87,7 +87,11 @@ impl Mapping {
             let span = self.high - self.low;
             // A range may be wider than the largest number.
             let is_wide = !span.is_finite();
-            if is_wide { (number / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0) } else { (number - self.low) / span }
+            if is_wide {
+                (number / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+            } else {
+                (number - self.low) / span
+            }
         };
         match self.scale {
             Scale::Linear => linear(),
@@ -102,7 +106,11 @@ impl Mapping {
     pub fn number(&self, place: f64) -> f64 {
         let linear = |place: f64| {
             let span = self.high - self.low;
-            if span.is_finite() { self.low + place * span } else { self.low * (1.0 - place) + self.high * place }
+            if span.is_finite() {
+                self.low + place * span
+            } else {
+                self.low * (1.0 - place) + self.high * place
+            }
         };
         match self.scale {
             Scale::Linear => linear(place),

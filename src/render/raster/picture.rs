@@ -3,6 +3,7 @@
 //! The file has a palette where 256 colours suffice: that is smaller and faster than colours for each pixel. The choice never
 //! changes a pixel.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use png::{BitDepth, ColorType, Compression, Encoder, Filter};
@@ -81,6 +82,45 @@ impl Picture {
         Self { width: side, height: side, pixels }
     }
 
+    /// Pictures in rows and columns, each with its row and column, and nothing where there is none. All places are as large as
+    /// the largest picture, which stand in their middle, and a pixel apart. `None` if the picture were larger than one of PNG.
+    #[must_use]
+    pub fn grid(pictures: &[(usize, usize, Self)], rows: usize, columns: usize) -> Option<Self> {
+        let longest =
+            |side: fn(&Self) -> u32| pictures.iter().map(|(_, _, one)| side(one)).max().unwrap_or(0);
+        let (width, height) = (longest(Self::width) as usize, longest(Self::height) as usize);
+        let all_width = columns.checked_mul(width.checked_add(1)?)?.checked_sub(1)?;
+        let all_height = rows.checked_mul(height.checked_add(1)?)?.checked_sub(1)?;
+        let place = |row: usize, column: usize, picture: &Self| {
+            let (across, down) = (picture.width as usize, picture.height as usize);
+            (row < rows && column < columns).then_some((
+                column * (width + 1) + (width - across) / 2,
+                row * (height + 1) + (height - down) / 2,
+            ))
+        };
+        let is_gray = |picture: &Self| matches!(picture.pixels, Pixels::Gray16(_));
+        let count = all_width.checked_mul(all_height)?;
+        let pixels = if pictures.iter().all(|(_, _, picture)| is_gray(picture)) {
+            let mut all = vec![None; count];
+            for (row, column, picture) in pictures {
+                let (Some(corner), Pixels::Gray16(shades)) = (place(*row, *column, picture), &picture.pixels)
+                else {
+                    continue;
+                };
+                put(&mut all, all_width, corner, shades, picture.width as usize);
+            }
+            Pixels::Gray16(all)
+        } else {
+            let mut all = vec![[0; 4]; count];
+            for (row, column, picture) in pictures {
+                let Some(corner) = place(*row, *column, picture) else { continue };
+                put(&mut all, all_width, corner, &picture.colors(), picture.width as usize);
+            }
+            Pixels::Colors(all)
+        };
+        Self::new(all_width, all_height, pixels)
+    }
+
     /// The PNG file.
     ///
     /// # Errors
@@ -101,8 +141,7 @@ impl Picture {
             let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
             return self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>());
         }
-        let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
-        self.colored(&symbols.iter().map(color).collect::<Vec<_>>())
+        self.colored(&self.colors())
     }
 
     fn indexed(&self, palette: &Palette, indices: &[u8]) -> Result<Vec<u8>, RenderError> {
@@ -161,14 +200,32 @@ impl Picture {
     }
 
     /// The colour of each pixel.
-    #[cfg(test)]
-    pub(super) fn colors(&self) -> Vec<[u8; 4]> {
+    pub(super) fn colors(&self) -> Cow<'_, [[u8; 4]]> {
         match &self.pixels {
             Pixels::Symbols(symbols, palette) => {
-                symbols.iter().map(|&symbol| palette[usize::from(symbol)].0).collect()
+                let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
+                symbols.iter().map(color).collect()
             }
-            Pixels::Colors(colors) => colors.clone(),
-            Pixels::Gray16(_) => Vec::new(),
+            Pixels::Colors(colors) => Cow::Borrowed(colors),
+            Pixels::Gray16(shades) => {
+                let color = |shade: &Option<u16>| {
+                    shade.map_or([0; 4], |shade| {
+                        let [level, _] = shade.to_be_bytes();
+                        [level, level, level, u8::MAX]
+                    })
+                };
+                shades.iter().map(color).collect()
+            }
+        }
+    }
+}
+
+/// Puts rows of `width` pixels into a picture with longer rows, from this column and row on.
+fn put<T: Copy>(all: &mut [T], all_width: usize, (left, top): (usize, usize), pixels: &[T], width: usize) {
+    for (row, pixels) in pixels.chunks(width.max(1)).enumerate() {
+        let start = (top + row) * all_width + left;
+        if let Some(to) = all.get_mut(start..start + pixels.len()) {
+            to.copy_from_slice(pixels);
         }
     }
 }
@@ -323,6 +380,32 @@ mod tests {
         let picture = Picture::new(2, 1, Pixels::Gray16(vec![Some(0x1234), None])).unwrap();
         let (_, _, color, pixels) = decoded(&picture.encode().unwrap());
         assert_eq!((color, pixels), (ColorType::GrayscaleAlpha, vec![[0x12, 0x34, 255, 255], [0; 4]]));
+    }
+
+    #[test]
+    fn pictures_in_rows_and_columns_are_a_pixel_apart_and_in_the_middle_of_their_places() {
+        let one = |width, height, level: u8| {
+            let colors = vec![[level, level, level, 255]; width * height];
+            Picture::new(width, height, Pixels::Colors(colors)).unwrap()
+        };
+        let palette = Picture::new(3, 1, Pixels::Symbols(vec![5, MISSING, 6], ramp())).unwrap();
+        let pictures = [(0, 0, palette), (1, 1, one(1, 1, 9)), (7, 0, one(1, 1, 8))];
+        let grid = Picture::grid(&pictures, 2, 2).unwrap();
+        let (none, nine) = ([0; 4], [9, 9, 9, 255]);
+        let (five, missing, six) = ([5, 250, 7, 255], [9, 9, 9, 128], [6, 249, 7, 255]);
+        let expected = [
+            [five, missing, six, none, none, none, none],
+            [none; 7],
+            [none, none, none, none, none, nine, none],
+        ];
+        assert_eq!((grid.width(), grid.height()), (7, 3));
+        assert_eq!(grid.colors(), expected.concat());
+        let gray = Picture::new(1, 1, Pixels::Gray16(vec![Some(0x1234)])).unwrap();
+        let grid = Picture::grid(&[(0, 1, gray.clone())], 1, 2).unwrap();
+        assert_eq!(grid.pixels, Pixels::Gray16(vec![None, None, Some(0x1234)]));
+        let mixed = Picture::grid(&[(0, 0, gray), (0, 1, one(1, 1, 9))], 1, 2).unwrap();
+        assert_eq!(mixed.colors(), vec![[0x12, 0x12, 0x12, 255], none, nine]);
+        assert_eq!(Picture::grid(&[], 0, 0), None);
     }
 
     #[test]
