@@ -144,7 +144,8 @@ pub(super) fn product(shape: &[u64]) -> u64 {
 }
 
 /// Whether elements are numbers or truth values.
-pub(super) fn is_number(data_type: &DataType) -> bool {
+#[must_use]
+pub fn is_number(data_type: &DataType) -> bool {
     !matches!(
         data_type,
         DataType::RawBits { .. }
@@ -163,20 +164,5 @@ pub(super) fn is_number(data_type: &DataType) -> bool {
 
 /// Whether elements are whole numbers or truth values.
 pub(super) fn is_integer(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Bool
-            | DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt2
-            | DataType::UInt4
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64
-    )
+    data_type.is_integer() || *data_type == DataType::Bool
 }

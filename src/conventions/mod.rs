@@ -29,7 +29,7 @@ mod warning;
 mod zvf;
 
 pub use axis::SummaryAxis;
-pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts};
+pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts, is_number};
 pub use geo::CrsSummary;
 pub use grouped::summarize_group;
 pub use kind::NodeSummaryKind;

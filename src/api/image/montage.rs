@@ -19,7 +19,7 @@ use super::planned::planned as planned_image;
 use super::query::ImageQuery;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
-use super::respond::{self, png, sampled_range, samples};
+use super::respond::{self, png, put_common, sampled_range, samples};
 use super::scene::{PictureFrame, Scene};
 use super::words::RowOrigin;
 use crate::admission::AdmissionRequest;
@@ -28,7 +28,6 @@ use crate::array::{ArrayError, ReadContext, ReadLimits, Snapshot};
 use crate::error::ErrorClass;
 use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
-use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
@@ -120,14 +119,7 @@ pub(super) async fn respond(
             }
         }
     };
-    let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
-    headers.extend(extra);
-    if answer.status().is_success() {
-        let name = download::name_of(&target.mount.name, &target.path, &target.path);
-        download::put(answer.headers_mut(), &name, "png");
-    }
+    put_common(&mut answer, target, extra);
     // From here on only the file is in memory.
     permit.resize(length)?;
     Ok(permit.hold(answer))

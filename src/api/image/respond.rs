@@ -83,14 +83,7 @@ pub(crate) async fn respond(
         }
     };
     let length = HttpBody::size_hint(answer.body()).upper().unwrap_or_default();
-    let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
-    headers.extend(extra);
-    if answer.status().is_success() {
-        let name = download::name_of(&target.mount.name, &target.path, &target.path);
-        download::put(answer.headers_mut(), &name, "png");
-    }
+    put_common(&mut answer, target, extra);
     // From here on only the file is in memory.
     permit.resize(length)?;
     if let Some((made_of, version, body)) =
@@ -110,6 +103,18 @@ pub(crate) async fn respond(
             .await;
     }
     Ok(permit.hold(answer))
+}
+
+/// Sets the headers that every response with a picture has.
+pub(super) fn put_common(answer: &mut Response, target: &NodeTarget, extra: HeaderMap) {
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    headers.extend(extra);
+    if answer.status().is_success() {
+        let name = download::name_of(&target.mount.name, &target.path, &target.path);
+        download::put(answer.headers_mut(), &name, "png");
+    }
 }
 
 /// The problem for an error; for an exceeded limit with slices within it.
