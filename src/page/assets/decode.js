@@ -96,8 +96,21 @@ export function percentiles(values, wanted) {
     const place = (one / 100) * (sorted.length - 1);
     const low = Math.floor(place);
     const high = Math.min(low + 1, sorted.length - 1);
-    return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
+    const part = place - low;
+    const distance = sorted[high] - sorted[low];
+    return Number.isFinite(distance) ? sorted[low] + distance * part : sorted[low] * (1 - part) + sorted[high] * part;
   });
+}
+
+/**
+ * The part of a range that is below a number of it. A range may be wider than the largest number.
+ * @param {number} value
+ * @param {number} low
+ * @param {number} high
+ */
+export function partBelow(value, low, high) {
+  const span = high - low;
+  return Number.isFinite(span) ? (value - low) / span : (value / 2 - low / 2) / (high / 2 - low / 2);
 }
 
 const SECONDS = /** @type {Record<string, number>} */ ({

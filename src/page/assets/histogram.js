@@ -33,7 +33,9 @@ async function load(viewer) {
 function show(box, found, note) {
   const { edges, counts } = found.histogram || { edges: [], counts: [] };
   const drawing = counts.length ? bars({ edges, counts, title: `Histogram of ${numberText(found.count)} values from ${numberText(edges[0])} to ${numberText(edges[edges.length - 1])}` }) : null;
-  box.replaceChildren(...(drawing ? [drawing] : []), statistics(found), element("p", { class: "muted" }, note));
+  const infinite = found.histogram?.outside || 0;
+  const outside = infinite ? ` ${infinite} ${infinite === 1 ? "value is" : "values are"} infinite and in no bin.` : "";
+  box.replaceChildren(...(drawing ? [drawing] : []), statistics(found), element("p", { class: "muted" }, `${note}${outside}`));
 }
 
 /**
