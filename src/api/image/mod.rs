@@ -1,5 +1,6 @@
 //! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
 
+mod bands;
 mod channels;
 mod grid;
 mod headers;

@@ -106,7 +106,11 @@ pub(super) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    let mut permit = state.traffic.admission.acquire(entrant, montage.memory_bytes()).await?;
+    let mut permit = state
+        .traffic
+        .admission
+        .acquire(entrant, montage.memory_bytes(state.engine.read.segment_size))
+        .await?;
     let mut tries = 1;
     let (mut answer, length) = loop {
         match montage.attempt(state, head).await {
@@ -137,8 +141,8 @@ impl Montage {
 
     /// The memory in bytes that the picture takes: the largest of its images that are read at a time, all planes, and the
     /// pixels with the file.
-    fn memory_bytes(&self) -> u64 {
-        let largest = self.scenes().map(|scene| scene.memory_bytes()).max().unwrap_or_default();
+    fn memory_bytes(&self, segment_size: u64) -> u64 {
+        let largest = self.scenes().map(|scene| scene.memory_bytes(segment_size)).max().unwrap_or_default();
         let planes = self.scenes().map(|scene| {
             let (width, height) = scene.size();
             let item = scene.decoding.data_type().element_bytes() as u64;

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http_body::Body as HttpBody;
 
+use super::bands::draw_in_bands;
 use super::headers::{ImageHeaders, put_stages};
 use super::picture_tag::PictureTag;
 use super::range::{RangeSource, usable};
@@ -34,7 +35,7 @@ use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Plane, extremes, quantiles};
+use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -70,7 +71,8 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    let mut permit = state.traffic.admission.acquire(entrant, scene.memory_bytes()).await?;
+    let mut permit =
+        state.traffic.admission.acquire(entrant, scene.memory_bytes(state.engine.read.segment_size)).await?;
     let mut tries = 1;
     let (mut answer, again) = loop {
         match attempt(state, head, &scene).await {
@@ -290,6 +292,25 @@ async fn draw(
     samples: &[Option<Sample>],
     context: &Arc<ReadContext>,
 ) -> Result<Drawn, ElementsError> {
+    let mut snapshots = snapshots;
+    if scene.is_drawn_in_bands()
+        && let (Some(plane), Some(snapshot)) = (scene.planes.first(), snapshots.pop())
+    {
+        let begun = Instant::now();
+        let (low, high) = match (&plane.range, samples.first()) {
+            (RangeSource::Known(low, high, _), _) => (*low, *high),
+            (_, Some(Some(sample))) => sampled_range(state, scene, sample, context).await?,
+            _ => (0.0, 1.0),
+        };
+        let ranges = vec![usable(low, high, scene.scale)];
+        let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
+        let (picture, rendering) = draw_in_bands(state, scene, snapshot, style, context).await?;
+        let reducing = context.stats().encode;
+        let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(rendering);
+        let (file, encoding) = encoded(state, scene, picture).await?;
+        let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
+        return Ok(Drawn { file, ranges, stages });
+    }
     let begun = Instant::now();
     let mut planes = Vec::with_capacity(snapshots.len());
     for snapshot in snapshots {
@@ -308,26 +329,32 @@ async fn draw(
     let reducing = context.stats().encode;
     let reading = begun.elapsed().saturating_sub(reducing);
     let begun = Instant::now();
-    let (style, square) = (scene.style(&ranges), scene.square);
-    let picture = state.engine.cpu.spawn_background(move || {
-        let picture = style?.draw(&planes)?;
-        Some(match square {
-            Some(side) => picture.on_square(side),
-            None => picture,
-        })
-    });
+    let style = scene.style(&ranges);
+    let picture = state.engine.cpu.spawn_background(move || style?.draw(&planes));
     let picture = picture.await.map_err(ArrayError::from)?.ok_or(RenderError::ElementCount)?;
     let rendering = begun.elapsed();
-    let begun = Instant::now();
-    let file =
-        state.engine.cpu.spawn_background(move || picture.encode()).await.map_err(ArrayError::from)??;
-    let stages =
-        [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", begun.elapsed())];
+    let (file, encoding) = encoded(state, scene, picture).await?;
+    let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
     Ok(Drawn { file, ranges, stages })
 }
 
+/// The file of a picture, and how long it took to write.
+async fn encoded(
+    state: &AppState,
+    scene: &Scene,
+    picture: Picture,
+) -> Result<(Vec<u8>, Duration), ElementsError> {
+    let (begun, square) = (Instant::now(), scene.square);
+    let work = move || match square {
+        Some(side) => picture.on_square(side).encode(),
+        None => picture.encode(),
+    };
+    let file = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)??;
+    Ok((file, begun.elapsed()))
+}
+
 /// The range of a plane that is in memory.
-pub(super) async fn range_of_plane(
+async fn range_of_plane(
     state: &AppState,
     source: RangeSource,
     (plane, decoding): (Plane, Decoding),

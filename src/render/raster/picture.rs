@@ -82,6 +82,36 @@ impl Picture {
         Self { width: side, height: side, pixels }
     }
 
+    /// The same picture, with memory for this number of rows.
+    #[must_use]
+    pub fn with_room_for(mut self, rows: usize) -> Self {
+        let more = rows.saturating_sub(self.height as usize).saturating_mul(self.width as usize);
+        match &mut self.pixels {
+            Pixels::Symbols(symbols, _) => symbols.reserve_exact(more),
+            Pixels::Colors(colors) => colors.reserve_exact(more),
+            Pixels::Gray16(shades) => shades.reserve_exact(more),
+        }
+        self
+    }
+
+    /// The same picture with another of its width and its kind below; `None` if that is of another.
+    #[must_use]
+    pub fn above(mut self, below: Self) -> Option<Self> {
+        if self.width != below.width {
+            return None;
+        }
+        match (&mut self.pixels, below.pixels) {
+            (Pixels::Symbols(symbols, palette), Pixels::Symbols(more, other)) if *palette == other => {
+                symbols.extend(more);
+            }
+            (Pixels::Colors(colors), Pixels::Colors(more)) => colors.extend(more),
+            (Pixels::Gray16(shades), Pixels::Gray16(more)) => shades.extend(more),
+            _ => return None,
+        }
+        self.height = self.height.checked_add(below.height)?;
+        Some(self)
+    }
+
     /// Pictures in rows and columns, each with its row and column, and nothing where there is none. All places are as large as
     /// the largest picture, which stand in their middle, and a pixel apart. `None` if the picture were larger than one of PNG.
     #[must_use]
@@ -125,23 +155,25 @@ impl Picture {
     ///
     /// # Errors
     /// [`RenderError::PngFailed`], which is a bug.
-    pub fn encode(&self) -> Result<Vec<u8>, RenderError> {
-        match &self.pixels {
-            Pixels::Symbols(symbols, palette) => self.symbols(symbols, palette),
-            Pixels::Colors(colors) => match Palette::of_colors(colors) {
-                Some((palette, indices)) => self.indexed(&palette, &indices),
-                None => self.colored(colors),
-            },
-            Pixels::Gray16(shades) => self.gray(shades),
+    pub fn encode(self) -> Result<Vec<u8>, RenderError> {
+        let indexed = match &self.pixels {
+            Pixels::Symbols(symbols, palette) => {
+                Palette::of_symbols(symbols, palette).map(|(palette, slots)| {
+                    let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
+                    (palette, symbols.iter().map(at).collect::<Vec<u8>>())
+                })
+            }
+            Pixels::Colors(colors) => Palette::of_colors(colors),
+            Pixels::Gray16(shades) => return self.gray(shades),
+        };
+        match indexed {
+            Some((palette, indices)) => {
+                // The pixels are no longer needed, and take more memory than their places in the palette.
+                let picture = Self { pixels: Pixels::Gray16(Vec::new()), ..self };
+                picture.indexed(&palette, &indices)
+            }
+            None => self.colored(&self.colors()),
         }
-    }
-
-    fn symbols(&self, symbols: &[u16], palette: &[Color; PALETTE]) -> Result<Vec<u8>, RenderError> {
-        if let Some((palette, slots)) = Palette::of_symbols(symbols, palette) {
-            let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
-            return self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>());
-        }
-        self.colored(&self.colors())
     }
 
     fn indexed(&self, palette: &Palette, indices: &[u8]) -> Result<Vec<u8>, RenderError> {
@@ -349,9 +381,9 @@ mod tests {
             ([all.clone(), vec![MISSING, OUTSIDE]].concat(), ColorType::Rgba),
         ] {
             let picture = Picture::new(symbols.len() / 2, 2, Pixels::Symbols(symbols, ramp())).unwrap();
-            let (width, height, found, pixels) = decoded(&picture.encode().unwrap());
+            let (width, height, found, pixels) = decoded(&picture.clone().encode().unwrap());
             assert_eq!((width, height, found), (picture.width(), 2, color));
-            assert_eq!(pixels, picture.colors());
+            assert_eq!(pixels, &*picture.colors());
         }
     }
 
@@ -366,8 +398,8 @@ mod tests {
             (many(254), ColorType::Rgba),
         ] {
             let picture = Picture::new(colors.len(), 1, Pixels::Colors(colors)).unwrap();
-            let (_, _, found, pixels) = decoded(&picture.encode().unwrap());
-            assert_eq!((found, pixels), (color, picture.colors()));
+            let (_, _, found, pixels) = decoded(&picture.clone().encode().unwrap());
+            assert_eq!((found, pixels.as_slice()), (color, &*picture.colors()));
         }
     }
 
@@ -399,13 +431,29 @@ mod tests {
             [none, none, none, none, none, nine, none],
         ];
         assert_eq!((grid.width(), grid.height()), (7, 3));
-        assert_eq!(grid.colors(), expected.concat());
+        assert_eq!(&*grid.colors(), expected.concat());
         let gray = Picture::new(1, 1, Pixels::Gray16(vec![Some(0x1234)])).unwrap();
         let grid = Picture::grid(&[(0, 1, gray.clone())], 1, 2).unwrap();
         assert_eq!(grid.pixels, Pixels::Gray16(vec![None, None, Some(0x1234)]));
         let mixed = Picture::grid(&[(0, 0, gray), (0, 1, one(1, 1, 9))], 1, 2).unwrap();
-        assert_eq!(mixed.colors(), vec![[0x12, 0x12, 0x12, 255], none, nine]);
+        assert_eq!(*mixed.colors(), [[0x12, 0x12, 0x12, 255], none, nine]);
         assert_eq!(Picture::grid(&[], 0, 0), None);
+    }
+
+    #[test]
+    fn bands_of_a_picture_are_the_picture() {
+        let symbols: Vec<u16> = vec![5, 6, MISSING, 9, 1, 2];
+        let whole = Picture::new(2, 3, Pixels::Symbols(symbols.clone(), ramp())).unwrap();
+        let band = |rows: usize, at: usize| {
+            Picture::new(2, rows, Pixels::Symbols(symbols[2 * at..2 * (at + rows)].to_vec(), ramp())).unwrap()
+        };
+        let bands = band(1, 0).with_room_for(3).above(band(2, 1)).unwrap();
+        assert_eq!(bands, whole);
+        let other = Picture::new(3, 1, Pixels::Gray16(vec![None; 3])).unwrap();
+        assert_eq!(whole.clone().above(other), None);
+        let colors = Picture::new(2, 1, Pixels::Colors(vec![[0; 4]; 2])).unwrap();
+        assert_eq!(whole.above(colors.clone()), None);
+        assert_eq!(colors.clone().above(colors).map(|both| both.height()), Some(2));
     }
 
     #[test]
