@@ -169,8 +169,9 @@ impl Picture {
         match indexed {
             Some((palette, indices)) => {
                 // The pixels are no longer needed, and take more memory than their places in the palette.
-                let picture = Self { pixels: Pixels::Gray16(Vec::new()), ..self };
-                picture.indexed(&palette, &indices)
+                let Self { width, height, pixels } = self;
+                drop(pixels);
+                Self { width, height, pixels: Pixels::Gray16(Vec::new()) }.indexed(&palette, &indices)
             }
             None => self.colored(&self.colors()),
         }
