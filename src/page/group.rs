@@ -221,6 +221,7 @@ impl GroupPage {
         let wells: BTreeMap<(u64, u64), &str> =
             plate.wells.iter().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
         let (rows, columns) = (plate.rows.iter().take(MOST_SIDE), plate.columns.iter().take(MOST_SIDE));
+        let side = well_side(plate.columns.len());
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
@@ -235,8 +236,8 @@ impl GroupPage {
                                     td {
                                         @if let Some(path) = wells.get(&(r, c)).and_then(|path| plain_path(path)) {
                                             a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
-                                                img loading="lazy" alt="" width="48" height="48"
-                                                    src=(join(&at(&path, &self.place.links.image), [("size", "48")].into_iter()));
+                                                img loading="lazy" alt="" width=(side) height=(side)
+                                                    src=(join(&at(&path, &self.place.links.image), [("size", side)].into_iter()));
                                             }
                                         }
                                     }
@@ -285,6 +286,16 @@ fn has_images(node: Option<&OmeNode>) -> bool {
         Some(OmeNode::Well(images)) => !images.is_empty(),
         Some(OmeNode::Collection(_)) => true,
         _ => false,
+    }
+}
+
+/// The side of the picture of a well in pixels, so that a row of them fits on a page.
+fn well_side(columns: usize) -> &'static str {
+    match columns {
+        0..=8 => "96",
+        9..=12 => "64",
+        13..=24 => "40",
+        _ => "24",
     }
 }
 
