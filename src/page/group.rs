@@ -70,8 +70,9 @@ impl GroupPage {
             image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
         };
         let others: Vec<&ArrayRow<'_>> = rows.iter().filter(|row| !is_level(row)).collect();
-        let groups: Vec<&ChildRow> =
-            self.children.iter().flatten().filter(|child| child.array.is_none()).collect();
+        let groups = self.children.iter().flatten().filter(|child| child.array.is_none());
+        // What a plate or a well has is shown as pictures.
+        let groups: Vec<&ChildRow> = groups.filter(|child| !is_pictured(ome, &child.item.name)).collect();
         let text = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str);
         let body = html! {
             div.columns {
@@ -90,7 +91,7 @@ impl GroupPage {
                     (list_of_groups(&groups))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
-                    } @else if rows.is_empty() && groups.is_empty() {
+                    } @else if self.children.as_ref().is_some_and(Vec::is_empty) {
                         p.muted { "There is nothing below this group." }
                     }
                     @if self.attributes.is_some() {
@@ -279,6 +280,17 @@ impl GroupPage {
     }
 }
 
+/// Whether the page of a group shows a group in it as a picture: a row of a plate, a field of a well, or a label image.
+fn is_pictured(node: Option<&OmeNode>, name: &str) -> bool {
+    match node {
+        Some(OmeNode::Plate(plate)) => plate.rows.iter().any(|row| row == name),
+        Some(OmeNode::Well(names) | OmeNode::LabelList(names)) => {
+            names.iter().any(|known| known == name && plain_path(known).is_some())
+        }
+        _ => false,
+    }
+}
+
 /// Whether a group has a picture of the images in it.
 fn has_images(node: Option<&OmeNode>) -> bool {
     match node {
@@ -390,6 +402,9 @@ fn dataset(rows: &[&ArrayRow<'_>]) -> Markup {
 /// The named dimensions of arrays, each with its length in the first array that has it.
 fn dimensions(rows: &[&ArrayRow<'_>]) -> Markup {
     let mut dimensions: Vec<(&str, u64)> = Vec::new();
+    // Variables first: their dimensions are in the order of the data.
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.facts.shape.len()));
     for row in rows {
         for ((name, &length), is_named) in
             row.facts.names.iter().zip(&row.facts.shape).zip(&row.facts.is_named)

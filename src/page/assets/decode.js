@@ -120,6 +120,8 @@ const SECONDS = /** @type {Record<string, number>} */ ({
 const SHORT = /** @type {Record<string, string>} */ ({
   degrees_north: "°N", degree_north: "°N", degrees_east: "°E", degree_east: "°E", degrees: "°", micrometer: " µm", 1: "",
 });
+/** South and west are the other side of zero. */
+const OPPOSITE = /** @type {Record<string, string>} */ ({ degrees_north: "°S", degree_north: "°S", degrees_east: "°W", degree_east: "°W" });
 const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 
 /**
@@ -132,6 +134,8 @@ const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 export function labeller(units, calendar, values) {
   const number = (/** @type {number} */ value) => {
     if (typeof value !== "number") return String(value);
+    const away = units ? OPPOSITE[units] : undefined;
+    if (away && value < 0) return `${Number((-value).toPrecision(7))}${away}`;
     return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
   };
   const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);

@@ -151,7 +151,7 @@ export function bars({ edges, counts, title, width = 960, height = 300 }) {
     bar.append(svg("title", {}, `${numberText(edges[at])} to ${numberText(edges[at + 1])}: ${count}`));
     drawing.append(bar);
   });
-  for (const value of ticks(low, high, 6)) {
+  for (const value of ticks(low, high, Math.max(2, Math.floor(width / 150)))) {
     drawing.append(svg("text", { x: x(value), y: height - 8, "text-anchor": "middle" }, numberText(value)));
   }
   return drawing;

@@ -936,11 +936,13 @@ export function flash(text) {
 
 /** Statistics as a list. @param {any} document */
 export function statistics(document) {
+  // Where infinite values have no mean or percentile, that is no missing value.
+  const of = (/** @type {unknown} */ value) => (value === "NaN" || value === null ? "none" : numberText(Number(value)));
   const names = ["count", "missing", "nan", "min", "max", "mean", "std", "sum"];
   const rows = names.filter((name) => document[name] !== undefined && document[name] !== null);
-  const list = element("dl", { class: "statistics" }, ...rows.map((name) => element("div", {}, element("dt", {}, name), element("dd", {}, numberText(Number(document[name]))))));
+  const list = element("dl", { class: "statistics" }, ...rows.map((name) => element("div", {}, element("dt", {}, name), element("dd", {}, of(document[name])))));
   for (const [name, value] of Object.entries(document.percentiles || {})) {
-    list.append(element("div", {}, element("dt", {}, `${name} %`), element("dd", {}, numberText(Number(value)))));
+    list.append(element("div", {}, element("dt", {}, `${name} %`), element("dd", {}, of(value))));
   }
   return list;
 }
