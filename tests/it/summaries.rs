@@ -227,9 +227,8 @@ async fn a_dataset_and_its_variables_have_the_extents_of_their_coordinates() {
     let counting = Counting::new(store.clone());
     let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
     for path in ["m/d", "m/d/t2m"] {
-        counting.reset();
         let found = summary(&server, path).await;
-        // Of each coordinate the first chunk and the last, and no other.
+        // Of each coordinate the first chunk and the last, and no other, which are then cached.
         assert_eq!(counting.ranges().len(), 6, "{path}");
         assert_eq!(names(&found, "ends"), [json!([0.0, 31.0]), json!([60.0, 20.0]), json!([-10.0, 20.0])]);
         assert_eq!(found["bbox"], json!([-10.0, 20.0, 20.0, 60.0]), "{path}");

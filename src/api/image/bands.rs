@@ -78,7 +78,7 @@ impl Bands {
         let plane = Plane::new(items.slice(..rows * self.row), element, self.width, rows)?;
         let band = self.style.draw(&[(plane, self.decoding.clone())])?;
         self.picture = Some(match self.picture.take() {
-            None => band.with_room_for(self.height),
+            None => band.with_capacity_for(self.height),
             Some(above) => above.above(band)?,
         });
         Some(())

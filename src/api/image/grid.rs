@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::subject::{Opening, Subject};
+use super::opening::Opening;
+use super::subject::Subject;
 use crate::array::{ArrayError, OpenNode};
 use crate::conventions::{OmeNode, PlateSummary};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
 
 /// Most images of a picture. The picture of a larger plate is that of its first image.
 const MOST_IMAGES: usize = 400;
@@ -38,6 +42,15 @@ pub(crate) struct ImageGrid {
     pub(crate) images: Vec<(u64, u64, Subject)>,
 }
 
+/// What a picture shows.
+#[derive(Debug)]
+pub(crate) enum Pictured {
+    /// One array or image.
+    One(Box<Subject>),
+    /// The images of a plate or a well.
+    Grid(ImageGrid),
+}
+
 /// Where an image is, and in which group.
 struct Place {
     row: u64,
@@ -47,13 +60,31 @@ struct Place {
     is_well: bool,
 }
 
+impl Pictured {
+    /// Opens what a request names; of a plate or a well, all images that its picture shows.
+    ///
+    /// # Errors
+    /// 404; 422 for a group without a picture.
+    pub(crate) async fn open(state: &AppState, head: &Parts, target: &NodeTarget) -> Result<Self, Problem> {
+        let opening = Opening { state, head, target };
+        let node = opening.requested().await?;
+        if let Node::Group(metadata) = &node.node
+            && let Some(listed) = opening.node(&metadata.attributes).await?
+            && let Some(grid) = Box::pin(ImageGrid::open(&opening, &target.path, &node, &listed)).await?
+        {
+            return Ok(Self::Grid(grid));
+        }
+        Ok(Self::One(Box::new(opening.one(node).await?)))
+    }
+}
+
 impl ImageGrid {
     /// The images that the attributes of a group list, with this group among what they depend on; `None` if the group is
     /// neither a plate nor a well, or one with too many images or none that can be opened.
     ///
     /// # Errors
     /// Those of opening nodes that exist, but not for being invalid.
-    pub(super) async fn open(
+    async fn open(
         opening: &Opening<'_>,
         path: &NodePath,
         group: &Arc<OpenNode>,

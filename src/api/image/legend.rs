@@ -9,13 +9,13 @@ use http_body::Body as HttpBody;
 use serde_json::{Value, json};
 use utoipa_axum::routes;
 
+use super::opening;
 use super::params::{AxesParams, ColorParams, ImageFormatParams, LegendParams};
 use super::query::ImageQuery;
 use super::range::RangeSource;
 use super::request::query;
 use super::respond;
 use super::scene::{Drawing, PictureFrame, Scene, flag_value};
-use super::subject::Subject;
 use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
@@ -26,7 +26,7 @@ use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::validators::put_validators;
-use crate::render::raster::{Color, Colormap, Mapping, Outside, ramps};
+use crate::render::raster::{Color, Colormap, Mapping, Outside, Picture, ramps};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -153,7 +153,7 @@ pub(super) async fn scene(
     target: &NodeTarget,
     query: &ImageQuery,
 ) -> Result<Scene, Problem> {
-    let subject = Subject::open(state, head, target).await?;
+    let subject = opening::open(state, head, target).await?;
     let layout = subject.layout(query)?;
     let (rows, columns) = layout.sides();
     let layout = layout.with_sides(rows.part(0, 1), columns.part(0, 1));
@@ -329,8 +329,7 @@ async fn answer(
     } else {
         let version = Version::from_text(format!("{RENDERER} {width} {height} {text}").as_bytes());
         let colors = legend.ramps();
-        let file =
-            state.engine.cpu.run(move || ramps(&colors, width, height).map(|picture| picture.encode()));
+        let file = state.engine.cpu.run(move || ramps(&colors, width, height).map(Picture::encode));
         let file = file.await?.ok_or_else(|| {
             super::layout::no_picture("the labels of the array have no names and no colours".to_owned())
         })??;

@@ -7,6 +7,7 @@ mod headers;
 mod layout;
 mod legend;
 mod montage;
+mod opening;
 mod orientation;
 mod params;
 mod picture;

@@ -1,7 +1,7 @@
 //! [`Montage`]: the picture of a plate or a well, made of the pictures of its images.
 //!
 //! All images are drawn with the range of the first, unless their metadata gives each its own, and within a share of the
-//! limits of one picture. Only their versions are looked up for a 304 and for HEAD.
+//! limits of one picture. For a 304 and for HEAD, only their versions are requested.
 
 use std::sync::Arc;
 

@@ -8,15 +8,16 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use utoipa_axum::routes;
 
+use super::grid::Pictured;
 use super::layout::Layout;
 use super::montage;
+use super::opening;
 use super::orientation::orientation;
 use super::params::{AxesParams, ColorParams, ImageFormatParams, PlaneParams};
 use super::planned::planned;
 use super::request::{ImageResponses, check_format, plain, query};
 use super::respond;
 use super::scene::{PictureFrame, boxed};
-use super::subject::{Pictured, Subject};
 use super::words::RowOrigin;
 use crate::api::data::precheck;
 use crate::api::documented::ConditionResponses;
@@ -108,9 +109,9 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     // A part of the plane, or a level, is that of one image.
     let is_of_one = query.plane.part_of_plane.is_some() || query.plane.level.is_some();
     let subject = if is_of_one {
-        Subject::open(state, head, &target).await?
+        opening::open(state, head, &target).await?
     } else {
-        match Subject::open_all(state, head, &target).await? {
+        match Pictured::open(state, head, &target).await? {
             Pictured::One(subject) => *subject,
             Pictured::Grid(grid) => {
                 let montage = montage::planned(state, &target, &query, grid).await?;

@@ -294,10 +294,10 @@ impl View<'_> {
     ) -> Result<(bool, Option<(OmeNode, Option<String>)>), Problem> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let parse = move || match is_vector_store(&attributes) {
+        let parse = move || {
             // Stores of vectors have `multiscales` too.
-            true => (true, None),
-            false => (false, OmeNode::parse(&attributes)),
+            let is_vectors = is_vector_store(&attributes);
+            (is_vectors, if is_vectors { None } else { OmeNode::parse(&attributes) })
         };
         Ok(self.state.engine.cpu.run_document(bytes, parse).await?)
     }

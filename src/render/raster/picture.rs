@@ -84,7 +84,7 @@ impl Picture {
 
     /// The same picture, with memory for this number of rows.
     #[must_use]
-    pub fn with_room_for(mut self, rows: usize) -> Self {
+    pub fn with_capacity_for(mut self, rows: usize) -> Self {
         let more = rows.saturating_sub(self.height as usize).saturating_mul(self.width as usize);
         match &mut self.pixels {
             Pixels::Symbols(symbols, _) => symbols.reserve_exact(more),
@@ -448,7 +448,7 @@ mod tests {
         let band = |rows: usize, at: usize| {
             Picture::new(2, rows, Pixels::Symbols(symbols[2 * at..2 * (at + rows)].to_vec(), ramp())).unwrap()
         };
-        let bands = band(1, 0).with_room_for(3).above(band(2, 1)).unwrap();
+        let bands = band(1, 0).with_capacity_for(3).above(band(2, 1)).unwrap();
         assert_eq!(bands, whole);
         let other = Picture::new(3, 1, Pixels::Gray16(vec![None; 3])).unwrap();
         assert_eq!(whole.clone().above(other), None);
