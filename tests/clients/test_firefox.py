@@ -13,6 +13,9 @@ READY = """new Promise((resolve) => {
 })"""
 """Waits until the page is ready, and something else."""
 
+FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+"""Waits until the browser has drawn what was there."""
+
 
 @pytest.fixture(scope="module")
 def demo():
@@ -55,5 +58,6 @@ def test_a_page_says_no_error_and_loads_nothing_from_other_origins(visit, demo, 
 def test_the_canvas_of_a_page_is_its_picture(visit, demo, path):
     expected = picture(demo, f"demo/{path}")
     height, width = expected.shape[:2]
-    found = visit(f"{demo.base}/view/demo/{path}", READY % "document.querySelector('#stage canvas[data-ready]')", f"{ELEMENTS}({width}, {height})")
-    numpy.testing.assert_array_equal(numpy.array(found["values"][1], "uint8").reshape(expected.shape), expected)
+    shown = READY % f"document.querySelector('#stage canvas[data-ready]') && {ELEMENTS}({width}, {height}).some((one) => one)"
+    found = visit(f"{demo.base}/view/demo/{path}", shown, FRAMES, f"{ELEMENTS}({width}, {height})")
+    numpy.testing.assert_array_equal(numpy.array(found["values"][2], "uint8").reshape(expected.shape), expected)
