@@ -475,9 +475,9 @@ async fn random_run(per_mille: u64, seed: u64) -> Result<usize, String> {
     let s3 = TestS3::start().await;
     s3.page_keys(2);
     // With the default timeouts: many runs start at once.
-    let first =
-        serve(s3.store_with(|_| ())).send(request(Method::PUT, "/store/m/a", &[("if-none-match", "*")], "0"));
-    assert_eq!(first.await.status, 201);
+    let first = serve(s3.store_with(|_| ()));
+    let created = first.send(request(Method::PUT, "/store/m/a", &[("if-none-match", "*")], "0")).await;
+    assert_eq!(created.status, 201);
     let server = serve(s3.store_with(|options| {
         (options.remote.read_timeout, options.remote.retry_timeout) =
             (Duration::from_millis(400), Duration::from_millis(1500));
