@@ -268,8 +268,9 @@ impl GroupPage {
                     @for (path, plain) in &shown {
                         li {
                             a.group href=(format!("{}{plain}", slashed(&self.place.links.view))) {
-                                img loading="lazy" alt="" width="128" height="128"
-                                    src=(join(&format!("{}{plain}", slashed(&self.place.links.image)), [("size", FIELD_SIDE)].into_iter()));
+                                img.field loading="lazy"
+                                    src=(join(&format!("{}{plain}", slashed(&self.place.links.image)), [("size", FIELD_SIDE)].into_iter()))
+                                    alt="" width="128" height="128";
                                 bdi { (name(path)) }
                             }
                         }

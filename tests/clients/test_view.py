@@ -319,7 +319,7 @@ def test_lists_have_small_pictures_that_are_loaded_when_they_are_seen(demo):
     }
     for path, names in pictures.items():
         page = requests.get(f"{demo.base}{path}", headers=HTML, timeout=processes.SECONDS).text
-        found = re.findall(r'<img class="small" loading="lazy" src="([^"]+)"', page)
+        found = re.findall(r'<img class="(?:small|field)" loading="lazy" src="([^"]+)"', page)
         assert sorted(address.split("?")[0].split("/")[-1] for address in found) == names, path
         for address in map(html.unescape, found):
             assert "size=128" in address
