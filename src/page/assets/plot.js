@@ -15,6 +15,7 @@ function ticks(low, high, most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) || power;
   const first = Math.ceil(low / step);
+  /** @type {number[]} */
   const found = [];
   // Numbers may be so large, or so close together, that a step leads nowhere: their number is bounded.
   for (let number = 0; number <= 2 * most; number += 1) {
