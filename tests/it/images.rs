@@ -203,7 +203,7 @@ async fn invalid_requests_for_pictures_get_a_problem_that_states_the_reason() {
     let server = server_of([300, 600]).await;
     for (url, status, code, reason) in [
         ("/v1/image/m/b", 404, "not-found", "`/b`"),
-        ("/v1/image/other/a", 404, "unknown-mount", "other"),
+        ("/v1/image/other/a", 404, "unknown-mount", "mount"),
         ("/v1/image/m", 404, "not-found", ""),
         ("/v1/image/m/a?colr=1", 400, "invalid-request", "`colr`"),
         ("/v1/image/m/a?format=jpeg", 400, "unknown-format", "PNG"),
@@ -211,7 +211,7 @@ async fn invalid_requests_for_pictures_get_a_problem_that_states_the_reason() {
         ("/v1/image/m/a?slice=1", 400, "invalid-request", "two dimensions"),
         ("/v1/image/m/a?rgb=0,1,2", 400, "invalid-request", "channel"),
         ("/tiles/m/native/9/0/0/a", 400, "invalid-request", "9"),
-        ("/tiles/m/native/0/-1/0/a", 400, "invalid-request", "-1"),
+        ("/tiles/m/native/0/-1/0/a", 400, "invalid-request", "`x`"),
         ("/tiles/m/native/0/0/0/a?size=4", 400, "invalid-request", "size"),
         ("/tiles/m/native/0/0/0/a?slice=0:4", 400, "invalid-request", "tiles"),
         ("/tiles/m/WebMercatorQuad/0/0/0/a", 501, "unsupported", "WebMercatorQuad"),
