@@ -275,6 +275,11 @@ async fn level_0_has_the_stored_documents_and_chunks_in_the_stored_version() {
         (array("uint16", 1).format(v2('/')), &[".zarray"]),
     ] {
         let store = memory();
+        let array = if documents == [".zarray"] {
+            array
+        } else {
+            array.members(json!({"dimension_names": ["y", "x"]}))
+        };
         array.store(&store, "g/a").await;
         let server = Server::of(store);
         let chunk = array.chunk_key(&[1, 3]);
@@ -303,6 +308,142 @@ async fn level_0_has_the_stored_documents_and_chunks_in_the_stored_version() {
             assert!(!key.ends_with("0/c/0/0") || value.len() == 4 * 3 * 50, "{key}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_stored_document_of_level_0_names_the_axes_and_is_otherwise_as_it_is_stored() {
+    for names in [Value::Null, json!(["lat", "lon"]), json!([null, "x"])] {
+        let store = memory();
+        array("uint16", 1).store(&store, "g/a").await;
+        let server = Server::of(Arc::clone(&store));
+        let mut stored = server.get("/store/m/g/a/zarr.json").await.json();
+        stored["attributes"] = json!({"b": [1.50, 1], "a": "é"});
+        if !names.is_null() {
+            stored["dimension_names"] = names.clone();
+        }
+        put(&store, "g/a/zarr.json", stored.to_string()).await;
+        let group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": {
+            "kind": "inline", "must_understand": false, "metadata": {},
+        }});
+        put(&store, "g/zarr.json", group.to_string()).await;
+        let root = "/pyramid/m/auto/auto/raw";
+        let url = format!("{root}/g/a/0/zarr.json");
+        let shown = server.get(&url).await;
+        let mut expected = stored.clone();
+        expected["dimension_names"] = json!(["y", "x"]);
+        assert_eq!((shown.status, shown.json()), (StatusCode::OK, expected.clone()), "{names}");
+        let shown = server.get(&url).await;
+        let etag = shown.header("etag").to_owned();
+        let again = server.ask(Method::GET, &url, &[("if-none-match", &etag)]).await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        let head = server.ask(Method::HEAD, &url, &[]).await;
+        assert_eq!(
+            (head.header("etag"), head.header("content-length")),
+            (&*etag, &*shown.body.len().to_string())
+        );
+        let part = server.ask(Method::GET, &url, &[("range", "bytes=3-9"), ("if-range", &etag)]).await;
+        assert_eq!((part.status, &part.body[..]), (StatusCode::PARTIAL_CONTENT, &shown.body[3..10]));
+        let listed = list_all(&server, &format!("{root}/g/a/0/"), None).await;
+        let entry = listed.iter().find(|(key, ..)| key == "g/a/0/zarr.json").unwrap();
+        assert_eq!((entry.1, &entry.2), (shown.body.len() as u64, &etag));
+        let consolidated = server.get(&format!("{root}/g/zarr.json")).await.json();
+        assert_eq!(consolidated["consolidated_metadata"]["metadata"]["a/0"], expected);
+        // What else is in the document changes the tag, and nothing else does.
+        put(&store, "other", "x").await;
+        assert_eq!(server.get(&url).await.header("etag"), &*etag);
+        stored["attributes"]["a"] = json!("e");
+        put(&store, "g/a/zarr.json", stored.to_string()).await;
+        let changed = server.get(&url).await;
+        assert_ne!(changed.header("etag"), &*etag);
+        assert_eq!(changed.json()["attributes"]["a"], "e");
+    }
+}
+
+#[tokio::test]
+async fn the_channels_of_an_array_have_colours_and_a_range_of_its_metadata_or_of_the_url() {
+    let channels = |names: &[&str], attributes: Value| {
+        let shape = if names.len() == 3 { vec![3, 20, 300] } else { vec![20, 300] };
+        Array::of(&shape).members(json!({"dimension_names": names, "attributes": attributes}))
+    };
+    let window = |min: f64, max: f64, start: f64, end: f64| json!({"min": min, "max": max, "start": start, "end": end});
+    let grey = |window: Value| json!([{"label": "0", "color": "FFFFFF", "active": true, "window": window}]);
+    let colors = |labels: [&str; 3], colors: [&str; 3], window: &Value| -> Value {
+        let channel =
+            |(label, color)| json!({"label": label, "color": color, "active": true, "window": window});
+        labels.into_iter().zip(colors).map(channel).collect()
+    };
+    let bytes = window(0.0, 255.0, 0.0, 255.0);
+    for (array, method, expected) in [
+        (channels(&["y", "x"], json!({})), "auto", Value::Null),
+        (channels(&["y", "x"], json!({})), "auto;range=10,4000", grey(window(0.0, 65535.0, 10.0, 4000.0))),
+        (
+            channels(&["y", "x"], json!({"valid_range": [3, 900], "scale_factor": 0.5})),
+            "auto",
+            grey(window(0.0, 65535.0, 3.0, 900.0)),
+        ),
+        (
+            channels(&["y", "x"], json!({"actual_range": [3, 900], "scale_factor": 0.5})),
+            "mean;range=1,2",
+            grey(window(0.0, 65535.0, 1.0, 2.0)),
+        ),
+        (channels(&["y", "x"], json!({})).data_type(data_type("float32")), "auto", Value::Null),
+        (
+            channels(&["y", "x"], json!({})).data_type(data_type("float32")),
+            "auto;range=-0.5,0.5",
+            grey(window(-0.5, 0.5, -0.5, 0.5)),
+        ),
+        (
+            channels(&["y", "x"], json!({})).data_type(data_type("bool")),
+            "auto",
+            grey(window(0.0, 1.0, 0.0, 1.0)),
+        ),
+        (
+            channels(&["band", "y", "x"], json!({})).data_type(data_type("uint8")),
+            "auto",
+            colors(["red", "green", "blue"], ["FF0000", "00FF00", "0000FF"], &bytes),
+        ),
+        (
+            channels(&["band", "y", "x"], json!({})).data_type(data_type("int8")),
+            "auto",
+            colors(["0", "1", "2"], ["0000FF", "00FF00", "FF0000"], &window(-128.0, 127.0, -128.0, 127.0)),
+        ),
+    ] {
+        let store = memory();
+        array.store(&store, "a").await;
+        let server = Server::of(store);
+        let root = format!("/pyramid/m/{method}/auto/raw/a");
+        let new = server.get(&format!("{root}/zarr.json")).await.json()["attributes"]["ome"].clone();
+        assert_eq!(new["omero"]["channels"], expected, "{method}");
+        let old = server.get(&format!("{root}/.zattrs")).await.json();
+        assert_eq!(old["omero"]["channels"], expected, "{method}");
+        if !expected.is_null() {
+            assert_eq!(old["omero"]["version"], "0.4");
+            let model = if expected.as_array().unwrap().len() == 1 { "greyscale" } else { "color" };
+            assert_eq!(new["omero"]["rdefs"], json!({"defaultT": 0, "defaultZ": 0, "model": model}));
+        }
+        // A range changes no chunk.
+        let is_flat = new["multiscales"][0]["axes"].as_array().unwrap().len() == 2;
+        let chunk = if is_flat { "1/c/0/0" } else { "1/c/0/0/0" };
+        let one = server.get(&format!("{root}/{chunk}")).await;
+        let other = server.get(&format!("/pyramid/m/auto/auto/raw/a/{chunk}")).await;
+        let answer = (one.status, one.header("etag"), &one.body);
+        assert_eq!(answer, (StatusCode::OK, other.header("etag"), &other.body), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_of_an_image_is_made_without_reading_a_chunk() {
+    let store = memory();
+    let array = Array::of(&[3, 4, 300, 300]).chunks(&[1, 1, 100, 100]).data_type(data_type("uint8"));
+    array.members(json!({"dimension_names": ["t", "z", "y", "x"]})).store(&store, "a").await;
+    // What cannot be decoded is not read.
+    put(&store, "a/c/0/0/0/0", "short").await;
+    let server = Server::of(store);
+    let group = server.get("/pyramid/m/auto/auto/raw/a/zarr.json").await.json();
+    assert_eq!(
+        group["attributes"]["ome"]["omero"]["rdefs"],
+        json!({"defaultT": 0, "defaultZ": 2, "model": "greyscale"})
+    );
 }
 
 #[tokio::test]
@@ -547,6 +688,9 @@ async fn recipes_that_are_invalid_are_refused_before_anything_is_read() {
         "auto;factors=1,1,1,1,1,1/auto/raw",
         "auto;axes=/auto/raw",
         "auto%3Blevels=all/auto/raw",
+        "auto;range=1,0/auto/raw",
+        "auto;range=0,nan/auto/raw",
+        "auto;range=0,4000;range=0,4000/auto/raw",
         "auto/0/raw",
         "auto/auto/lz4",
         "auto/auto/raw/dtype=string",
