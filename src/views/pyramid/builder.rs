@@ -4,11 +4,11 @@
 //! requested, even where the cache does not hold them. A failure is returned once, to the next request.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use crate::array::ArrayError;
 use crate::cache::{EncodedChunk, EncodedKey};
@@ -22,6 +22,8 @@ const MAX_FAILURES: usize = 256;
 const MAX_KEPT_BYTES: usize = 16 << 20;
 /// The most chunks of which it is known when they were found current.
 const MAX_VALIDATED: usize = 4096;
+/// Above this number of checks, those that have ended are removed.
+const MAX_ENDED_CHECKS: usize = 256;
 
 /// Builds chunks in the background. Clones share the queue.
 #[derive(Clone, Debug)]
@@ -42,6 +44,8 @@ struct State {
     kept_bytes: usize,
     /// When a check began that found this version of a chunk current.
     validated: HashMap<EncodedKey, (Option<Version>, Instant)>,
+    /// The lock of each check in progress.
+    checks: HashMap<EncodedKey, Weak<AsyncMutex<()>>>,
 }
 
 /// What became of a request to build a chunk.
@@ -104,6 +108,20 @@ impl PyramidBuilder {
     pub(super) fn kept(&self, key: &EncodedKey) -> Option<EncodedChunk> {
         let state = self.state();
         state.kept.iter().rev().find(|(known, _)| known == key).map(|(_, chunk)| chunk.clone())
+    }
+
+    /// The lock that a check of a chunk holds.
+    pub(super) fn check_of(&self, key: &EncodedKey) -> Arc<AsyncMutex<()>> {
+        let mut state = self.state();
+        if let Some(check) = state.checks.get(key).and_then(Weak::upgrade) {
+            return check;
+        }
+        if state.checks.len() >= MAX_ENDED_CHECKS {
+            state.checks.retain(|_, check| check.strong_count() > 0);
+        }
+        let check = Arc::new(AsyncMutex::new(()));
+        state.checks.insert(key.clone(), Arc::downgrade(&check));
+        check
     }
 
     /// When a check began that found this version of a chunk current.

@@ -174,29 +174,56 @@ impl BuiltChunk {
         &self.maker.pyramids.rechunker
     }
 
-    /// The size and version of the chunk, if it was built and is current.
+    /// The earliest time at which a check may have begun for a request of now.
     ///
     /// # Errors
-    /// As [`BuiltChunk::get`], which this does not begin to build.
-    pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
+    /// [`ViewError::NotRevalidated`].
+    fn horizon(&self) -> Result<Instant, ViewError> {
         let store = self.rechunker().opener().hierarchy().store();
         let began = Instant::now();
         let horizon = store.freshness_horizon(began);
         if !store.capabilities().near && horizon >= began {
             return Err(ViewError::NotRevalidated { path: self.key.path.clone() });
         }
+        Ok(horizon)
+    }
+
+    /// The size and version of the chunk, if it was built and is current.
+    ///
+    /// # Errors
+    /// As [`BuiltChunk::get`], which this does not begin to build.
+    pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
+        let horizon = self.horizon()?;
         let builder = &self.maker.pyramids.builder;
-        let latest = || self.rechunker().encoded().latest(&self.key);
-        let Some(known) = builder.kept(&self.key).or_else(latest) else { return Ok(None) };
+        let latest = || builder.kept(&self.key).or_else(|| self.rechunker().encoded().latest(&self.key));
+        if latest().is_none() {
+            return Ok(None);
+        }
+        // A check may take many lookups; one serves all requests that began before it.
+        let check = builder.check_of(&self.key);
+        let _checking = check.lock().await;
+        let Some(known) = latest() else { return Ok(None) };
         let version = known.as_ref().map(|(version, _)| version);
         if builder.validated_at(&self.key, version).is_some_and(|at| at >= horizon) {
             return Ok(Some(known));
         }
+        let checked_at = Instant::now();
         if self.version().await?.as_ref() != version {
             return Ok(None);
         }
-        builder.record_validation(&self.key, version, began);
+        builder.record_validation(&self.key, version, checked_at);
         Ok(Some(known))
+    }
+
+    /// The version of the chunk as it is now, built or not, with a size of 0; `None` if no stored chunk exists.
+    ///
+    /// # Errors
+    /// [`ViewError::NotRevalidated`]; failures of the store.
+    pub(super) async fn lookup(&self) -> Result<Option<ValueInfo>, ViewError> {
+        if let Some(known) = self.current().await? {
+            return Ok(Self::info(&known));
+        }
+        Ok(self.version().await?.map(|version| chunk_info(0, version)))
     }
 
     /// The encoded chunk; `None` if none of its stored chunks exists.
