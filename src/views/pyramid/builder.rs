@@ -5,14 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use crate::array::ArrayError;
 use crate::cache::{EncodedChunk, EncodedKey};
-use crate::store::Version;
 
 /// The most chunks that wait or are being built.
 const MAX_QUEUED: usize = 1024;
@@ -20,8 +18,6 @@ const MAX_QUEUED: usize = 1024;
 const MAX_FAILURES: usize = 256;
 /// The most bytes of chunks that are kept until a request, beside the last one.
 const MAX_KEPT_BYTES: usize = 16 << 20;
-/// The most chunks of which it is known when they were found current.
-const MAX_VALIDATED: usize = 4096;
 /// Above this number of checks, those that have ended are removed.
 const MAX_ENDED_CHECKS: usize = 256;
 
@@ -42,8 +38,6 @@ struct State {
     failures: HashMap<EncodedKey, ArrayError>,
     kept: VecDeque<(EncodedKey, EncodedChunk)>,
     kept_bytes: usize,
-    /// When a check began that found this version of a chunk current.
-    validated: HashMap<EncodedKey, (Option<Version>, Instant)>,
     /// The lock of each check in progress.
     checks: HashMap<EncodedKey, Weak<AsyncMutex<()>>>,
 }
@@ -123,22 +117,6 @@ impl PyramidBuilder {
         state.checks.insert(key.clone(), Arc::downgrade(&check));
         check
     }
-
-    /// When a check began that found this version of a chunk current.
-    pub(super) fn validated_at(&self, key: &EncodedKey, version: Option<&Version>) -> Option<Instant> {
-        let state = self.state();
-        let (known, at) = state.validated.get(key)?;
-        (known.as_ref() == version).then_some(*at)
-    }
-
-    /// Records that a check, which began at `at`, found this version of a chunk current.
-    pub(super) fn record_validation(&self, key: &EncodedKey, version: Option<&Version>, at: Instant) {
-        let mut state = self.state();
-        if state.validated.len() >= MAX_VALIDATED {
-            state.validated.clear();
-        }
-        state.validated.insert(key.clone(), (version.cloned(), at));
-    }
 }
 
 impl State {
@@ -186,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::key::NodePath;
+    use crate::store::Version;
 
     fn key(number: u64) -> EncodedKey {
         let path = NodePath::parse("a/1").unwrap();

@@ -204,14 +204,15 @@ impl BuiltChunk {
         let _checking = check.lock().await;
         let Some(known) = latest() else { return Ok(None) };
         let version = known.as_ref().map(|(version, _)| version);
-        if builder.validated_at(&self.key, version).is_some_and(|at| at >= horizon) {
+        let (validations, documents) = (self.rechunker().validations(), &self.image.source.located);
+        if validations.is_current(&self.key, documents, version, horizon) {
             return Ok(Some(known));
         }
         let checked_at = Instant::now();
         if self.version().await?.as_ref() != version {
             return Ok(None);
         }
-        builder.record_validation(&self.key, version, checked_at);
+        validations.record(&self.key, documents, version, checked_at);
         Ok(Some(known))
     }
 
@@ -234,7 +235,7 @@ impl BuiltChunk {
         if let Some(known) = self.current().await? {
             return Ok(known);
         }
-        match self.maker.pyramids.builder.request(&self.key, Arc::clone(self).cached_or_built()) {
+        match self.maker.pyramids.builder.request(&self.key, Arc::clone(self).build_for_request()) {
             BuildRequest::Queued => Err(ViewError::BeingBuilt { path: self.key.path.clone() }),
             BuildRequest::Full => Err(ViewError::BuildsFull),
             BuildRequest::Failed(error) => Err(error.into()),
@@ -264,6 +265,18 @@ impl BuiltChunk {
             digest.add(version.as_ref());
         }
         Ok(is_stored.then(|| digest.finish()))
+    }
+
+    /// The chunk from a build, or from the cache if that is in time. It is then known to be current, so that the request
+    /// for which it was built need not check it again where the store allows that.
+    fn build_for_request(self: Arc<Self>) -> BoxFuture<'static, Result<EncodedChunk, ArrayError>> {
+        Box::pin(async move {
+            let began = Instant::now();
+            let built = Arc::clone(&self).cached_or_built().await?;
+            let version = built.as_ref().map(|(version, _)| version);
+            self.rechunker().validations().record(&self.key, &self.image.source.located, version, began);
+            Ok(built)
+        })
     }
 
     /// The chunk from the cache or from a build.

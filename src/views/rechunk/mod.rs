@@ -20,6 +20,7 @@ mod rechunker;
 mod resolve_key;
 mod spec;
 mod store;
+mod validations;
 mod version_digest;
 mod view;
 
@@ -34,6 +35,7 @@ pub(super) use rechunked_array::{RechunkedArray, ShownElements};
 pub use rechunker::{RechunkLimits, Rechunker};
 pub(super) use resolve_key::{Candidate, NamedChunk, candidates, find_node};
 pub use spec::{RechunkSpec, RechunkSpecError};
+pub(super) use validations::Validations;
 pub(super) use version_digest::VersionDigest;
 pub use view::RechunkStore;
 pub(super) use view::{
