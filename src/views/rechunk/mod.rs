@@ -35,7 +35,6 @@ pub(super) use rechunked_array::{RechunkedArray, ShownElements};
 pub use rechunker::{RechunkLimits, Rechunker};
 pub(super) use resolve_key::{Candidate, NamedChunk, candidates, find_node};
 pub use spec::{RechunkSpec, RechunkSpecError};
-pub(super) use validations::Validations;
 pub(super) use version_digest::VersionDigest;
 pub use view::RechunkStore;
 pub(super) use view::{
