@@ -19,8 +19,8 @@ PROGRAMS = pathlib.Path(__file__).parents[2] / "clients/node"
 ROUNDS = 5
 RECIPE = "auto/{}/zstd-1"
 SHADER = "void main() { emitGrayscale(float(toRaw(getDataValue())) / 4000.0); }"
-ARRAYS = {"plane": ((4096, 4096), "yx", "xy", "512,512"), "volume": ((512, 512, 512), "zyx", "4panel", "64,64,64")}
-"""Shape, axes, layout of the panels, and the chunks of the levels."""
+ARRAYS = {"plane": ((4096, 4096), "yx", "512,512"), "large": ((640, 2048, 4096), "zyx", "1,512,512")}
+"""Shape, axes, and the chunks of the levels."""
 PIXELS = 600
 """The screen that the longest side of the array takes, about."""
 
@@ -72,17 +72,15 @@ def browser(scratch):
 
 
 def state(url, name):
-    """Neuroglancer's state, with all of an array on the screen."""
-    shape, axes, layout, _ = ARRAYS[name]
+    """Neuroglancer's state, with all of a plane on the screen."""
+    shape, axes, _ = ARRAYS[name]
     return {
         "layers": [{"type": "image", "name": name, "source": url, "shader": SHADER}],
         "dimensions": {axis: [1, ""] for axis in axes},
         "position": [length / 2 for length in shape],
         "displayDimensions": list(reversed(axes)),
-        "crossSectionScale": max(shape) / PIXELS * (2 if layout == "4panel" else 1),
-        "projectionScale": max(shape) * 2,
-        "layout": layout,
-        "showSlices": True,
+        "crossSectionScale": max(shape) / PIXELS,
+        "layout": "xy",
     }
 
 
