@@ -1120,7 +1120,7 @@ async fn a_level_is_checked_as_often_as_the_freshness_of_the_mount_requires() {
         // Chunks that are too long for the cache of values.
         let array = Array::of(&[600, 600]).chunks(&[600, 300]);
         let model = array.store(&local, "a").await;
-        // That no group is above an array is looked up each time.
+        // That there is no group above an array is requested each time.
         put(&local, "zarr.json", json!({"zarr_format": 3, "node_type": "group"}).to_string()).await;
         let counting = Counting::new(Arc::new(Remote(Arc::clone(&local))));
         let store = ValueCache::new(16 << 20).wrap("m", Arc::clone(&counting) as SharedStore, freshness);
