@@ -512,6 +512,23 @@ async fn the_picture_of_a_well_has_all_its_images_with_one_range() {
 }
 
 #[tokio::test]
+async fn a_plate_of_long_and_tall_images_is_no_larger_than_a_picture_may_be() {
+    let store = plate().await;
+    for (well, shape) in [("A/1", [1, 40_000]), ("A/3", [40_000, 1])] {
+        let image = document(&shape, "uint8", 200).to_string();
+        put(&store, &format!("p/{well}/0/0/zarr.json"), image).await;
+        put(&store, &format!("p/{well}/0/0/c/0/0"), vec![10_u8; 200 * 200]).await;
+    }
+    let server = Server::of(store);
+    server.get("/v1/image/m/p?size=max&range=0,255").await.refuses(
+        413,
+        "too-large",
+        "places of 40,000 squared",
+    );
+    assert_eq!(server.get("/v1/image/m/p?range=0,255").await.status.as_u16(), 200);
+}
+
+#[tokio::test]
 async fn the_pictures_of_a_plate_fit_and_cost_no_more_than_one_picture_may() {
     let store = plate().await;
     let counting = Counting::new(store.clone());

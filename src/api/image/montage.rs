@@ -44,7 +44,7 @@ const LOOKUPS: usize = 16;
 /// Maximum number of attempts for a picture whose chunks change while it is drawn.
 const TRIES: usize = 3;
 /// Bytes of memory for each pixel of the whole picture: its colours, those of its parts, and the file.
-const BYTES_PER_PIXEL: u64 = 14;
+const BYTES_PER_PIXEL: u64 = 24;
 
 /// The picture of several images, before any element is read.
 pub(super) struct Montage {
@@ -82,7 +82,15 @@ pub(super) async fn planned(
         layout.get_or_insert(shown);
     }
     let layout = layout.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
-    Ok(Montage { rows: grid.rows, columns: grid.columns, images, layout })
+    let montage = Montage { rows: grid.rows, columns: grid.columns, images, layout };
+    // Each image is within its share, but every place is as wide as the widest and as high as the highest one.
+    let (pixels, most) = (montage.pixels(), state.options.image.max_pixels);
+    if pixels > most {
+        return Err(Problem::from_class(ErrorClass::TooLarge).detail(format!(
+            "the picture of all images has {pixels} pixels; the limit is {most} (`image.max_pixels`): request a `size`"
+        )));
+    }
+    Ok(montage)
 }
 
 /// The part of the limits of one picture that each of its images may use.
@@ -150,11 +158,17 @@ impl Montage {
             width.saturating_mul(height).saturating_mul((item + 8) * scene.planes.len() as u64)
         });
         let planes = planes.fold(0, u64::saturating_add);
-        let side = |of: fn((u64, u64)) -> u64| self.scenes().map(|scene| of(scene.size())).max().unwrap_or(0);
-        let (width, height) = (side(|(width, _)| width + 1), side(|(_, height)| height + 1));
-        let pixels = width.saturating_mul(height).saturating_mul(self.rows.saturating_mul(self.columns));
         let read = largest.saturating_mul(READS as u64);
-        read.saturating_add(planes).saturating_add(pixels.saturating_mul(BYTES_PER_PIXEL))
+        read.saturating_add(planes).saturating_add(self.pixels().saturating_mul(BYTES_PER_PIXEL))
+    }
+
+    /// The pixels of the whole picture.
+    fn pixels(&self) -> u64 {
+        let side = |of: fn((u64, u64)) -> u64| self.scenes().map(|scene| of(scene.size())).max().unwrap_or(0);
+        // A pixel apart.
+        let whole = |side: u64, count: u64| side.saturating_add(1).saturating_mul(count).saturating_sub(1);
+        let (width, height) = (side(|(width, _)| width), side(|(_, height)| height));
+        whole(width, self.columns).saturating_mul(whole(height, self.rows))
     }
 
     /// The response, and the bytes of its body.

@@ -299,7 +299,7 @@ impl Scene {
             .iter()
             .any(|plane| matches!(plane.range, RangeSource::Slice | RangeSource::Percentiles(..)));
         let planes = if is_drawn_in_bands { 0 } else { item * self.planes.len() as u64 };
-        let per_pixel = planes + if numbers { 8 } else { 0 } + if self.has_colors() { 12 } else { 6 };
+        let per_pixel = planes + if numbers { 8 } else { 0 } + if self.has_colors() { 24 } else { 6 };
         let sampled = self.planes.iter().filter(|plane| plane.range == RangeSource::Sample).count() as u64;
         let sample = sampled.min(1) * sample::memory_bytes(&self.subject.sampled);
         read.max().unwrap_or(0).saturating_add(pixels.saturating_mul(per_pixel)).saturating_add(sample)
