@@ -178,7 +178,7 @@ def visit(folder):
 
         def visited(url, **question):
             found = ask({"url": url, **question})
-            assert "error" not in found, found
+            assert "error" not in found, (found["error"], found)
             return found
 
         yield visited
