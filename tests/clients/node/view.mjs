@@ -1,6 +1,6 @@
 // Visits pages of zarrd in a headless Chromium: node view.mjs CHROMIUM. It answers each line of JSON with what the page did.
 //
-// A question is {url, …}: `steps` is a list of [action, …] (`click`, `key`, `fill`, `wait`, `loaded`, `evaluate`), `scripts: false` switches
+// A question is {url, …}: `steps` is a list of [action, …] (`click`, `key`, `fill`, `wait`, `evaluate`), `scripts: false` switches
 // scripts off, `dark`, `width` and `height` are those of the window, `axe` checks accessibility, `png` is a file for a screenshot.
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
@@ -29,8 +29,14 @@ const actions = {
     }
   },
   wait: (page, selector) => page.waitForSelector(selector, { timeout: MILLISECONDS, state: "attached" }),
-  until: (page, script) => page.waitForFunction(script, null, { timeout: MILLISECONDS }),
-  loaded: (page) => page.waitForLoadState("networkidle"),
+  // Each time by the debugger: the policy of pages forbids the evaluation that `waitForFunction` repeats.
+  until: async (page, script) => {
+    const end = Date.now() + MILLISECONDS;
+    while (!(await page.evaluate(`Boolean(${script})`))) {
+      if (Date.now() > end) throw new Error(`not within ${MILLISECONDS} ms: ${script}`);
+      await page.waitForTimeout(50);
+    }
+  },
   pause: (page, milliseconds) => page.waitForTimeout(milliseconds),
   evaluate: (page, script) => page.evaluate(script),
 };
