@@ -11,16 +11,15 @@
 use axum::http::{Method, StatusCode};
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use zarrd::array::ReadLimits;
-use zarrd::cache::CacheOptions;
 use zarrd::services::Mount;
 
 use crate::support::data_types::data_type;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Model, places};
+use crate::support::property::{holds, server_with, setup};
 use crate::support::server::{Answer, Server, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
@@ -81,38 +80,6 @@ fn reduce(data_type: &str, method: &str, model: &Model, factors: &[usize]) -> Mo
         elements.extend(element(data_type, reduced));
     }
     Model { shape, element_bytes: model.element_bytes, elements }
-}
-
-/// A configuration of the server; responses are the same under each.
-fn setup() -> impl Strategy<Value = (u64, bool)> {
-    (select(&[1, 100, 5000, 32 << 20][..]), any::<bool>())
-}
-
-fn server_with(store: zarrd::store::SharedStore, (band_bytes, is_cached): (u64, bool)) -> Server {
-    let mut server = Server::build(Mount::read_only("m", store));
-    server.read.segment_size = band_bytes;
-    if !is_cached {
-        server.cache = CacheOptions {
-            decoded_size: 0,
-            index_size: 0,
-            node_size: 0,
-            value_size: 0,
-            encoded_size: 0,
-            zip_directory_size: 0,
-        };
-    }
-    server.finish()
-}
-
-/// Runs a property on a runtime of its own.
-fn holds<S: Strategy>(cases: u32, strategy: S, property: impl AsyncFn(S::Value)) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let run = TestRunner::new(config).run(&strategy, |value| {
-        runtime.block_on(property(value));
-        Ok(())
-    });
-    run.unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn expect(answer: &Answer, expected: &Model, what: &str) {

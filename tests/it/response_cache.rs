@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{Method, StatusCode};
-use zarrd::cache::CacheOptions;
 use zarrd::services::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Decodes;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
-use crate::support::server::{Server, erase, put};
+use crate::support::server::{NO_CACHES, Server, erase, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// Chunks of an array.
@@ -245,18 +244,10 @@ async fn a_cached_response_equals_an_uncached_one() {
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
     let store: SharedStore = Arc::new(local.unwrap());
     arrays(1)[0].store(&store, "0").await;
-    let none = CacheOptions {
-        decoded_size: 0,
-        index_size: 0,
-        node_size: 0,
-        value_size: 0,
-        encoded_size: 0,
-        zip_directory_size: 0,
-    };
     let mount = || Mount::read_only("m", Arc::clone(&store));
     let warm = Server::build(mount()).finish();
     let mut uncached = Server::build(mount());
-    uncached.cache = none;
+    uncached.cache = NO_CACHES;
     let cold = uncached.finish();
     let tag = cold.get("/v1/data/m/0?slice=:,3,5").await.header("etag").to_owned();
     let ways: [&[(&str, &str)]; 12] = [

@@ -14,7 +14,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::model::{Dim, Model, spell};
 use crate::support::remote::{LATENCY, Remote};
-use crate::support::server::{Server, put};
+use crate::support::server::{Server, ServerBuilder, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 const ALL: Dim = Dim::Slice { start: None, stop: None, step: None };
@@ -38,12 +38,17 @@ struct Cost {
 
 impl Scene {
     async fn new(array: &Array) -> Self {
+        Self::with(array, |_| ()).await
+    }
+
+    async fn with(array: &Array, change: impl FnOnce(&mut ServerBuilder)) -> Self {
         let store = memory();
         let model = array.store(&store, "a").await;
         array.store(&store, "b").await;
         let remote = Remote::new(Arc::clone(&store));
-        let server = Server::build(Mount::read_only("m", Arc::clone(&remote) as SharedStore)).finish();
-        Self { server, remote, store, model }
+        let mut server = Server::build(Mount::read_only("m", Arc::clone(&remote) as SharedStore));
+        change(&mut server);
+        Self { server: server.finish(), remote, store, model }
     }
 
     /// Asks for elements of an array, which must be right.
@@ -138,4 +143,16 @@ async fn a_document_that_changed_counts_although_elements_were_read_by_the_old_o
     put(&scene.store, &format!("a/{name}"), document.to_string()).await;
     let refused = scene.server.get("/v1/data/m/a").await;
     assert!(refused.status != StatusCode::OK, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_response_that_is_begun_again_does_not_wait_for_what_it_held_itself() {
+    let array = Array::of(&[32 << 10]).codecs([LITTLE]);
+    // Enough for one response of 64 KiB, and not for two.
+    let scene = Scene::with(&array, |server| server.http.inflight_size = 96 << 10).await;
+    scene.read("a", &[ALL]).await;
+    let (name, mut document) = array.document();
+    document["fill_value"] = json!(9);
+    put(&scene.store, &format!("a/{name}"), document.to_string()).await;
+    scene.read("a", &[ALL]).await;
 }

@@ -3,9 +3,7 @@
 use axum::http::{Method, StatusCode};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::Config;
 use serde_json::{Value, json};
-use zarrd::cache::CacheOptions;
 use zarrd::chunk::ChunkGrid;
 use zarrd::services::Mount;
 
@@ -13,7 +11,8 @@ use crate::support::data_types::{TypeCase, data_types};
 use crate::support::encoded::{bound, parsed};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, Selected, flat, places, spell};
-use crate::support::server::{Answer, Server};
+use crate::support::property::holds;
+use crate::support::server::{Answer, NO_CACHES, Server};
 use crate::support::strategies::{Case, case, random_selection};
 
 /// A configuration of the server; responses are the same under each.
@@ -42,29 +41,9 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
     server.read.segment_size = setup.band_bytes;
     server.fetch.max_coalesce_gap = setup.gap_bytes;
     if !setup.cache {
-        server.cache = CacheOptions {
-            decoded_size: 0,
-            index_size: 0,
-            node_size: 0,
-            value_size: 0,
-            encoded_size: 0,
-            zip_directory_size: 0,
-        };
+        server.cache = NO_CACHES;
     }
     (server.finish(), model, array)
-}
-
-/// Runs a property on a runtime of its own.
-fn holds<S: Strategy>(cases: u32, strategy: S, property: impl AsyncFn(S::Value)) {
-    // Failures are printed in full; no file is left behind.
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut runner = proptest::test_runner::TestRunner::new(config);
-    let run = runner.run(&strategy, |value| {
-        runtime.block_on(property(value));
-        Ok(())
-    });
-    run.unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn expect(answer: &Answer, expected: &Selected, data_type: &TypeCase, what: &str) {

@@ -183,7 +183,12 @@ async fn opened_beside<'a>(
     let Some(unvalidated) = unvalidated else { return respond(open.await?).await };
     let (node, answer) = join(open, respond(Arc::clone(&unvalidated))).await;
     let node = node?;
-    if node.located == unvalidated.located { answer } else { respond(node).await }
+    if node.located == unvalidated.located {
+        return answer;
+    }
+    // With its permit: one request must not wait for what it holds itself.
+    drop(answer);
+    respond(node).await
 }
 
 /// A problem with the route of chunks, if what does not exist is named as a chunk.

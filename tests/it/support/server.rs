@@ -101,6 +101,16 @@ impl Answer {
 #[derive(Clone)]
 pub struct Server(Endpoint, Option<AppState>);
 
+/// Nothing is cached.
+pub const NO_CACHES: CacheOptions = CacheOptions {
+    decoded_size: 0,
+    index_size: 0,
+    node_size: 0,
+    value_size: 0,
+    encoded_size: 0,
+    zip_directory_size: 0,
+};
+
 /// The parts of a server.
 pub struct ServerBuilder {
     mounts: Vec<Mount>,
