@@ -210,7 +210,9 @@ async fn a_validation_never_reports_an_unchanged_version_for_a_changed_file() {
             if now.is_some() {
                 assert_ne!(before, now, "{symlinks:?} {what}");
                 let is_plain = store.reads_nonblocking() && *what != "replaced by a link";
-                assert_eq!(store.validate_cached(&key, now.as_ref()), is_plain, "{symlinks:?} {what}");
+                // The system gives up a lookup that a rename elsewhere disturbs, so one of several must succeed.
+                let is_valid = (0..100).any(|_| store.validate_cached(&key, now.as_ref()));
+                assert_eq!(is_valid, is_plain, "{symlinks:?} {what}");
                 assert!(!store.validate_cached(&key, Some(&Version::strong("strange"))));
             }
             before = now;

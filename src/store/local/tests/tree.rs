@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+use super::writes::nothing_is_staged;
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, put, read};
 use crate::store::{DirListing, Shortcuts, Store, StoreError, WriteCondition};
@@ -55,7 +56,7 @@ async fn a_key_cannot_also_be_a_prefix() {
         assert!(!store.erase(&key(text), WriteCondition::Always).await.unwrap());
     }
     assert_eq!(read(&store, "a/b").await.unwrap(), "x");
-    assert!(staged(directory.path()).is_empty());
+    nothing_is_staged(directory.path()).await;
 }
 
 #[tokio::test]
