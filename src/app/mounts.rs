@@ -14,7 +14,7 @@ use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::services::Mount;
-use crate::store::{self, CachePolicy, SharedStore, StoreOptions, ZipBudget};
+use crate::store::{self, CachePolicy, OpenBudgets, SharedStore, StoreOptions};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
@@ -63,15 +63,15 @@ impl OpenStore {
 pub(super) struct MountOpener {
     pub(super) cpu: ComputePool,
     pub(super) values: ValueCache,
-    /// What the directories of all zip files together may take.
-    directories: ZipBudget,
+    /// What all stores together may hold as long as they are open.
+    budgets: OpenBudgets,
     /// How often mounts were made.
     generation: u64,
 }
 
 impl MountOpener {
-    pub(super) fn new(cpu: ComputePool, values: ValueCache, directories: ZipBudget) -> Self {
-        Self { cpu, values, directories, generation: 0 }
+    pub(super) fn new(cpu: ComputePool, values: ValueCache, budgets: OpenBudgets) -> Self {
+        Self { cpu, values, budgets, generation: 0 }
     }
 
     /// The mounts of a configuration, some of which may be served already. No backend is contacted.
@@ -108,7 +108,7 @@ impl MountOpener {
 
     /// Opens a mount's store.
     fn store(&self, name: &str, url: &str, options: &StoreOptions) -> Result<SharedStore, AppError> {
-        store::open_within(url, options, &self.cpu, &self.directories)
+        store::open_within(url, options, &self.cpu, &self.budgets)
             .map_err(|source| AppError::Mount { name: name.to_owned(), source })
     }
 
@@ -132,6 +132,7 @@ impl MountOpener {
             writable: options.writable,
             signs_urls: options.redirect,
             trusts_file_times: options.freshness != CachePolicy::Uncached,
+            references: options.allowed_prefixes(),
             ..options.options.clone()
         };
         let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());

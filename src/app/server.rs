@@ -23,7 +23,7 @@ use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions
 use crate::cpu::ComputePool;
 use crate::metrics::ProcessMetrics;
 use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
-use crate::store::ZipBudget;
+use crate::store::{OpenBudgets, ReferencesBudget, ZipBudget};
 use crate::web::Endpoint;
 
 /// A server, ready to run.
@@ -51,8 +51,11 @@ impl App {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cpu = ComputePool::new(config.cpu)?;
         let values = ValueCache::new(config.cache.value_size);
-        let directories = ZipBudget::new(config.cache.zip_directory_size);
-        let mut opener = MountOpener::new(cpu.clone(), values.clone(), directories);
+        let budgets = OpenBudgets {
+            zip: ZipBudget::new(config.cache.zip_directory_size),
+            references: ReferencesBudget::new(config.cache.references_size),
+        };
+        let mut opener = MountOpener::new(cpu.clone(), values.clone(), budgets);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.image = config.image;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Classify, ErrorClass};
 use crate::key::KeyError;
-use crate::store::{Shared, StoreError};
+use crate::store::{AllowedPrefixError, Shared, StoreError};
 
 /// Why a store could not be opened. For the operator: it names what the configuration names, but no secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -42,6 +42,17 @@ pub enum OpenError {
     /// Options that do not go together, or one that is missing.
     #[error("the options do not fit: {0}")]
     Options(&'static str),
+    /// A prefix that references may lead to is not one.
+    #[error(transparent)]
+    Prefix(#[from] AllowedPrefixError),
+    /// The store of a prefix that references may lead to could not be opened.
+    #[error("the prefix `{prefix}`: {source}")]
+    AtPrefix {
+        /// The prefix.
+        prefix: String,
+        /// Why not.
+        source: Box<OpenError>,
+    },
     /// The client could not be built.
     #[error("the client of the backend cannot be built")]
     Client(#[source] Shared),
@@ -55,8 +66,10 @@ impl Classify for OpenError {
             | Self::InvalidPrefix(_)
             | Self::NoDirectory(_)
             | Self::NotADirectory(_)
+            | Self::Prefix(_)
             | Self::Options(_) => ErrorClass::InvalidRequest,
             Self::Directory { source, .. } => source.class(),
+            Self::AtPrefix { source, .. } => source.class(),
             Self::Client(_) => ErrorClass::BackendFailed,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
 //! `memory://`: `backends` has a file for each and the table of them. A path that ends in `.zip` names a zip file, and the
-//! store holds its entries. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a
+//! store holds its entries. `kerchunk+` before a URL names a document of references. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a
 //! bucket is not percent-encoded. A store without credentials is anonymous; it gets none from a metadata service unless
 //! an option says so. Opening connects to nothing: [`super::Store::check`] finds out whether a backend responds.
 
@@ -18,6 +18,6 @@ mod url;
 mod tests;
 
 pub use error::OpenError;
-pub use open_store::{open, open_within};
+pub use open_store::{OpenBudgets, open, open_within};
 pub use registry::{backends_of, can_sign_urls, kind_of, schemes, signing_schemes};
-pub use url::is_zip;
+pub use url::{is_zip, kerchunk_document};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::section::{section, sections};
 use crate::store::backend::ThrottleOptions;
 use crate::store::object::TimeoutOptions;
-use crate::store::{LocalOptions, Secret};
+use crate::store::{AllowedPrefix, LocalOptions, Secret};
 
 /// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
 /// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
@@ -26,6 +26,9 @@ pub struct StoreOptions {
     /// Whether a file with unchanged times counts as unchanged. A promise of the mount: not read from the table.
     #[serde(skip)]
     pub trusts_file_times: bool,
+    /// Where references may lead. A table of the mount: not read from this one.
+    #[serde(skip)]
+    pub references: Vec<AllowedPrefix>,
     /// Directories, and zip files in them. Its `writable` and `trusts_file_times` are those of the mount.
     #[serde(flatten)]
     pub local: LocalOptions,
@@ -56,6 +59,7 @@ impl Default for StoreOptions {
             writable: local.writable,
             signs_urls: false,
             trusts_file_times: local.trusts_file_times,
+            references: Vec::new(),
             local,
             remote: RemoteOptions::default(),
             bucket: BucketOptions::default(),
