@@ -216,6 +216,9 @@ impl TableBuilder {
     }
 
     fn push(&mut self, key: &str, target: u32, offset: u64, length: u64) -> Result<(), ReferenceError> {
+        // VirtualiZarr gives the chunk of an array without dimensions no name.
+        let named = key.strip_suffix('/').map(|array| format!("{array}/0"));
+        let key = named.as_deref().unwrap_or(key);
         if StoreKey::parse(key).is_err() {
             return Err(fault(key, "its key is not one of a store"));
         }

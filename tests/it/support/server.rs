@@ -109,6 +109,7 @@ pub const NO_CACHES: CacheOptions = CacheOptions {
     value_size: 0,
     encoded_size: 0,
     zip_directory_size: 0,
+    references_size: 0,
 };
 
 /// The parts of a server.
