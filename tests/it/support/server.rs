@@ -254,7 +254,7 @@ impl ServerBuilder {
         if let Some(decodes) = self.decodes {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
-        let source = CachedSource::new(source, self.cache);
+        let source = CachedSource::new(source, &self.cache);
         let nodes = BoundedNodeCache::new(self.cache.node_size);
         let encoded = EncodedCache::new(self.cache.encoded_size);
         let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());
