@@ -99,6 +99,7 @@ fn server_with(store: zarrd::store::SharedStore, (band_bytes, is_cached): (u64, 
             value_size: 0,
             encoded_size: 0,
             zip_directory_size: 0,
+            ..CacheOptions::default()
         };
     }
     server.finish()

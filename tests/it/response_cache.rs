@@ -252,6 +252,7 @@ async fn a_cached_response_equals_an_uncached_one() {
         value_size: 0,
         encoded_size: 0,
         zip_directory_size: 0,
+        ..CacheOptions::default()
     };
     let mount = || Mount::read_only("m", Arc::clone(&store));
     let warm = Server::build(mount()).finish();

@@ -49,6 +49,7 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
             value_size: 0,
             encoded_size: 0,
             zip_directory_size: 0,
+            ..CacheOptions::default()
         };
     }
     (server.finish(), model, array)

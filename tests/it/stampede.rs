@@ -189,6 +189,7 @@ async fn a_shard_rewritten_during_a_read_never_gives_a_mixed_response() {
         value_size: 0,
         encoded_size: 0,
         zip_directory_size: 0,
+        ..CacheOptions::default()
     };
     for cache in [CacheOptions::default(), none] {
         let scene = Scene::with(Counting::new, 0, cache).await;

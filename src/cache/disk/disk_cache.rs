@@ -130,12 +130,16 @@ impl Evictable for DiskCache {
         let mounts = self.reads_by_mount();
         let sum = |of: fn(&DiskReads) -> u64| mounts.iter().map(|(_, reads)| of(reads)).sum();
         let engine = &self.0.tier.engine;
+        let (entries, bytes) = {
+            let state = engine.state();
+            (state.index.parts() as u64, state.bytes())
+        };
         let usage = CacheUsage {
             hits: sum(|reads| reads.hits),
             misses: sum(|reads| reads.misses),
             evictions: engine.counts.evictions.load(Ordering::Relaxed),
-            entries: engine.state().index.parts() as u64,
-            bytes: engine.bytes(),
+            entries,
+            bytes,
         };
         vec![(CacheKind::Disk, usage)]
     }

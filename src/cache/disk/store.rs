@@ -23,8 +23,9 @@ use crate::store::{
     StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
-/// Bytes that are read from the disk at a time.
-const WINDOW: u64 = 4 * MAX_DATA as u64;
+/// Bytes that are read from the disk at a time. Twice as many are in memory where a client is slow, and a streamed response is
+/// charged for no more than 1 MiB.
+const WINDOW: u64 = 2 * MAX_DATA as u64;
 
 /// A store in front of which the disk cache is.
 #[derive(Debug)]

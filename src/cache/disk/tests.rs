@@ -456,28 +456,29 @@ async fn the_files_never_take_more_than_their_size() {
 async fn a_scan_does_not_evict_what_is_used() {
     let scene = Scene::new(8 * MIB);
     let store = scene.store();
-    let value = |number: usize| noise(number, 16_000);
-    for number in 0..2_000 {
+    let (hot, scanned, rounds) = (96, 1200, 8);
+    let value = |number: usize| noise(number, 8_000);
+    for number in 0..hot + rounds * scanned {
         scene.remote.put(&format!("v/{number}"), "1", value(number));
     }
-    let (mut hot_reads, mut hot_misses) = (0, 0);
-    for round in 0..18 {
-        // 96 values are used in each round, and 100 others once in all: four times what the cache has room for.
-        let hot = 0..96;
-        let scanned = 100 + round * 100..200 + round * 100;
-        // Every third of those is read twice, so that segments are evicted all the time.
-        let twice = scanned.clone().step_by(3);
-        for number in hot.clone().chain(scanned).chain(twice) {
+    let (mut reads, mut misses) = (0, 0);
+    for round in 0..rounds {
+        // Between two reads of what is used, more is scanned than the cache has room for. Some of it is read twice, so that
+        // segments are evicted all the time.
+        let scan = hot + round * scanned..hot + (round + 1) * scanned;
+        let twice = scan.clone().step_by(12);
+        for number in (0..hot).chain(scan).chain(twice) {
             scene.remote.requests();
             assert_eq!(whole(&store, &format!("v/{number}")).await, value(number));
-            if hot.contains(&number) && round >= 2 {
-                hot_reads += 1;
-                hot_misses += scene.remote.requests().1;
+            if number < hot && round > 0 {
+                reads += 1;
+                misses += scene.remote.requests().1;
             }
             scene.cache().flush();
         }
     }
-    assert!(hot_misses * 50 < hot_reads, "{hot_misses} of {hot_reads} reads of what is used were misses");
+    assert!(scene.cache().usage()[0].1.evictions > 300);
+    assert!(misses * 50 < reads, "{misses} of {reads} reads of what is used were misses");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! Segments are evicted in the order in which they were written. What was read since it was written is written again, in place of
 //! being evicted. A failure of the disk is logged once, and tried again after a while; until then nothing is written.
 
+use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
@@ -255,15 +256,16 @@ impl DiskWriter {
         }
     }
 
-    /// Removes the oldest segment, and writes what was read of it again, as long as the new segment has room for both that and
-    /// something new.
+    /// Removes the oldest segment, and writes what was read of it again, what was read most first, as long as
+    /// the new segment has room for that and something new.
     fn evict_unused(&mut self) {
         let oldest = self.engine.state().take_oldest(&self.engine.counts);
-        let Some((segment, used)) = oldest else { return };
+        let Some((segment, mut used)) = oldest else { return };
+        used.sort_by_key(|part| Reverse(part.reads));
         for part in used {
             let Some(active) = &mut self.active else { break };
             let length = u64::from(part.location.length);
-            if active.segment.length() + length > self.engine.segment_size / 2 {
+            if active.segment.length() + length > self.engine.segment_size / 4 * 3 {
                 break;
             }
             let Some((record, data)) = read_again(&self.engine, &segment, &part) else { continue };
