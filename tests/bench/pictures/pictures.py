@@ -62,7 +62,10 @@ def make(folder):
     z, y, x = numpy.ogrid[:VOLUME, :VOLUME, :VOLUME]
     volume = (2000 + 900 * numpy.sin(z / 40) * numpy.cos(y / 30) * numpy.sin(x / 50)).astype("uint16")
     volume += rng.integers(0, 60, volume.shape, "uint16")
-    root.create_array("volume", data=volume, chunks=(64, 64, 64), dimension_names=("z", "y", "x"))
+    # Of planes so large that the pyramid has the levels; the rest of them is missing.
+    shape = (VOLUME, 4 * VOLUME, 4 * VOLUME)
+    corner = root.create_array("volume", shape=shape, dtype="uint16", chunks=(64, 64, 64), dimension_names=("z", "y", "x"))
+    corner[:, :VOLUME, :VOLUME] = volume
     plane = numpy.tile(volume[0], (PLANE // VOLUME, PLANE // VOLUME))
     root.create_array("plane", data=plane, chunks=(512, 512), dimension_names=("y", "x"))
     large = root.create_array("large", shape=LARGE, dtype="uint16", chunks=(1, 512, 512), dimension_names=("z", "y", "x"))
@@ -74,7 +77,7 @@ def make(folder):
 
 def data():
     """The folder with the data, made if it is not there."""
-    folder = pathlib.Path(os.environ["ZARRD_BENCH_DATA"]) / "pictures-1"
+    folder = pathlib.Path(os.environ["ZARRD_BENCH_DATA"]) / "pictures-2"
     if not folder.exists():
         part = folder.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
