@@ -24,19 +24,19 @@ use crate::store::{Value, ValueBody, ValueInfo};
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub(super) sender: Sender<Message>,
-    room: Arc<Semaphore>,
+    free: Arc<Semaphore>,
 }
 
 impl Queue {
     pub(super) fn new(sender: Sender<Message>) -> Self {
         let kib = usize::try_from(QUEUE_BYTES >> 10).unwrap_or(Semaphore::MAX_PERMITS);
-        Self { sender, room: Arc::new(Semaphore::new(kib)) }
+        Self { sender, free: Arc::new(Semaphore::new(kib)) }
     }
 
-    /// Room for this many bytes, if there is some now.
+    /// A part of the queue for this many bytes, if that is free now.
     fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes.div_ceil(1 << 10)).ok()?;
-        Arc::clone(&self.room).try_acquire_many_owned(kib).ok()
+        Arc::clone(&self.free).try_acquire_many_owned(kib).ok()
     }
 }
 
@@ -99,8 +99,8 @@ impl Collector {
             if self.left.start == self.part.end {
                 self.begin();
             }
-            let room = usize::try_from(self.part.end - self.left.start).unwrap_or(usize::MAX);
-            let (next, rest) = bytes.split_at(room.min(bytes.len()));
+            let missing = usize::try_from(self.part.end - self.left.start).unwrap_or(usize::MAX);
+            let (next, rest) = bytes.split_at(missing.min(bytes.len()));
             if let Some((kept, _)) = &mut self.part.kept {
                 kept.extend_from_slice(next);
             }

@@ -73,13 +73,13 @@ fn unusable(path: &Path, source: io::Error) -> DiskCacheError {
 /// Opens the cache in a directory, and returns it with the number of its next segment.
 ///
 /// # Errors
-/// [`DiskCacheError`]. A full disk is none: then the cache waits for room.
+/// [`DiskCacheError`]. A full disk is none: then the cache waits for space.
 pub(super) fn open(path: &Path, options: &DiskCacheOptions) -> Result<(Engine, u64), DiskCacheError> {
     let engine = Engine::new(path.to_owned(), options);
     let held = match take(path) {
         Ok(held) => held,
         Err(error) if error.kind() == ErrorKind::StorageFull => {
-            tracing::warn!(path = %path.display(), "the disk of the disk cache is full: the cache waits for room");
+            tracing::warn!(path = %path.display(), "the disk of the disk cache is full: the cache waits for space");
             engine.is_paused.store(true, Ordering::Relaxed);
             return Ok((engine, 0));
         }
@@ -131,7 +131,7 @@ fn read_segment(engine: &Engine, number: u64) {
             if unusable.is_err() {
                 engine.counts.failures.fetch_add(1, Ordering::Relaxed);
             }
-            // What is not in use must not take room.
+            // What is not in use must not take space.
             let _ = std::fs::remove_file(engine.directory.join(Segment::file_name(number)));
             return;
         }

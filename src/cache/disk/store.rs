@@ -70,17 +70,16 @@ impl DiskStore {
         if_match: Option<&Version>,
     ) -> Result<Found, StoreError> {
         let engine = &self.tier.engine;
-        let (version, stored) = match if_match {
-            Some(version) => (version.clone(), None),
-            None => {
-                let Some((_, range)) = engine.covers(name, None, range) else { return Ok(Found::Missing) };
-                match self.current_info(name, range.start).await {
-                    Ok(Some(info)) => (info.version.clone(), Some(info)),
-                    Ok(None) => return Ok(Found::Absent),
-                    // Some backends answer GET alone. One that is overloaded is not asked twice.
-                    Err(StoreError::Backend(_) | StoreError::NotSupported(_)) => return Ok(Found::Missing),
-                    Err(error) => return Err(error),
-                }
+        let (version, stored) = if let Some(version) = if_match {
+            (version.clone(), None)
+        } else {
+            let Some((_, range)) = engine.covers(name, None, range) else { return Ok(Found::Missing) };
+            match self.current_info(name, range.start).await {
+                Ok(Some(info)) => (info.version.clone(), Some(info)),
+                Ok(None) => return Ok(Found::Absent),
+                // Some backends answer GET alone. One that is overloaded is not asked twice.
+                Err(StoreError::Backend(_) | StoreError::NotSupported(_)) => return Ok(Found::Missing),
+                Err(error) => return Err(error),
             }
         };
         let covered = engine.covers(name, Some(&version), range).filter(|_| version.is_strong());
@@ -162,23 +161,21 @@ impl Rest {
             }
             let window = rest.left.start..rest.left.end.min(rest.left.start.saturating_add(WINDOW));
             let end = window.end;
-            let part = match read(&rest.tier, &rest.name, &rest.version, window).await {
-                Some((_, bytes)) => {
-                    rest.left.start = end;
-                    futures::stream::once(std::future::ready(Ok(bytes))).boxed()
-                }
-                None => {
-                    let stream = rest.from_backend().await?;
-                    rest.left.start = rest.left.end;
-                    stream
-                }
+            let cached = read(&rest.tier, &rest.name, &rest.version, window).await;
+            let part = if let Some((_, bytes)) = cached {
+                rest.left.start = end;
+                futures::stream::once(std::future::ready(Ok(bytes))).boxed()
+            } else {
+                let stream = rest.read_backend().await?;
+                rest.left.start = rest.left.end;
+                stream
             };
             Ok(Some((part, rest)))
         });
         windows.try_flatten().boxed()
     }
 
-    async fn from_backend(&self) -> Result<ValueStream, StoreError> {
+    async fn read_backend(&self) -> Result<ValueStream, StoreError> {
         let range = ByteRange::Bounded(self.left.start, self.left.end);
         let value = self.inner.get(&self.name.key, range, Some(&self.version)).await?;
         let value = value.ok_or(StoreError::VersionChanged)?;

@@ -463,7 +463,7 @@ async fn a_scan_does_not_evict_what_is_used() {
     }
     let (mut reads, mut misses) = (0, 0);
     for round in 0..rounds {
-        // Between two reads of what is used, more is scanned than the cache has room for. Some of it is read twice, so that
+        // Between two reads of what is used, more is scanned than fits into the cache. Some of it is read twice, so that
         // segments are evicted all the time.
         let scan = hot + round * scanned..hot + (round + 1) * scanned;
         let twice = scan.clone().step_by(12);

@@ -188,7 +188,7 @@ impl DiskWriter {
         self.engine.state().insert((name, version), record, location);
     }
 
-    /// Appends a record. If the disk is full, the oldest segment makes room for it.
+    /// Appends a record. If the disk is full, the oldest segment makes space for it.
     fn append_or_evict(&mut self, record: &Record, data: &[u8]) -> io::Result<RecordPlace> {
         match self.append(record, data) {
             Err(error) if is_full(&error) => {
@@ -205,18 +205,18 @@ impl DiskWriter {
     }
 
     fn append(&mut self, record: &Record, data: &[u8]) -> io::Result<RecordPlace> {
-        let has_room = |active: &Active| {
+        let has_space = |active: &Active| {
             let end = active.segment.length() + record.length() as u64 + active.table.bytes_with(record);
             end <= self.engine.segment_size
         };
-        if !self.active.as_ref().is_some_and(has_room) {
+        if !self.active.as_ref().is_some_and(has_space) {
             self.rotate()?;
         }
         let Some(active) = &mut self.active else { return Err(ErrorKind::NotFound.into()) };
         append_to(active, &self.engine, record, data)
     }
 
-    /// Completes the segment that is written, and begins the next, with room for it.
+    /// Completes the segment that is written, and begins the next, with space for it.
     fn rotate(&mut self) -> io::Result<()> {
         // Without its table, a segment is searched at the next start.
         let _ = self.seal();
@@ -233,7 +233,7 @@ impl DiskWriter {
         let known = Known { segment: Arc::clone(&segment), names: Vec::new() };
         self.engine.state().segments.insert(number, known);
         self.active = Some(Active { segment, table: Table::default() });
-        // The next segment will need its room while it takes over what is used of the oldest one.
+        // The next segment will need its space while it takes over what is used of the oldest one.
         let sealed = self.engine.bytes();
         let is_full = sealed + 2 * self.engine.segment_size > self.engine.size;
         self.engine.state().is_full = is_full;
@@ -257,7 +257,7 @@ impl DiskWriter {
     }
 
     /// Removes the oldest segment, and writes what was read of it again, what was read most first, as long as
-    /// the new segment has room for that and something new.
+    /// the new segment has space for that and something new.
     fn evict_unused(&mut self) {
         let oldest = self.engine.state().take_oldest(&self.engine.counts);
         let Some((segment, mut used)) = oldest else { return };
@@ -269,13 +269,11 @@ impl DiskWriter {
                 break;
             }
             let Some((record, data)) = read_again(&self.engine, &segment, &part) else { continue };
-            match append_to(active, &self.engine, &record, &data) {
-                Ok(location) => self.insert(&record, location),
-                Err(_) => {
-                    self.abandon();
-                    break;
-                }
-            }
+            let Ok(location) = append_to(active, &self.engine, &record, &data) else {
+                self.abandon();
+                break;
+            };
+            self.insert(&record, location);
         }
         segment.remove();
     }
@@ -289,7 +287,7 @@ impl DiskWriter {
         oldest.is_some()
     }
 
-    /// Evicts segments until the index has room.
+    /// Evicts segments until the index fits.
     fn evict_beyond_index(&mut self) {
         while self.engine.state().index.parts() > self.engine.max_parts {
             self.engine.state().is_full = true;
@@ -368,7 +366,7 @@ fn read_again(engine: &Engine, segment: &Segment, part: &CachedPart) -> Option<(
     is_live(&engine.state().purges, &record.scope, &key, part.location).then_some((record, data))
 }
 
-/// Whether there is no room for a write.
+/// Whether there is no space for a write.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }

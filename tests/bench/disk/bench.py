@@ -46,7 +46,7 @@ class Store:
         server = await asyncio.start_server(self.converse, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
-        await server.serve_forever()
+        await asyncio.Event().wait()
 
     async def converse(self, reader, writer):
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
