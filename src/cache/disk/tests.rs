@@ -470,7 +470,8 @@ async fn a_scan_does_not_evict_what_is_used() {
         for number in (0..hot).chain(scan).chain(twice) {
             scene.remote.requests();
             assert_eq!(whole(&store, &format!("v/{number}")).await, value(number));
-            if number < hot && round > 0 {
+            // By then, all of that was read twice while the cache was full.
+            if number < hot && round > 2 {
                 reads += 1;
                 misses += scene.remote.requests().1;
             }

@@ -56,6 +56,10 @@ class Store:
                 self.requests[method] += 1
                 await asyncio.sleep(DELAY)
                 name = path.rsplit("/", 1)[1]
+                if "-" not in name:
+                    # What checks whether the store answers.
+                    writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                    continue
                 body = value(name)
                 writer.write(
                     f'HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nETag: "{name}"\r\n'
@@ -92,7 +96,7 @@ def nginx(store, folder):
     (folder / "nginx").mkdir(exist_ok=True)
     port = 18_000 + os.getpid() % 10_000
     (folder / "nginx.conf").write_text(
-        f"""daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+        f"""daemon off; user root; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
         events {{ worker_connections 1024; }}
         http {{
             access_log off; sendfile on; keepalive_requests 1000000;
