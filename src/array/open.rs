@@ -10,7 +10,7 @@ use super::error::ArrayError;
 use super::node::{NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 use super::stored::CHEAP_REVALIDATION_WINDOW;
 use crate::codec::CodecLimits;
-use crate::hierarchy::{Hierarchy, HierarchyError, Node};
+use crate::hierarchy::{FoundDocuments, Hierarchy, HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::ArrayMetadata;
 use crate::metadata::dependents::Reading;
@@ -94,17 +94,26 @@ impl NodeOpener {
             return Ok(Some(opened));
         }
         let located_at = Instant::now();
-        let located = match self.hierarchy.locate(path).await {
-            Ok(located) => located,
+        // A node that is cached most likely need not be read again.
+        let found = if self.cache.latest(&self.mount, path).is_some() {
+            self.hierarchy.locate(path).await.map(FoundDocuments::from)
+        } else {
+            self.hierarchy.locate_to_read(path).await
+        };
+        let found = match found {
+            Ok(found) => found,
             Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
-        let (opener, node) = (self.clone(), id.clone());
-        let load = Box::pin(async move { opener.load(node).await });
-        let opened = self.cache.get_or_load(id.clone(), located_at, load).await?;
+        let located = found.located.clone();
+        let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: located.clone() };
+        let load = Box::pin(self.clone().load(path.clone(), found));
+        let opened = self.cache.get_or_load(id, located_at, load).await?;
+        if !opened.is_separator_unknown() {
+            return Ok(Some(opened));
+        }
         // By now there may be chunks, which show the separator.
-        if opened.is_separator_unknown() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
+        self.clone().load(path.clone(), located.into()).await.map(Some)
     }
 
     /// The node at a path, with the time at which the check that found it began: fresh enough for a request that began at
@@ -125,14 +134,25 @@ impl NodeOpener {
         is_current.then_some((opened, now))
     }
 
+    /// The node at a path as it was last opened, if it takes a network request to know whether it is unchanged. Requests for
+    /// what it describes can be sent beside that one.
+    #[must_use]
+    pub fn unvalidated(&self, path: &NodePath, began: Instant) -> Option<Arc<OpenNode>> {
+        if self.hierarchy.store().capabilities().near || self.try_find(path, began).is_some() {
+            return None;
+        }
+        let (opened, _) = self.cache.latest(&self.mount, path)?;
+        (!opened.located.is_dependent() && !opened.is_separator_unknown()).then_some(opened)
+    }
+
     /// Reads, parses and binds a node.
-    async fn load(self, id: NodeId) -> Result<Arc<OpenNode>, ArrayError> {
-        let NodeId { path, located, .. } = id;
-        let node = self.hierarchy.load(&path, &located).await?;
+    async fn load(self, path: NodePath, found: FoundDocuments) -> Result<Arc<OpenNode>, ArrayError> {
+        let node = self.hierarchy.load(&path, &found).await?;
         let array = match &node {
             Node::Group(_) => Err(ArrayError::NotAnArray { path }),
             Node::Array(metadata) => self.bind(&path, metadata).map(Arc::new),
         };
+        let located = found.located;
         Ok(Arc::new(OpenNode { located, node, dependent: None, array, declared: OnceCell::new() }))
     }
 }

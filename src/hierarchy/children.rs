@@ -124,7 +124,7 @@ impl Hierarchy {
 
     /// The node at a path, from its documents alone; it does not detect the separator of chunk keys.
     async fn load_child(&self, path: &NodePath) -> Result<Node, HierarchyError> {
-        let located = self.locate(path).await?;
-        self.load_documents(path, &located).await
+        let found = self.locate_to_read(path).await?;
+        self.load_documents(path, &found).await
     }
 }

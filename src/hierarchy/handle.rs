@@ -1,6 +1,7 @@
 //! [`Hierarchy`]: the nodes of one store, with the limits and builds that all requests share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -24,6 +25,8 @@ pub struct Hierarchy {
     pub(super) builds: Arc<Builds>,
     /// Name of the view; empty for the store itself.
     pub(super) name: Arc<str>,
+    /// Whether the node that was found last is of v3. It decides which documents are requested first.
+    v3_likely: Arc<AtomicBool>,
 }
 
 /// Maximum number of documents of one store in memory that are longer than `MetadataLimits::document_bytes`.
@@ -38,8 +41,17 @@ impl Hierarchy {
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: ComputePool) -> Self {
         let (long_document_slots, build_slots) =
             (Arc::new(Semaphore::new(MAX_LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAX_BUILDS)));
-        let (builds, name) = (Arc::new(new_builds()), Arc::default());
-        Self { store, limits, cpu, separator: None, long_document_slots, build_slots, builds, name }
+        Self {
+            store,
+            limits,
+            cpu,
+            separator: None,
+            long_document_slots,
+            build_slots,
+            builds: Arc::new(new_builds()),
+            name: Arc::default(),
+            v3_likely: Arc::default(),
+        }
     }
 
     /// Sets the separator for chunk keys of v2 arrays whose documents give none. Without it, the separator is detected
@@ -59,6 +71,16 @@ impl Hierarchy {
     #[must_use]
     pub fn store(&self) -> &SharedStore {
         &self.store
+    }
+
+    /// Whether the next node is likely of v3, as the last one.
+    pub(super) fn is_v3_likely(&self) -> bool {
+        self.v3_likely.load(Relaxed)
+    }
+
+    /// Records whether a node that was found is of v3.
+    pub(super) fn set_v3_likely(&self, is_v3: bool) {
+        self.v3_likely.store(is_v3, Relaxed);
     }
 
     /// Waits for a slot if a document is longer than `MetadataLimits::document_bytes`.

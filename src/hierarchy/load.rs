@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::try_join;
 
-use super::documents::{ATTRS, Documents, Located, META, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
-use super::{Hierarchy, HierarchyError};
+use super::documents::{ATTRS, Documents, META, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
+use super::{FoundDocuments, Hierarchy, HierarchyError};
 use crate::codec::v2_codec;
 use crate::key::NodePath;
 use crate::metadata::v3::V3Node;
@@ -42,63 +42,78 @@ impl Hierarchy {
     /// # Errors
     /// [`HierarchyError::NoSuchNode`]; a document that cannot be read or is invalid.
     pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
-        let located = self.locate(path).await?;
-        self.load(path, &located).await
+        let found = self.locate_to_read(path).await?;
+        self.load(path, &found).await
     }
 
-    /// Reads and parses the documents of a located node, at the located versions or newer ones. Detects the separator of
+    /// Reads and parses the documents of a node that was found, at the versions found or newer ones. Detects the separator of
     /// chunk keys if the document gives none.
     ///
     /// # Errors
     /// A document that cannot be read or is invalid; [`HierarchyError::NoSuchNode`] if it was erased.
-    pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
-        match self.load_documents(path, located).await? {
+    pub async fn load(&self, path: &NodePath, found: &FoundDocuments) -> Result<Node, HierarchyError> {
+        match self.load_documents(path, found).await? {
             Node::Array(array) => self.detect_separator(path, array).await.map(Node::Array),
             group @ Node::Group(_) => Ok(group),
         }
     }
 
-    /// Reads and parses the documents of a located node without detecting the separator.
+    /// Reads and parses the documents of a node that was found without detecting the separator.
     pub(super) async fn load_documents(
         &self,
         path: &NodePath,
-        located: &Located,
+        found: &FoundDocuments,
     ) -> Result<Node, HierarchyError> {
-        let mut located = located.clone();
+        let mut outcome = self.load_found(path, found).await;
         for _ in 1..MAX_ATTEMPTS {
-            match self.load_at(path, &located).await {
-                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) => {
-                    located = self.locate(path).await?;
-                }
-                outcome => return outcome,
-            }
+            let Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) = outcome else {
+                break;
+            };
+            outcome = self.load_found(path, &self.locate_to_read(path).await?).await;
         }
-        self.load_at(path, &located).await
+        outcome
     }
 
-    async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+    async fn load_found(&self, path: &NodePath, found: &FoundDocuments) -> Result<Node, HierarchyError> {
+        let FoundDocuments { located, texts: known } = found;
+        let read = |name: &'static str, version: &Version| {
+            let known = known.get(name, version);
+            let version = version.clone();
+            async move {
+                match known {
+                    Some(text) => Ok(text),
+                    None => self.read_document(path, name, &version).await,
+                }
+            }
+        };
+        let read_if_present = |name: &'static str, version: Option<&Version>| {
+            let read = version.map(|version| read(name, version));
+            async move {
+                match read {
+                    Some(read) => read.await.map(Some),
+                    None => Ok(None),
+                }
+            }
+        };
         let _slot = self.acquire_document_slot(located.bytes).await;
         let texts = match &located.documents {
-            Documents::V3 { zarr_json } => {
-                DocumentTexts::V3(self.read_document(path, ZARR_JSON, zarr_json).await?)
-            }
+            Documents::V3 { zarr_json } => RawDocuments::V3(read(ZARR_JSON, zarr_json).await?),
             // A dependent array has no document of its own; `dependent` reads the primary's.
             Documents::Dependent { .. } => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
-            Documents::V2Array { zarray, zattrs } => DocumentTexts::V2Array(
-                self.read_document(path, ZARRAY, zarray).await?,
-                self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
-            ),
-            Documents::V2Group { zgroup, zattrs } => DocumentTexts::V2Group(
-                self.read_document(path, ZGROUP, zgroup).await?,
-                self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
-            ),
+            Documents::V2Array { zarray, zattrs } => {
+                let texts = try_join(read(ZARRAY, zarray), read_if_present(ZATTRS, zattrs.as_ref()));
+                let (zarray, zattrs) = texts.await?;
+                RawDocuments::V2Array(zarray, zattrs)
+            }
+            Documents::V2Group { zgroup, zattrs } => {
+                let texts = try_join(read(ZGROUP, zgroup), read_if_present(ZATTRS, zattrs.as_ref()));
+                let (zgroup, zattrs) = texts.await?;
+                RawDocuments::V2Group(zgroup, zattrs)
+            }
             Documents::V1Array { meta, attrs } => {
-                let texts = try_join(
-                    self.read_document(path, META, meta),
-                    self.read_if_present(path, ATTRS, attrs.as_ref()),
-                );
+                let texts = try_join(read(META, meta), read_if_present(ATTRS, attrs.as_ref()));
                 match texts.await {
-                    Ok((meta, attrs)) => DocumentTexts::V1Array(meta, attrs),
+                    Ok((meta, attrs)) => RawDocuments::V1Array(meta, attrs),
                     // Too long for a document of Zarr: `meta` and `attrs` are unrelated files.
                     Err(HierarchyError::Metadata { source: MetadataError::TooLarge { .. }, .. }) => {
                         return Err(HierarchyError::NoSuchNode { path: path.clone() });
@@ -113,18 +128,6 @@ impl Hierarchy {
             Ok(Some(node)) => Ok(node),
             Ok(None) => Err(HierarchyError::NoSuchNode { path: path.clone() }),
             Err(source) => Err(HierarchyError::Metadata { key: document_key(path, name)?, source }),
-        }
-    }
-
-    async fn read_if_present(
-        &self,
-        path: &NodePath,
-        name: &str,
-        version: Option<&Version>,
-    ) -> Result<Option<Bytes>, HierarchyError> {
-        match version {
-            Some(version) => self.read_document(path, name, version).await.map(Some),
-            None => Ok(None),
         }
     }
 
@@ -157,15 +160,15 @@ impl Hierarchy {
     }
 }
 
-/// The texts of a node's documents.
-enum DocumentTexts {
+/// The texts of a node's documents, by format.
+enum RawDocuments {
     V3(Bytes),
     V2Array(Bytes, Option<Bytes>),
     V2Group(Bytes, Option<Bytes>),
     V1Array(Bytes, Option<Bytes>),
 }
 
-impl DocumentTexts {
+impl RawDocuments {
     /// The name of the main document, and the node; `None` if the documents are not Zarr metadata.
     fn parse(&self, limits: &MetadataLimits) -> (&'static str, Result<Option<Node>, MetadataError>) {
         let array = |array: ArrayMetadata| Some(Node::Array(Arc::new(array)));

@@ -67,6 +67,7 @@ mod response_cache;
 mod rfc9110;
 mod rfc9110_wire;
 mod root_mounts;
+mod round_trips;
 mod s3;
 mod settings;
 mod slices;

@@ -16,6 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
+use futures::future::{BoxFuture, FutureExt, join};
 use tracing::Instrument;
 use utoipa::IntoResponses;
 
@@ -142,26 +143,45 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     }
     let respond = async {
         let started = Instant::now();
-        let plan = async {
-            let target = NodeTarget::new(&state.mounts, &DATA, &head.uri, &head.extensions)?;
-            let query = match DataQuery::from_uri(&head.uri) {
-                Ok(query) => query,
-                Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
-            };
-            let rendering = rendering(&head.headers, &query)?;
-            let node = open(head, &target, &target.path, &query.array).await;
-            let node = node.map_err(|problem| with_chunk_route(problem, head, &target))?;
-            let array = Arc::clone(node.array()?);
-            query.array.check_shape(&array.metadata().shape)?;
-            let subset = query.selection.subset(array.metadata())?;
-            let reduction = reduction(state, &target, &array, &query, &subset).await?;
-            Ok::<_, Problem>((ElementsRequest::new(node, subset, reduction, rendering, started)?, target))
+        let target = NodeTarget::new(&state.mounts, &DATA, &head.uri, &head.extensions)?;
+        let query = match DataQuery::from_uri(&head.uri) {
+            Ok(query) => query,
+            Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
         };
-        let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
-        elements.respond(state, &target, head).await
+        let rendering = rendering(&head.headers, &query)?;
+        let open = async {
+            let node = open(head, &target, &target.path, &query.array).await;
+            node.map_err(|problem| with_chunk_route(problem, head, &target))
+        };
+        let respond = |node: Arc<OpenNode>| {
+            let plan = async {
+                let array = Arc::clone(node.array()?);
+                query.array.check_shape(&array.metadata().shape)?;
+                let subset = query.selection.subset(array.metadata())?;
+                let reduction = reduction(state, &target, &array, &query, &subset).await?;
+                ElementsRequest::new(node, subset, reduction, rendering.clone(), started)
+            };
+            let plan = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan"));
+            async { plan.await?.respond(state, &target, head).await }.boxed()
+        };
+        let unvalidated = target.opener.unvalidated(&target.path, started);
+        opened_beside(unvalidated, open, respond).await
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
+}
+
+/// The response for a node that `open` returns. `respond` begins with the node as it was last opened, if there is one, and
+/// begins again if `open` returns another one.
+async fn opened_beside<'a>(
+    unvalidated: Option<Arc<OpenNode>>,
+    open: impl Future<Output = Result<Arc<OpenNode>, Problem>>,
+    respond: impl Fn(Arc<OpenNode>) -> BoxFuture<'a, Result<Response, Problem>>,
+) -> Result<Response, Problem> {
+    let Some(unvalidated) = unvalidated else { return respond(open.await?).await };
+    let (node, answer) = join(open, respond(Arc::clone(&unvalidated))).await;
+    let node = node?;
+    if node.located == unvalidated.located { answer } else { respond(node).await }
 }
 
 /// A problem with the route of chunks, if what does not exist is named as a chunk.
@@ -242,14 +262,17 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
-        let node = open(head, &target, &path, &query.array).await?;
-        let array = Arc::clone(node.array()?);
-        query.array.check_shape(&array.metadata().shape)?;
-        let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
-        let ranges =
-            coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-        let elements = ElementsRequest::new(node, Subset(ranges), None, rendering, started)?;
-        elements.respond(state, &target, head).await
+        let elements = |node: Arc<OpenNode>| {
+            let array = Arc::clone(node.array()?);
+            query.array.check_shape(&array.metadata().shape)?;
+            let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
+            let ranges =
+                coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
+            ElementsRequest::new(node, Subset(ranges), None, rendering.clone(), started)
+        };
+        let respond = |node| async { elements(node)?.respond(state, &target, head).await }.boxed();
+        let unvalidated = target.opener.unvalidated(&path, started);
+        opened_beside(unvalidated, open(head, &target, &path, &query.array), respond).await
     };
     Box::pin(respond).await
 }

@@ -14,6 +14,7 @@ pub mod model;
 pub mod not_supported;
 pub mod pickle;
 pub mod process;
+pub mod remote;
 pub mod s3;
 pub mod server;
 pub mod stamped;
