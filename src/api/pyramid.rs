@@ -60,9 +60,10 @@ pub(crate) struct PyramidRootPath {
 ///
 /// Every array of two to five dimensions appears as the group of an OME-Zarr image: version 0.5 in Zarr v3 (`zarr.json`), 0.4
 /// in Zarr v2 (`.zattrs`), and with the convention `multiscales` where the array has a place on a map. Level `0` is the array
-/// itself with its stored documents and chunks, in the Zarr version that it is stored in. Each further level has half as many
-/// rows and columns, until neither side has more than 256. An image of the store with too few levels gets the missing ones,
-/// and everything else is as it is stored. An array whose dimensions are not in the order of OME-Zarr is a 501.
+/// itself with its stored documents and chunks, in the Zarr version that it is stored in; only `dimension_names` are always the
+/// names of the axes. Each further level has half as many rows and columns, until neither side has more than 256. An image of the
+/// store with too few levels gets the missing ones, and everything else is as it is stored. An array whose dimensions are not in
+/// the order of OME-Zarr is a 501.
 ///
 /// A chunk of a level is computed on request if the stored chunks that it is made of have at most `pyramid.direct_size`, decoded.
 /// Any other is built in the background: until then the response is 503 `being-built` with `Retry-After`. A chunk for which
@@ -81,7 +82,7 @@ pub(crate) struct PyramidRootPath {
         ("method" = String, Path, description = "`auto`, `mean`, `mode`, `min`, `max` or `stride`; `auto` is `mode` for labels, \
             categories and truth values, else `mean`. After it, each optional: `;levels=direct` leaves out levels that are built \
             in the background; `;axes=y,x` names the dimensions that are halved; `;factors=1,2,2` has a 2 for each of these, or \
-            of the last dimensions, that is halved"),
+            of the last dimensions, that is halved; `;range=0,4000` has the stored numbers that viewers draw darkest and brightest"),
         ("chunks" = String, Path, description = "Chunk shape of the levels in elements, as in `/rechunk`"),
         ("codec" = String, Path, description = "Codec of the levels, as in `/rechunk`"),
         ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a trailing slash; optionally \

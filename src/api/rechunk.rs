@@ -68,6 +68,7 @@ pub(crate) struct RootPath {
 #[utoipa::path(
     method(get, head),
     path = KEY.template,
+    operation_id = "get_rechunked_key",
     tag = "views",
     params(
         MountParam,
@@ -100,6 +101,7 @@ pub(crate) async fn get_key(read: ReadRequest) -> Result<Response, Problem> {
 #[utoipa::path(
     method(get, head),
     path = ROOT.template,
+    operation_id = "list_rechunked_root",
     tag = "views",
     params(RootPath, ListQuery),
     responses(
@@ -116,6 +118,7 @@ pub(crate) async fn list_root(read: ReadRequest) -> Result<Response, Problem> {
 #[utoipa::path(
     method(get, head),
     path = MOUNT.template,
+    operation_id = "get_rechunked_mount",
     tag = "views",
     params(RootPath),
     responses(

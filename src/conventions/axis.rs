@@ -13,4 +13,6 @@ pub struct SummaryAxis {
     pub size: Option<u64>,
     /// The distance of neighbouring elements, in `unit`.
     pub scale: Option<f64>,
+    /// Its first and last coordinate, in `unit`.
+    pub ends: Option<(f64, f64)>,
 }

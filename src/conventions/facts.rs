@@ -13,6 +13,8 @@ pub struct ArrayFacts {
     pub metadata: Arc<ArrayMetadata>,
     /// The shape of the smallest unit of decoding; `None` if it varies, or if the codecs cannot be used.
     pub decoded_chunk_shape: Option<Vec<u64>>,
+    /// The first and the last value of a coordinate, if they were read.
+    pub ends: Option<(f64, f64)>,
 }
 
 /// What is known about a node.
@@ -45,6 +47,12 @@ impl ArrayFacts {
         product(&self.metadata.shape).saturating_mul(self.element_bytes())
     }
 
+    /// Whether it is the coordinate of the dimension of its name (CF 1.11, section 1.3).
+    #[must_use]
+    pub fn is_coordinate(&self, name: &str) -> bool {
+        matches!(self.names().as_slice(), [Some(dimension)] if dimension == name)
+    }
+
     /// Bytes of a decoded chunk.
     pub(super) fn chunk_bytes(&self) -> Option<u64> {
         Some(product(self.decoded_chunk_shape.as_ref()?).saturating_mul(self.element_bytes()))
@@ -74,6 +82,15 @@ impl ArrayFacts {
     pub(super) fn has_picture(&self) -> bool {
         let shape = &self.metadata.shape;
         shape.len() >= 2 && !shape.contains(&0) && is_number(&self.metadata.data_type)
+    }
+}
+
+impl NodeFacts {
+    /// Sets the first and the last value of a coordinate.
+    pub fn set_ends(&mut self, ends: Option<(f64, f64)>) {
+        if let Self::Array(array) = self {
+            array.ends = ends;
+        }
     }
 }
 
@@ -127,7 +144,8 @@ pub(super) fn product(shape: &[u64]) -> u64 {
 }
 
 /// Whether elements are numbers or truth values.
-pub(super) fn is_number(data_type: &DataType) -> bool {
+#[must_use]
+pub fn is_number(data_type: &DataType) -> bool {
     !matches!(
         data_type,
         DataType::RawBits { .. }
@@ -146,20 +164,5 @@ pub(super) fn is_number(data_type: &DataType) -> bool {
 
 /// Whether elements are whole numbers or truth values.
 pub(super) fn is_integer(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Bool
-            | DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt2
-            | DataType::UInt4
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64
-    )
+    data_type.is_integer() || *data_type == DataType::Bool
 }

@@ -3,7 +3,7 @@
 //! OME-Zarr 0.4, 0.5 and 0.6rc; the Zarr conventions `multiscales`, `spatial:` and `proj:`; CF and the attribute convention
 //! for data discovery (ACDD); Zarr Vector Format. Attributes are untrusted: a value of another type than its convention's
 //! counts as absent, texts are cut, and lists are bounded. Everything here is a function of documents that were read
-//! already; it reads no chunk. What documents a summary needs is in [`Needed`], and who reads them is the business of
+//! already, and of the ends of coordinates where these were read; it reads no chunk. What documents a summary needs is in [`Needed`], and who reads them is the business of
 //! callers.
 
 mod axis;
@@ -22,13 +22,14 @@ mod plane;
 mod range;
 mod rules;
 mod summary;
+mod time;
 mod values;
 mod view;
 mod warning;
 mod zvf;
 
 pub use axis::SummaryAxis;
-pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts};
+pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts, is_number};
 pub use geo::CrsSummary;
 pub use grouped::summarize_group;
 pub use kind::NodeSummaryKind;
@@ -41,6 +42,7 @@ pub use range::{StatedRange, default_range, stated_range};
 pub use summary::NodeSummary;
 pub use view::DefaultView;
 pub use warning::{LayoutWarning, WayOut};
+pub use zvf::is_vector_store;
 
 #[cfg(test)]
 mod tests;

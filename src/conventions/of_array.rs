@@ -11,6 +11,7 @@ use super::plane::{DefaultPlane, DimensionRole, Dimensions};
 use super::range::default_range;
 use super::rules;
 use super::summary::NodeSummary;
+use super::time::time_text;
 use super::values::cut;
 use crate::key::NodePath;
 use crate::metadata::{Attributes, DataType};
@@ -37,7 +38,8 @@ pub fn summarize_array(path: &NodePath, array: &ArrayFacts, neighbours: &Neighbo
         summary.crs = place.crs;
     }
     let has_times = axes.iter().any(|axis| axis.kind.as_deref() == Some("time"));
-    summary.time_range = above.filter(|_| has_times).and_then(cf::time_coverage);
+    let of_times = || times(names.iter().flatten().filter_map(|name| beside.coordinate(array, name)));
+    summary.time_range = above.filter(|_| has_times).and_then(cf::time_coverage).or_else(of_times);
     summary.axes = axes;
     put_view(&mut summary, array, &names, image.as_ref());
     summary.has_picture = array.has_picture();
@@ -105,16 +107,17 @@ impl<'a> Beside<'a> {
         self.neighbours.array(&self.path.parent()?.child(name).ok()?)
     }
 
-    /// The attributes of the coordinate of a dimension, which may be those of the array itself.
-    fn coordinate(&self, array: &'a ArrayFacts, name: &str) -> Option<&'a Attributes> {
+    /// The coordinate of a dimension, which may be the array itself.
+    fn coordinate(&self, array: &'a ArrayFacts, name: &str) -> Option<&'a ArrayFacts> {
         let own = (self.path.name() == name).then_some(array);
-        own.or_else(|| self.array(name)).map(|coordinate| &coordinate.metadata.attributes)
+        own.or_else(|| self.array(name))
     }
 }
 
 fn axes(array: &ArrayFacts, names: &[Option<String>], beside: &Beside<'_>) -> Vec<SummaryAxis> {
     let axis = |(name, &size): (&Option<String>, &u64)| {
-        let attributes = name.as_deref().and_then(|name| beside.coordinate(array, name));
+        let coordinate = name.as_deref().and_then(|name| beside.coordinate(array, name));
+        let attributes = coordinate.map(|coordinate| &coordinate.metadata.attributes);
         let by_name = || DimensionRole::of(name.as_deref()?).map(DimensionRole::as_axis_type);
         let by_coordinate = attributes.and_then(|attributes| cf::axis_of(name.as_deref()?, attributes));
         let kind = by_coordinate.map(cf::CfAxis::as_axis_type).or_else(by_name);
@@ -124,6 +127,7 @@ fn axes(array: &ArrayFacts, names: &[Option<String>], beside: &Beside<'_>) -> Ve
             unit: attributes.and_then(|attributes| cf::attribute(attributes, "units")),
             size: Some(size),
             scale: None,
+            ends: coordinate.and_then(|coordinate| coordinate.ends),
         }
     };
     names.iter().zip(&array.metadata.shape).map(axis).collect()
@@ -160,19 +164,35 @@ fn georeference(
 
 /// The reference by coordinates in degrees, if two dimensions have such.
 pub(super) fn by_coordinates<'a>(
-    coordinate: impl Fn(&str) -> Option<&'a Attributes>,
+    coordinate: impl Fn(&str) -> Option<&'a ArrayFacts>,
     names: &[Option<String>],
 ) -> Option<Georeference> {
     let along = |wanted: cf::CfAxis| {
         names.iter().flatten().find_map(|name| {
-            let attributes = coordinate(name)?;
+            let found = coordinate(name)?;
+            let attributes = &found.metadata.attributes;
             let is_one = cf::is_geographic(name, attributes) && cf::axis_of(name, attributes) == Some(wanted);
-            is_one.then_some(attributes)
+            is_one.then_some(found)
         })
     };
     let (x, y) = (along(cf::CfAxis::X)?, along(cf::CfAxis::Y)?);
-    let ranges = cf::actual_range(x).zip(cf::actual_range(y));
+    let range = |found: &ArrayFacts| {
+        let stated = cf::actual_range(&found.metadata.attributes);
+        stated.or_else(|| found.ends.map(|(first, last)| (first.min(last), first.max(last))))
+    };
+    let ranges = range(x).zip(range(y));
     Some(Georeference::geographic(ranges.map(|(x, y)| vec![x.0, y.0, x.1, y.1])))
+}
+
+/// The first and the last time of the first of these coordinates that has times, as text.
+pub(super) fn times<'a>(mut coordinates: impl Iterator<Item = &'a ArrayFacts>) -> Option<[String; 2]> {
+    coordinates.find_map(|coordinate| {
+        let attributes = &coordinate.metadata.attributes;
+        let (units, calendar) = (cf::attribute(attributes, "units")?, cf::attribute(attributes, "calendar"));
+        let (first, last) = coordinate.ends?;
+        let text = |value| time_text(&units, calendar.as_deref(), value);
+        Some([text(first.min(last))?, text(first.max(last))?])
+    })
 }
 
 /// The rows and columns that a reference is about: as it declares, else those of the default plane.

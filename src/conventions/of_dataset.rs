@@ -5,7 +5,7 @@ use super::cf;
 use super::facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts};
 use super::geo::Georeference;
 use super::kind::NodeSummaryKind;
-use super::of_array::by_coordinates;
+use super::of_array::{by_coordinates, times};
 use super::plane::DimensionRole;
 use super::summary::NodeSummary;
 use super::values::{MAX_ITEMS, cut};
@@ -36,7 +36,7 @@ impl<'a> Dataset<'a> {
         let version = cf::version(self.attributes);
         let declared = Georeference::declared(self.attributes);
         let is_dataset =
-            version.is_some() || self.arrays.iter().any(|(name, array)| is_coordinate(name, array));
+            version.is_some() || self.arrays.iter().any(|(name, array)| array.is_coordinate(name));
         let kind = match (is_dataset, &declared) {
             (true, _) => NodeSummaryKind::CfDataset,
             (false, Some(_)) => NodeSummaryKind::Geo,
@@ -46,7 +46,9 @@ impl<'a> Dataset<'a> {
         summary.has_picture = self.arrays.iter().any(|(name, array)| has_picture(name, array));
         let place = if is_dataset {
             summary.axes = self.axes();
-            summary.time_range = cf::time_coverage(self.attributes);
+            let names = || summary.axes.iter().filter_map(|axis| axis.name.as_deref());
+            let of_times = || times(names().filter_map(|name| self.coordinate(name)));
+            summary.time_range = cf::time_coverage(self.attributes).or_else(of_times);
             summary.bbox = cf::geospatial_box(self.attributes);
             declared.or_else(|| self.grid_mapping()).or_else(|| self.geographic(&summary.axes))
         } else {
@@ -76,7 +78,8 @@ impl<'a> Dataset<'a> {
     }
 
     fn axis(&self, name: &str, size: u64) -> SummaryAxis {
-        let attributes = self.coordinate(name);
+        let coordinate = self.coordinate(name);
+        let attributes = coordinate.map(|coordinate| &coordinate.metadata.attributes);
         let by_coordinate = attributes.and_then(|attributes| cf::axis_of(name, attributes));
         let by_name = || DimensionRole::of(name).map(DimensionRole::as_axis_type);
         let kind = by_coordinate.map(cf::CfAxis::as_axis_type).or_else(by_name);
@@ -86,14 +89,14 @@ impl<'a> Dataset<'a> {
             unit: attributes.and_then(|attributes| cf::attribute(attributes, "units")),
             size: Some(size),
             scale: None,
+            ends: coordinate.and_then(|coordinate| coordinate.ends),
         }
     }
 
-    /// The attributes of the coordinate of a dimension.
-    fn coordinate(&self, name: &str) -> Option<&'a Attributes> {
-        let (_, array) =
-            self.arrays.iter().find(|(known, array)| *known == name && is_coordinate(known, array))?;
-        Some(&array.metadata.attributes)
+    /// The coordinate of a dimension.
+    fn coordinate(&self, name: &str) -> Option<&'a ArrayFacts> {
+        let of_name = self.arrays.iter().find(|(known, array)| *known == name && array.is_coordinate(known));
+        of_name.map(|(_, array)| *array)
     }
 
     /// The reference of the first grid mapping that a variable names.
@@ -111,15 +114,10 @@ impl<'a> Dataset<'a> {
     }
 }
 
-/// Whether an array is the coordinate of the dimension of its name (CF 1.11, section 1.3).
-fn is_coordinate(name: &str, array: &ArrayFacts) -> bool {
-    matches!(array.names().as_slice(), [Some(dimension)] if dimension == name)
-}
-
 /// Whether there is a picture of a variable that is no bounds of a coordinate.
 fn has_picture(name: &str, array: &ArrayFacts) -> bool {
     let shape = &array.metadata.shape;
     let is_bounds = shape.len() == 2 && shape.last() == Some(&2);
     let long = shape.iter().filter(|&&length| length > 1).count();
-    array.has_picture() && long >= 2 && !is_bounds && !is_coordinate(name, array)
+    array.has_picture() && long >= 2 && !is_bounds && !array.is_coordinate(name)
 }

@@ -31,7 +31,7 @@ pub struct NodeSummary {
     pub crs: Option<CrsSummary>,
     /// The smallest coordinates, then the largest, in the order x, y and perhaps z.
     pub bbox: Option<Vec<f64>>,
-    /// The first and the last time, as in the attributes.
+    /// The first and the last time, as in the attributes, else those of the coordinate in ISO 8601.
     pub time_range: Option<[String; 2]>,
     /// The default picture; of the first level of an image.
     pub view: Option<DefaultView>,

@@ -33,6 +33,7 @@ fn array(shape: &[u64], chunk: &[u64], data_type: &str, names: &Value, attribute
         V3Node::Array(metadata) => NodeFacts::Array(ArrayFacts {
             metadata: Arc::new(metadata),
             decoded_chunk_shape: Some(chunk.to_vec()),
+            ends: None,
         }),
         V3Node::Group(_) => panic!("no array"),
     }

@@ -23,6 +23,12 @@ pub(super) struct VectorSummary {
     pub(super) bounds: Option<Vec<f64>>,
 }
 
+/// Whether the attributes of a group describe a store in Zarr Vector Format.
+#[must_use]
+pub fn is_vector_store(attributes: &Attributes) -> bool {
+    VectorSummary::parse(attributes).is_some()
+}
+
 impl VectorSummary {
     /// The store that the attributes of a group describe, if they describe one.
     pub(super) fn parse(attributes: &Attributes) -> Option<Self> {

@@ -109,7 +109,7 @@ fn costs(viewed: &ViewedArray<'_>) -> Markup {
         rows.push((format!("a line along {name}"), one(&|own| own == dim)));
     }
     html! {
-        table {
+        table.costs {
             caption { "What reading costs" }
             thead { tr {
                 th scope="col" { "Read" } th.number scope="col" { "Chunks" } th.number scope="col" { "Decoded" }

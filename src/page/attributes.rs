@@ -74,7 +74,10 @@ fn entry(name: &str, value: &Value, depth: usize, left: &mut usize) -> Markup {
             })
         }
         Value::Array(items) if !is_short(items) => {
-            nested(name, &format!("{} items", items.len()), depth, || list(items, depth + 1, left))
+            let count = items.len();
+            nested(name, &format!("{count} {}", if count == 1 { "item" } else { "items" }), depth, || {
+                list(items, depth + 1, left)
+            })
         }
         value => html! { dt { bdi { (name) } } dd { (scalar(value)) } },
     }

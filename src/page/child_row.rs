@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::facts::ShownArray;
 use super::node_page::{NodeLinks, TreeItem};
 use crate::array::Array;
-use crate::conventions::OmeNode;
+use crate::conventions::{OmeNode, is_vector_store};
 use crate::metadata::{ArrayMetadata, Attributes};
 
 /// The metadata of an array, and the array or why it cannot be read.
@@ -47,11 +47,10 @@ impl ArrayRow<'_> {
     }
 }
 
-/// What a group is, by names in its attributes.
+/// What a group is, by its attributes.
 pub(super) fn kind_of(attributes: &Attributes) -> Option<&'static str> {
     // Stores of vectors have `multiscales` too.
-    if ["zarr_vectors", "zv_version", "zarr_vectors_version"].iter().any(|name| attributes.contains_key(name))
-    {
+    if is_vector_store(attributes) {
         return Some("vectors");
     }
     Some(match OmeNode::parse(attributes)?.0 {

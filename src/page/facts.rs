@@ -1,6 +1,7 @@
 //! Numbers and shapes as people read them, and the facts about an array that pages show.
 
 use crate::array::Array;
+use crate::conventions::is_number;
 use crate::metadata::{ArrayMetadata, DataType};
 
 /// Longest text of a value in a cell, in characters.
@@ -72,27 +73,11 @@ pub(super) enum Drawn {
 impl Drawn {
     pub(super) fn of(data_type: &DataType) -> Self {
         match data_type {
-            DataType::Bool
-            | DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt2
-            | DataType::UInt4
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64
-            | DataType::Float16
-            | DataType::BFloat16
-            | DataType::Float32
-            | DataType::Float64
-            | DataType::SmallFloat(_)
-            | DataType::DateTime64(_)
-            | DataType::TimeDelta64(_) => Self::Numbers,
             DataType::Complex64 | DataType::Complex128 => Self::Complex,
+            // The scripts know no other halves.
+            complex if complex.complex_half().is_some() => Self::Text,
+            DataType::DateTime64(_) | DataType::TimeDelta64(_) => Self::Numbers,
+            number if is_number(number) => Self::Numbers,
             _ => Self::Text,
         }
     }

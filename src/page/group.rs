@@ -1,5 +1,7 @@
 //! The page of a group: as xarray prints a dataset, or as an image, a plate or a list of nodes.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -10,17 +12,22 @@ use super::facts::{ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::label_layer::LabelLayer;
 use super::layout::{Head, Site, page};
 use super::node_page::{NodeLinks, Place, tree};
-use super::ome::{self, Plate, ShownImage};
 use super::state::{PageState, join};
 use super::thumbnail;
 use super::vectors;
 use super::view::{ArrayView, Cost};
 use super::viewed_array::{Level, SHARED_PICTURE, ViewedArray, ViewedImage};
 use super::viewer::viewer;
+use crate::conventions::{OmeImage, OmeNode, PlateSummary};
 use crate::metadata::Attributes;
 
+/// Longer side of the picture of a field or a label image, in pixels.
+const FIELD_SIDE: &str = "128";
 /// Side of the smallest level that fills the picture of a page, in pixels.
 const PICTURE_SIDE: u64 = 512;
+
+/// Most rows, and most columns, of a plate that are shown.
+const MOST_SIDE: usize = 64;
 
 /// The page of a group, or of a folder without a document.
 #[derive(Clone, Debug)]
@@ -29,6 +36,8 @@ pub struct GroupPage {
     pub place: Place,
     /// Its attributes; `None` for a folder.
     pub attributes: Option<Attributes>,
+    /// What it is in OME-Zarr, with the version, if its attributes say.
+    pub ome: Option<(OmeNode, Option<String>)>,
     /// The version of its format.
     pub zarr_format: u8,
     /// Whether consolidated metadata is stored with it.
@@ -51,14 +60,19 @@ impl GroupPage {
     pub fn render(&self, site: &Site) -> String {
         let attributes = self.attributes.as_ref().map(Attributes::object).unwrap_or_default();
         let title = self.place.name();
-        let image = ShownImage::of(&attributes).filter(|_| !self.levels.is_empty());
+        let ome = self.ome.as_ref().map(|(node, _)| node);
+        let image = match ome {
+            Some(OmeNode::Image(image)) if !self.levels.is_empty() => Some(image),
+            _ => None,
+        };
         let rows: Vec<ArrayRow<'_>> = self.children.iter().flatten().filter_map(row).collect();
         let is_level = |row: &ArrayRow<'_>| {
             image.is_some() && self.levels.iter().any(|level| level.item.href == row.child.item.href)
         };
         let others: Vec<&ArrayRow<'_>> = rows.iter().filter(|row| !is_level(row)).collect();
-        let groups: Vec<&ChildRow> =
-            self.children.iter().flatten().filter(|child| child.array.is_none()).collect();
+        let groups = self.children.iter().flatten().filter(|child| child.array.is_none());
+        // What a plate or a well has is shown as pictures.
+        let groups: Vec<&ChildRow> = groups.filter(|child| !is_pictured(ome, &child.item.name)).collect();
         let text = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str);
         let body = html! {
             div.columns {
@@ -66,18 +80,18 @@ impl GroupPage {
                 main #content {
                     div.heading {
                         h1 { bdi { (title) } }
-                        p.summary { (self.summary(&attributes, image.as_ref(), &rows, &groups)) }
+                        p.summary { (self.summary(&rows, &groups)) }
                         @if let Some(text) = text { p.muted { bdi { (cut(text, 300)) } } }
                     }
-                    @if let Some(image) = &image { (self.image(image, &attributes, &title)) }
+                    @if let Some(image) = image { (self.image(image, &attributes, &title)) }
                     @if let Some(store) = &self.vectors { (vectors::section(store, &self.place.links.view)) }
-                    @if let Some(plate) = Plate::of(&attributes) { (self.plate(&plate)) }
-                    (self.related(&attributes))
+                    @if let Some(OmeNode::Plate(plate)) = ome { (self.plate(plate)) }
+                    (self.related(ome))
                     (dataset(&others))
                     (list_of_groups(&groups))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
-                    } @else if rows.is_empty() && groups.is_empty() {
+                    } @else if self.children.as_ref().is_some_and(Vec::is_empty) {
                         p.muted { "There is nothing below this group." }
                     }
                     @if self.attributes.is_some() {
@@ -95,39 +109,31 @@ impl GroupPage {
         let head = Head {
             title: &format!("{title} – {}", name(&self.place.mount)),
             description: text.map(|text| cut(text, 300)),
-            picture: image.is_some().then(own).or_else(of_first),
+            picture: (image.is_some() || has_images(ome)).then(own).or_else(of_first),
             crumbs: &self.place.crumbs,
             has_viewer: image.is_some(),
         };
         page(site, &head, &body)
     }
 
-    fn summary(
-        &self,
-        attributes: &Map<String, Value>,
-        image: Option<&ShownImage>,
-        rows: &[ArrayRow<'_>],
-        groups: &[&ChildRow],
-    ) -> Markup {
+    /// What the group is, in a line.
+    fn summary(&self, rows: &[ArrayRow<'_>], groups: &[&ChildRow]) -> Markup {
         let bytes: u128 = rows.iter().map(|row| row.facts.bytes()).fold(0, u128::saturating_add);
-        let kind = if image.is_some() {
-            "OME image"
-        } else if attributes.contains_key("plate")
-            || attributes.get("ome").is_some_and(|ome| ome.get("plate").is_some())
-        {
-            "OME plate"
+        let of_ome = self.ome.as_ref().map(|(node, version)| (kind_of_ome(node), version));
+        let (kind, version) = if let Some((kind, version)) = of_ome.filter(|_| self.vectors.is_none()) {
+            (kind, version.as_deref())
         } else if self.vectors.is_some() {
-            "vectors (ZVF)"
+            ("vectors (ZVF)", None)
         } else if self.attributes.is_none() {
-            "folder"
+            ("folder", None)
         } else if rows.iter().any(ArrayRow::is_coordinate) {
-            "dataset"
+            ("dataset", None)
         } else {
-            "group"
+            ("group", None)
         };
         html! {
             (kind)
-            @if let Some(version) = image.and_then(|image| image.version.as_ref()) { " " (version) }
+            @if let Some(version) = version { " " bdi { (cut(version, 20)) } }
             @if !rows.is_empty() { " · " (rows.len()) (if rows.len() == 1 { " array, " } else { " arrays, " }) (bytes_text(bytes)) }
             @if !groups.is_empty() { " · " (groups.len()) (if groups.len() == 1 { " group" } else { " groups" }) }
             @if self.attributes.is_some() { " · Zarr v" (self.zarr_format) }
@@ -136,7 +142,7 @@ impl GroupPage {
     }
 
     /// The picture of an image, from its levels.
-    fn image(&self, image: &ShownImage, attributes: &Map<String, Value>, title: &str) -> Markup {
+    fn image(&self, image: &OmeImage, attributes: &Map<String, Value>, title: &str) -> Markup {
         let level = |child: &ChildRow| {
             let row = row(child)?;
             Some(Level {
@@ -199,8 +205,8 @@ impl GroupPage {
                 tbody {
                     @for axis in &image.axes {
                         tr {
-                            th scope="row" { bdi { (name(&axis.name)) } }
-                            td { bdi { (name(&axis.kind)) } }
+                            th scope="row" { bdi { (axis.name.as_deref().map(name).unwrap_or_default()) } }
+                            td { bdi { (axis.kind.as_deref().map(name).unwrap_or_default()) } }
                             td { @if let Some(scale) = axis.scale { (scale) " " bdi { (axis.unit.as_deref().unwrap_or_default()) } } }
                         }
                     }
@@ -211,24 +217,28 @@ impl GroupPage {
     }
 
     /// The wells of a plate, by row and column.
-    fn plate(&self, plate: &Plate) -> Markup {
+    fn plate(&self, plate: &PlateSummary) -> Markup {
         let at = |path: &str, links: &str| format!("{}{}", slashed(links), path);
+        let wells: BTreeMap<(u64, u64), &str> =
+            plate.wells.iter().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
+        let (rows, columns) = (plate.rows.iter().take(MOST_SIDE), plate.columns.iter().take(MOST_SIDE));
+        let side = well_side(plate.columns.len());
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
                 table.plate {
-                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (plate.wells.len()) " with images" }
-                    thead { tr { td {} @for column in &plate.columns { th scope="col" { bdi { (cut(column, 8)) } } } } }
+                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (plate.declared_wells) " with images" }
+                    thead { tr { td {} @for column in columns.clone() { th scope="col" { bdi { (cut(column, 8)) } } } } }
                     tbody {
-                        @for (r, row) in plate.rows.iter().enumerate() {
+                        @for (r, row) in (0..).zip(rows) {
                             tr {
                                 th scope="row" { bdi { (cut(row, 8)) } }
-                                @for c in 0..plate.columns.len() {
+                                @for (c, column) in (0..).zip(columns.clone()) {
                                     td {
-                                        @if let Some(path) = plate.well(r, c).and_then(plain_path) {
-                                            a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {row}{}", plate.columns[c])) {
-                                                img loading="lazy" alt="" width="48" height="48"
-                                                    src=(join(&at(&path, &self.place.links.image), [("size", "48")].into_iter()));
+                                        @if let Some(path) = wells.get(&(r, c)).and_then(|path| plain_path(path)) {
+                                            a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
+                                                img loading="lazy" alt="" width=(side) height=(side)
+                                                    src=(join(&at(&path, &self.place.links.image), [("size", side)].into_iter()));
                                             }
                                         }
                                     }
@@ -241,21 +251,77 @@ impl GroupPage {
         }
     }
 
-    /// Label images, fields of a well, and vectors, by their names in the attributes.
-    fn related(&self, attributes: &Map<String, Value>) -> Markup {
-        let lists = [("Labels", ome::labels(attributes)), ("Fields", ome::fields(attributes))];
+    /// Label images, fields of a well, and images of a collection, by their paths in the attributes.
+    fn related(&self, ome: Option<&OmeNode>) -> Markup {
+        let (title, paths) = match ome {
+            Some(OmeNode::LabelList(labels)) => ("Labels", labels.as_slice()),
+            Some(OmeNode::Well(fields)) => ("Fields", fields.as_slice()),
+            Some(OmeNode::Collection(images)) => ("Images", images.as_slice()),
+            _ => ("", [].as_slice()),
+        };
+        let shown: Vec<(&String, String)> =
+            paths.iter().filter_map(|path| Some((path, plain_path(path)?))).collect();
         html! {
-            @for (title, names) in lists {
-                @if !names.is_empty() {
-                    h2 { (title) }
-                    ul.nodes {
-                        @for path in names.iter().filter_map(|name| plain_path(name)) {
-                            li { a.group href=(format!("{}{path}", slashed(&self.place.links.view))) { bdi { (name(&path)) } } }
+            @if !shown.is_empty() {
+                h2 { (title) }
+                ul.fields {
+                    @for (path, plain) in &shown {
+                        li {
+                            a.group href=(format!("{}{plain}", slashed(&self.place.links.view))) {
+                                img.field loading="lazy"
+                                    src=(join(&format!("{}{plain}", slashed(&self.place.links.image)), [("size", FIELD_SIDE)].into_iter()))
+                                    alt="" width="128" height="128";
+                                bdi { (name(path)) }
+                            }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// Whether the page of a group shows a group in it as a picture: a row of a plate, a field of a well, or a label image.
+fn is_pictured(node: Option<&OmeNode>, name: &str) -> bool {
+    match node {
+        Some(OmeNode::Plate(plate)) => plate.rows.iter().any(|row| row == name),
+        Some(OmeNode::Well(names) | OmeNode::LabelList(names)) => {
+            names.iter().any(|known| known == name && plain_path(known).is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a group has a picture of the images in it.
+fn has_images(node: Option<&OmeNode>) -> bool {
+    match node {
+        Some(OmeNode::Plate(plate)) => !plate.wells.is_empty(),
+        Some(OmeNode::Well(images)) => !images.is_empty(),
+        Some(OmeNode::Collection(_)) => true,
+        _ => false,
+    }
+}
+
+/// The side of the picture of a well in pixels, so that a row of them fits on a page.
+fn well_side(columns: usize) -> &'static str {
+    match columns {
+        0..=8 => "96",
+        9..=12 => "64",
+        13..=24 => "40",
+        _ => "24",
+    }
+}
+
+/// What a group is in OME-Zarr, in words.
+fn kind_of_ome(node: &OmeNode) -> &'static str {
+    match node {
+        OmeNode::Image(image) if image.is_labels => "OME labels",
+        OmeNode::Image(_) => "OME image",
+        OmeNode::LabelList(_) => "list of OME labels",
+        OmeNode::Plate(_) => "OME plate",
+        OmeNode::Well(_) => "OME well",
+        OmeNode::Collection(_) => "collection of OME images",
+        OmeNode::Scene => "OME scene",
     }
 }
 
@@ -293,18 +359,18 @@ fn plain_path(path: &str) -> Option<String> {
 }
 
 /// The dimension of the channels that an image describes, if it has several.
-fn channels_of(image: &ShownImage, facts: &ShownArray) -> Option<usize> {
-    let dim = image.axes.iter().position(|axis| axis.kind == "channel");
+fn channels_of(image: &OmeImage, facts: &ShownArray) -> Option<usize> {
+    let dim = image.axes.iter().position(|axis| axis.kind.as_deref() == Some("channel"));
     let dim = dim.or_else(|| facts.names.iter().position(|name| name == "c"))?;
     (!image.channels.is_empty() && *facts.shape.get(dim)? > 1).then_some(dim)
 }
 
 /// The facts about a level, with the names that the image gives its axes.
-fn named(mut facts: ShownArray, image: &ShownImage) -> ShownArray {
+fn named(mut facts: ShownArray, image: &OmeImage) -> ShownArray {
     if image.axes.len() == facts.names.len() {
         for (dim, axis) in image.axes.iter().enumerate() {
-            if !facts.is_named[dim] && !axis.name.is_empty() {
-                facts.names[dim] = name(&axis.name);
+            if let Some(own) = axis.name.as_deref().filter(|_| !facts.is_named[dim]) {
+                facts.names[dim] = name(own);
             }
         }
     }
@@ -337,6 +403,9 @@ fn dataset(rows: &[&ArrayRow<'_>]) -> Markup {
 /// The named dimensions of arrays, each with its length in the first array that has it.
 fn dimensions(rows: &[&ArrayRow<'_>]) -> Markup {
     let mut dimensions: Vec<(&str, u64)> = Vec::new();
+    // Variables first: their dimensions are in the order of the data.
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.facts.shape.len()));
     for row in rows {
         for ((name, &length), is_named) in
             row.facts.names.iter().zip(&row.facts.shape).zip(&row.facts.is_named)

@@ -1,6 +1,6 @@
 //! An error for people: what is wrong, and where to go on.
 
-use maud::html;
+use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::attributes;
@@ -28,6 +28,20 @@ pub struct ProblemPage<'a> {
     pub asks_for_token: bool,
 }
 
+/// A detail as a sentence, with what stands between backquotes as code.
+fn sentence(detail: &str) -> Markup {
+    let mut characters = detail.chars();
+    let first: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let text = format!("{first}{}", characters.as_str());
+    let is_open = text.ends_with(|end: char| end.is_alphanumeric() || matches!(end, '`' | ')'));
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+        @if is_open { "." }
+    }
+}
+
 impl ProblemPage<'_> {
     /// The page as HTML.
     #[must_use]
@@ -36,7 +50,11 @@ impl ProblemPage<'_> {
         let body = html! {
             main #content.problem {
                 h1 { (title) }
-                @if let Some(detail) = self.detail { p { bdi { (cut(detail, 1000)) } } }
+                @if self.asks_for_token {
+                    p { "Sign in with a token to see this. Programs send it as " code { "Authorization: Bearer …" } "." }
+                } @else if let Some(detail) = self.detail {
+                    p { bdi { (sentence(&cut(detail, 1000))) } }
+                }
                 @if self.asks_for_token && let Some(session) = &site.session {
                     (super::sign_in::form(session, None))
                 }

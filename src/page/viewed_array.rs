@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use super::facts::{Drawn, ShownArray, cut};
 use super::label_layer::LabelLayer;
 use super::node_page::NodeLinks;
-use super::ome::{self, ShownImage};
 use super::state::{PageState, join};
 use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
 use crate::array::Array;
+use crate::conventions::{ChannelSummary, OmeImage};
 
 /// The coordinates along a dimension: an array next to the one that is shown.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(super) struct ViewedArray<'a> {
 /// The image that an array is the finest level of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ViewedImage<'a> {
-    pub(super) image: &'a ShownImage,
+    pub(super) image: &'a OmeImage,
     /// All its levels, the finest first.
     pub(super) levels: &'a [Level],
     /// Its label images.
@@ -109,7 +109,7 @@ impl ViewedArray<'_> {
         let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
         let image = self.image.map(|ViewedImage { image, levels, labels, .. }| {
             json!({
-                "levels": levels.iter().map(level).collect::<Value>(), "channels": image.channels_json(),
+                "levels": levels.iter().map(level).collect::<Value>(), "channels": channels(&image.channels),
                 "labels": labels.iter().filter_map(LabelLayer::config).collect::<Value>(),
                 "axes": image.axes.iter().map(|axis| json!({ "unit": axis.unit, "scale": axis.scale, "kind": axis.kind }))
                     .collect::<Value>(),
@@ -127,12 +127,25 @@ impl ViewedArray<'_> {
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing(self.attributes), "labels": ome::is_label(self.attributes) || self.attributes.contains_key("flag_values"),
+            "cf": packing(self.attributes), "labels": self.image.is_some_and(|of| of.image.is_labels) || self.attributes.contains_key("flag_values"),
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })
         .to_string()
     }
+}
+
+/// The channels of an image.
+fn channels(channels: &[ChannelSummary]) -> Value {
+    let one = |(at, channel): (usize, &ChannelSummary)| {
+        let label = channel.label.clone().unwrap_or_else(|| format!("channel {at}"));
+        let window = channel.window.filter(|(start, end)| start < end);
+        json!({
+            "label": label, "color": channel.color,
+            "window": window.map(|(start, end)| [start, end]), "active": channel.is_active,
+        })
+    };
+    channels.iter().enumerate().map(one).collect()
 }
 
 /// The attributes that say what stored numbers mean (CF conventions, sections 2.5.1, 3.1 and 8.1).

@@ -94,7 +94,7 @@ impl CfValues {
         Ok(Self { packing: None, ..Self::of_array(metadata, true)? })
     }
 
-    /// As [`CfValues::decoded`], but no element is missing.
+    /// As [`CfValues::decoded`], but no element is missing, as of coordinates.
     #[must_use]
     pub fn unmasked(data_type: &DataType, attributes: &Attributes) -> Self {
         let number = |name: &str| {

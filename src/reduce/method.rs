@@ -124,18 +124,7 @@ impl Kind {
     pub(super) fn of(data_type: &DataType) -> Self {
         match data_type {
             DataType::Bool => Self::Bool,
-            DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt2
-            | DataType::UInt4
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64 => Self::Integer,
+            integer if integer.is_integer() => Self::Integer,
             DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => Self::Float,
             DataType::ComplexFloat16
             | DataType::ComplexBFloat16

@@ -7,6 +7,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::metadata::{TimeStep, TimeUnit};
+use crate::units::calendar::date_of_days;
 
 /// Seconds of a day.
 const DAY_SECONDS: i128 = 86_400;
@@ -66,18 +67,9 @@ fn write_year(year: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// The date `days` days after 1970-01-01.
 fn write_day(days: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    /// Days of 400 years, after which the calendar repeats itself.
-    const ERA: i128 = 146_097;
-    // Years begin in March here, so that the leap day is the last day of its year.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
-    let year = (day - day / 1_460 + day / 36_524 - day / (ERA - 1)) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day_of_month = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    write_year(era * 400 + year + next, out)?;
-    write!(out, "-{month:02}-{day_of_month:02}")
+    let (year, month, day) = date_of_days(days);
+    write_year(year, out)?;
+    write!(out, "-{month:02}-{day:02}")
 }
 
 fn write_minutes(minutes: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! Services that handlers share: the mounts with their views, the array engine, admission, rights and metrics.
 
 pub(crate) mod access_control;
+pub(crate) mod coordinate_ends;
 pub(crate) mod element_groups;
 pub(crate) mod engine;
 pub(crate) mod extract;

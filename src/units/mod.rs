@@ -1,7 +1,8 @@
 //! Durations and sizes as people write them in a configuration: `"30s"`, `"250ms"`, `"64MiB"`, `"1GB"`.
 //!
-//! [`duration`] and [`size`] are used as `#[serde(with = "…")]`. What they write they can read again, without loss. An error
+//! `calendar` has the days of dates. [`duration`] and [`size`] are used as `#[serde(with = "…")]`. What they write they can read again, without loss. An error
 //! says what is expected and never repeats the value.
 
+pub(crate) mod calendar;
 pub mod duration;
 pub mod size;

@@ -132,6 +132,22 @@ def test_the_addresses_of_what_does_not_run_here_respond(running, path):
     assert source.startswith(f"{running.base}/pyramid/")
 
 
+IMAGES = [path for path in PATHS if not path.startswith(("time", "image/0"))]
+
+
+@pytest.mark.parametrize("path", IMAGES)
+def test_viewers_get_a_multiscale_image(running, node, path):
+    lines = snippets(running, path)
+    source = re.fullmatch(r"zarr://(http://[^\s]+)/", lines["Neuroglancer"])[1]
+    (multiscale,) = requests.get(f"{source}/zarr.json", timeout=processes.SECONDS).json()["attributes"]["ome"]["multiscales"]
+    shapes = []
+    for level in multiscale["datasets"]:
+        document = requests.get(f"{source}/{level['path']}/zarr.json", timeout=processes.SECONDS).json()
+        assert document["dimension_names"] == [axis["name"] for axis in multiscale["axes"]]
+        shapes.append(document["shape"])
+    assert node(lines["Viv"], "data.map((level) => level.shape)") == shapes
+
+
 def test_every_program_is_run_or_checked(running):
     run = {"Python · zarr", "Python · xarray", "Python · numpy", "JavaScript · zarrita", "JavaScript · fetch", "curl", "GDAL"}
     assert set(snippets(running, "field")) == run | {"R", "Julia", "QGIS", "Neuroglancer", "Viv"}

@@ -1,8 +1,10 @@
 //! Pictures and tiles: what they cost, who may have them, and that their parts fit together.
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::json;
 use zarrd::array::ReadLimits;
+use zarrd::http::Peer;
 use zarrd::services::Mount;
 
 use crate::support::counting::Counting;
@@ -172,7 +174,9 @@ async fn a_picture_that_would_cost_too_much_is_refused_with_a_slice_that_does_no
     let problem = refused.json();
     let slice = problem["suggested_slices"][0].as_str().unwrap();
     let answer = server.get(&format!("/v1/image/m/a?range=0,9&slice={slice}")).await;
-    assert_eq!(answer.status, 200, "{slice}");
+    assert_eq!(answer.header("array-slice"), slice);
+    let (found, width) = pixels(&answer);
+    assert!(width > 1 && found.len() / width > 1 && found.iter().all(|pixel| pixel[3] == 255), "{slice}");
 }
 
 #[tokio::test]
@@ -197,26 +201,27 @@ async fn a_picture_without_a_selection_shows_the_middle_of_a_plane_that_costs_to
 #[tokio::test]
 async fn invalid_requests_for_pictures_get_a_problem_that_states_the_reason() {
     let server = server_of([300, 600]).await;
-    for (url, status, code) in [
-        ("/v1/image/m/b", 404, "not-found"),
-        ("/v1/image/other/a", 404, "unknown-mount"),
-        ("/v1/image/m", 404, "not-found"),
-        ("/v1/image/m/a?colr=1", 400, "invalid-request"),
-        ("/v1/image/m/a?format=jpeg", 400, "unknown-format"),
-        ("/v1/image/m/a?level=1", 400, "invalid-request"),
-        ("/v1/image/m/a?slice=1", 400, "invalid-request"),
-        ("/v1/image/m/a?rgb=0,1,2", 400, "invalid-request"),
-        ("/tiles/m/native/9/0/0/a", 400, "invalid-request"),
-        ("/tiles/m/native/0/-1/0/a", 400, "invalid-request"),
-        ("/tiles/m/native/0/0/0/a?size=4", 400, "invalid-request"),
-        ("/tiles/m/native/0/0/0/a?slice=0:4", 400, "invalid-request"),
-        ("/tiles/m/WebMercatorQuad/0/0/0/a", 501, "unsupported"),
-        ("/tiles/m/other/0/0/0/a", 400, "invalid-request"),
-        ("/v1/legend?range=auto", 400, "invalid-request"),
-        ("/v1/legend/m/a?range=slice", 400, "invalid-request"),
-        ("/v1/legend?colormap=jet", 400, "invalid-request"),
+    for (url, status, code, reason) in [
+        ("/v1/image/m/b", 404, "not-found", "`/b`"),
+        ("/v1/image/other/a", 404, "unknown-mount", "mount"),
+        ("/v1/image/m", 404, "not-found", ""),
+        ("/v1/image/m/a?colr=1", 400, "invalid-request", "`colr`"),
+        ("/v1/image/m/a?format=jpeg", 400, "unknown-format", "PNG"),
+        ("/v1/image/m/a?level=1", 400, "invalid-request", "level"),
+        ("/v1/image/m/a?slice=1", 400, "invalid-request", "two dimensions"),
+        ("/v1/image/m/a?rgb=0,1,2", 400, "invalid-request", "channel"),
+        ("/tiles/m/native/9/0/0/a", 400, "invalid-request", "9"),
+        ("/tiles/m/native/0/-1/0/a", 400, "invalid-request", "`x`"),
+        ("/tiles/m/native/0/0/0/a?size=4", 400, "invalid-request", "size"),
+        ("/tiles/m/native/0/0/0/a?slice=0:4", 400, "invalid-request", "tiles"),
+        ("/tiles/m/WebMercatorQuad/0/0/0/a", 501, "unsupported", "WebMercatorQuad"),
+        ("/tiles/m/other/0/0/0/a", 400, "invalid-request", "native"),
+        ("/v1/legend?range=auto", 400, "invalid-request", "range"),
+        ("/v1/legend/m/a?range=slice", 400, "invalid-request", "range"),
+        ("/v1/legend?colormap=jet", 400, "invalid-request", "colormap"),
     ] {
-        server.get(url).await.refuses(status, code, url);
+        let detail = server.get(url).await.refuses(status, code, url);
+        assert!(detail.contains(reason), "{url}: {detail}");
     }
     let refused = server.ask(Method::GET, "/v1/image/m/a", &[("accept", "image/jpeg")]).await;
     refused.refuses(406, "not-acceptable", "jpeg");
@@ -232,7 +237,7 @@ async fn hostile_attributes_do_not_hinder_a_picture() {
         ),
         (
             "long",
-            json!({ "_FillValue": vec![1; 100_000], "flag_values": vec![3; 100_000], "units": "x".repeat(100_000) }),
+            json!({ "flag_values": vec![3; 100_000], "flag_colors": "x".repeat(100_000), "units": "x".repeat(100_000) }),
         ),
         (
             "odd",
@@ -353,4 +358,174 @@ async fn flags_keep_their_names_whatever_numbers_stand_between_them() {
         assert!(legend.contains(&format!("{value}")), "{legend}");
     }
     assert!(!legend.contains("half"), "{legend}");
+}
+
+#[tokio::test]
+async fn a_range_can_be_wider_than_the_largest_number() {
+    let store = memory();
+    put(&store, "a/zarr.json", document(&[2, 2], "float64", 2).to_string()).await;
+    let numbers = [-1.7e308_f64, 0.0, 1e308, 1.7e308];
+    let chunk: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    put(&store, "a/c/0/0", chunk).await;
+    let server = Server::of(store);
+    // The first of 256 equal parts of the range, the middle, that at 0.794 of it, and the last.
+    let expected = [0, 128, 203, 255].map(|gray| [gray, gray, gray, 255]);
+    for range in ["slice", "-1.7e308,1.7e308", "0%25,100%25"] {
+        let answer = server.get(&format!("/v1/image/m/a?colormap=gray&range={range}")).await;
+        assert_eq!(pixels(&answer).0, expected, "{range}");
+    }
+    let legend = server.get("/v1/legend/m/a?range=-1.7e308,1.7e308&format=json").await.json();
+    let stops = legend["stops"].as_array().unwrap().iter();
+    // The numbers between the ends are rounded.
+    let values: Vec<String> = stops.map(|stop| format!("{:.6e}", stop["value"].as_f64().unwrap())).collect();
+    let expected = [-1.7e308, -0.85e308, 0.0, 0.85e308, 1.7e308].map(|value| format!("{value:.6e}"));
+    assert_eq!(values, expected);
+}
+
+#[tokio::test]
+async fn more_missing_values_than_are_compared_are_refused_by_every_route_that_masks_them() {
+    let store = memory();
+    let mut array = document(&[4, 4], "uint8", 4);
+    array["attributes"] = json!({ "missing_value": (0..17).collect::<Vec<u8>>() });
+    put(&store, "a/zarr.json", array.to_string()).await;
+    put(&store, "a/c/0/0", (0..16).collect::<Vec<u8>>()).await;
+    let server = Server::of(store);
+    for url in [
+        "/v1/image/m/a",
+        "/v1/image/m/a?size=2",
+        "/v1/image/m/a?size=2&method=stride",
+        "/tiles/m/native/0/0/0/a",
+        "/v1/legend/m/a",
+        "/v1/tilejson/m/a",
+        "/v1/stats/m/a",
+        "/v1/data/m/a?downsample=2,2",
+        "/v1/data/m/a?reduce.0=mean",
+    ] {
+        server.get(url).await.refuses(501, "unsupported", url);
+    }
+    for url in [
+        "/v1/image/m/a?decode=none",
+        "/tiles/m/native/0/0/0/a?decode=none",
+        "/v1/legend/m/a?decode=none",
+        "/v1/stats/m/a?decode=none",
+        "/v1/data/m/a?downsample=2,2&method=stride",
+        "/v1/data/m/a",
+    ] {
+        assert_eq!(server.get(url).await.status, 200, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_legend_and_a_description_of_tiles_hold_no_more_than_their_text() {
+    let store = memory();
+    Array::of(&[2048, 2048]).chunks(&[1024, 1024]).store(&store, "a").await;
+    let server = Server::of(store);
+    let (site, before) = (server.site(), server.in_flight_bytes());
+    for url in ["/v1/legend/m/a", "/v1/legend/m/a?format=json", "/v1/tilejson/m/a"] {
+        let request = Request::builder().uri(url).body(Body::empty()).unwrap();
+        let answer = site.handle(request, Peer::LOOPBACK).await;
+        assert_eq!(answer.status(), 200, "{url}");
+        let held = server.in_flight_bytes() - before;
+        assert!(held <= 128 << 10, "{url}: {held}");
+    }
+}
+
+/// A plate `p` of two rows and three columns with the wells A/1, A/3 and B/2, each of two images of 2 by 2 bytes. The first
+/// image of the last well is not stored.
+async fn plate() -> zarrd::store::SharedStore {
+    let store = memory();
+    let group = |attributes: serde_json::Value| {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": { "ome": attributes } }).to_string()
+    };
+    let names = |names: &[&str]| names.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>();
+    let wells = [("A/1", 0, 0), ("A/3", 0, 2), ("B/2", 1, 1)];
+    let listed: Vec<_> = wells
+        .iter()
+        .map(|(path, row, column)| json!({ "path": path, "rowIndex": row, "columnIndex": column }))
+        .collect();
+    let rows = names(&["A", "B"]);
+    let plate = json!({ "rows": rows, "columns": names(&["1", "2", "3"]), "wells": listed });
+    put(&store, "p/zarr.json", group(json!({ "version": "0.5", "plate": plate }))).await;
+    let axes = json!([{ "name": "y", "type": "space" }, { "name": "x", "type": "space" }]);
+    let image = json!({ "version": "0.5", "multiscales": [{ "axes": axes, "datasets": [{ "path": "0" }] }] });
+    for (well, (path, ..)) in (1_u8..).zip(wells) {
+        let images = json!({ "images": [{ "path": "0" }, { "path": "1" }] });
+        put(&store, &format!("p/{path}/zarr.json"), group(json!({ "version": "0.5", "well": images }))).await;
+        for field in 0..2 {
+            let level = format!("p/{path}/{field}/0");
+            if (well, field) != (3, 0) {
+                put(&store, &format!("{level}/zarr.json"), document(&[2, 2], "uint8", 2).to_string()).await;
+            }
+            put(&store, &format!("p/{path}/{field}/zarr.json"), group(image.clone())).await;
+            put(&store, &format!("{level}/c/0/0"), vec![10 * well + field; 4]).await;
+        }
+    }
+    store
+}
+
+#[tokio::test]
+async fn the_picture_of_a_plate_has_the_first_image_of_each_well_in_its_place() {
+    let store = plate().await;
+    let server = Server::of(store.clone());
+    let url = "/v1/image/m/p?range=0,255";
+    let first = server.get(url).await;
+    let (found, width) = pixels(&first);
+    // Three places of two pixels with one between; the last well has nothing to show.
+    let gray = |level: u8| [level, level, level, 255];
+    let (none, one, three) = ([0; 4], gray(10), gray(20));
+    let row = [one, one, none, none, none, none, three, three];
+    assert_eq!(width, 8);
+    assert_eq!(found, [row, row, [none; 8], [none; 8], [none; 8]].concat());
+    assert_eq!((first.header("array-slice"), first.header("array-downsample")), ("0:2,0:2", "1,1"));
+    // An image that appears changes the picture, and so does a chunk of one.
+    let mut tags = vec![first.header("etag").to_owned()];
+    put(&store, "p/B/2/0/0/zarr.json", document(&[2, 2], "uint8", 2).to_string()).await;
+    let (found, _) = pixels(&server.get(url).await);
+    assert_eq!(found[3 * 8 + 3..3 * 8 + 5], [gray(30), gray(30)]);
+    tags.push(server.get(url).await.header("etag").to_owned());
+    put(&store, "p/A/3/0/0/c/0/0", vec![99; 4]).await;
+    let changed = server.get(url).await;
+    assert_eq!(pixels(&changed).0[6], gray(99));
+    assert!(!tags.contains(&changed.header("etag").to_owned()) && tags[0] != tags[1]);
+    // What the picture does not show leaves it as it is.
+    put(&store, "p/A/3/1/0/c/0/0", vec![77; 4]).await;
+    let same = server.ask(Method::GET, url, &[("if-none-match", changed.header("etag"))]).await;
+    assert_eq!(same.status, 304);
+}
+
+#[tokio::test]
+async fn the_picture_of_a_well_has_all_its_images_with_one_range() {
+    let store = plate().await;
+    let server = Server::of(store);
+    let (found, width) = pixels(&server.get("/v1/image/m/p/A/1?range=slice").await);
+    let [none, low, high] = [[0; 4], [0, 0, 0, 255], [255; 4]];
+    let row = [low, low, none, high, high];
+    assert_eq!((found, width), ([row, row].concat(), 5));
+    // The range of the sample of the first image is that of all.
+    let answer = server.get("/v1/image/m/p/A/1").await;
+    assert_eq!((answer.header("image-range"), answer.header("image-range-from")), ("10,10", "sample"));
+    assert_eq!(pixels(&answer).0[3], high);
+    // A part of a plane is that of the first image.
+    let (part, width) = pixels(&server.get("/v1/image/m/p/A/1?box=0,0,1,1&range=0,255").await);
+    assert_eq!((part, width), (vec![[10, 10, 10, 255]], 1));
+    server.get("/v1/image/m/p/A/1?slice=7,:").await.refuses(400, "invalid-request", "outside");
+}
+
+#[tokio::test]
+async fn the_pictures_of_a_plate_fit_and_cost_no_more_than_one_picture_may() {
+    let store = plate().await;
+    let counting = Counting::new(store.clone());
+    let server = Server::of(counting.clone());
+    for (size, expected) in [("8", (8, 5)), ("7", (5, 3)), ("1", (5, 3)), ("max", (8, 5))] {
+        let (found, width) = pixels(&server.get(&format!("/v1/image/m/p?range=0,255&size={size}")).await);
+        assert_eq!((width, found.len() / width), expected, "{size}");
+    }
+    counting.reset();
+    let head = server.ask(Method::HEAD, "/v1/image/m/p", &[]).await;
+    assert_eq!((head.status.as_u16(), counting.ranges()), (200, vec![]));
+    assert_eq!(head.header("etag"), server.get("/v1/image/m/p").await.header("etag"));
+    let mut small = Server::build(Mount::read_only("m", store));
+    small.read = ReadLimits { max_decoded_size: 7, ..ReadLimits::default() };
+    let small = small.finish();
+    small.get("/v1/image/m/p?slice=:,:").await.refuses(413, "too-large", "two images of four bytes");
 }

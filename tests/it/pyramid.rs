@@ -7,15 +7,17 @@ use async_trait::async_trait;
 use axum::http::{Method, StatusCode};
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
+use zarrd::cache::ValueCache;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::services::Mount;
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SharedStore, Shortcuts, Store, StoreError, StoreKind, ValueInfo,
-    Version,
+    ByteRange, CachePolicy, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use zarrd::views::pyramid::PyramidOptions;
 
 use crate::support::copied::{copy, list_all, read_all};
+use crate::support::counting::Counting;
 use crate::support::data_types::data_type;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
@@ -275,6 +277,11 @@ async fn level_0_has_the_stored_documents_and_chunks_in_the_stored_version() {
         (array("uint16", 1).format(v2('/')), &[".zarray"]),
     ] {
         let store = memory();
+        let array = if documents == [".zarray"] {
+            array
+        } else {
+            array.members(json!({"dimension_names": ["y", "x"]}))
+        };
         array.store(&store, "g/a").await;
         let server = Server::of(store);
         let chunk = array.chunk_key(&[1, 3]);
@@ -303,6 +310,142 @@ async fn level_0_has_the_stored_documents_and_chunks_in_the_stored_version() {
             assert!(!key.ends_with("0/c/0/0") || value.len() == 4 * 3 * 50, "{key}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_stored_document_of_level_0_names_the_axes_and_is_otherwise_as_it_is_stored() {
+    for names in [Value::Null, json!(["lat", "lon"]), json!([null, "x"])] {
+        let store = memory();
+        array("uint16", 1).store(&store, "g/a").await;
+        let server = Server::of(Arc::clone(&store));
+        let mut stored = server.get("/store/m/g/a/zarr.json").await.json();
+        stored["attributes"] = json!({"b": [1.50, 1], "a": "é"});
+        if !names.is_null() {
+            stored["dimension_names"] = names.clone();
+        }
+        put(&store, "g/a/zarr.json", stored.to_string()).await;
+        let group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": {
+            "kind": "inline", "must_understand": false, "metadata": {},
+        }});
+        put(&store, "g/zarr.json", group.to_string()).await;
+        let root = "/pyramid/m/auto/auto/raw";
+        let url = format!("{root}/g/a/0/zarr.json");
+        let shown = server.get(&url).await;
+        let mut expected = stored.clone();
+        expected["dimension_names"] = json!(["y", "x"]);
+        assert_eq!((shown.status, shown.json()), (StatusCode::OK, expected.clone()), "{names}");
+        let shown = server.get(&url).await;
+        let etag = shown.header("etag").to_owned();
+        let again = server.ask(Method::GET, &url, &[("if-none-match", &etag)]).await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        let head = server.ask(Method::HEAD, &url, &[]).await;
+        assert_eq!(
+            (head.header("etag"), head.header("content-length")),
+            (&*etag, &*shown.body.len().to_string())
+        );
+        let part = server.ask(Method::GET, &url, &[("range", "bytes=3-9"), ("if-range", &etag)]).await;
+        assert_eq!((part.status, &part.body[..]), (StatusCode::PARTIAL_CONTENT, &shown.body[3..10]));
+        let listed = list_all(&server, &format!("{root}/g/a/0/"), None).await;
+        let entry = listed.iter().find(|(key, ..)| key == "g/a/0/zarr.json").unwrap();
+        assert_eq!((entry.1, &entry.2), (shown.body.len() as u64, &etag));
+        let consolidated = server.get(&format!("{root}/g/zarr.json")).await.json();
+        assert_eq!(consolidated["consolidated_metadata"]["metadata"]["a/0"], expected);
+        // What else is in the document changes the tag, and nothing else does.
+        put(&store, "other", "x").await;
+        assert_eq!(server.get(&url).await.header("etag"), &*etag);
+        stored["attributes"]["a"] = json!("e");
+        put(&store, "g/a/zarr.json", stored.to_string()).await;
+        let changed = server.get(&url).await;
+        assert_ne!(changed.header("etag"), &*etag);
+        assert_eq!(changed.json()["attributes"]["a"], "e");
+    }
+}
+
+#[tokio::test]
+async fn the_channels_of_an_array_have_colours_and_a_range_of_its_metadata_or_of_the_url() {
+    let channels = |names: &[&str], attributes: Value| {
+        let shape = if names.len() == 3 { vec![3, 20, 300] } else { vec![20, 300] };
+        Array::of(&shape).members(json!({"dimension_names": names, "attributes": attributes}))
+    };
+    let window = |min: f64, max: f64, start: f64, end: f64| json!({"min": min, "max": max, "start": start, "end": end});
+    let grey = |window: Value| json!([{"label": "0", "color": "FFFFFF", "active": true, "window": window}]);
+    let colors = |labels: [&str; 3], colors: [&str; 3], window: &Value| -> Value {
+        let channel =
+            |(label, color)| json!({"label": label, "color": color, "active": true, "window": window});
+        labels.into_iter().zip(colors).map(channel).collect()
+    };
+    let bytes = window(0.0, 255.0, 0.0, 255.0);
+    for (array, method, expected) in [
+        (channels(&["y", "x"], json!({})), "auto", Value::Null),
+        (channels(&["y", "x"], json!({})), "auto;range=10,4000", grey(window(0.0, 65535.0, 10.0, 4000.0))),
+        (
+            channels(&["y", "x"], json!({"valid_range": [3, 900], "scale_factor": 0.5})),
+            "auto",
+            grey(window(0.0, 65535.0, 3.0, 900.0)),
+        ),
+        (
+            channels(&["y", "x"], json!({"actual_range": [3, 900], "scale_factor": 0.5})),
+            "mean;range=1,2",
+            grey(window(0.0, 65535.0, 1.0, 2.0)),
+        ),
+        (channels(&["y", "x"], json!({})).data_type(data_type("float32")), "auto", Value::Null),
+        (
+            channels(&["y", "x"], json!({})).data_type(data_type("float32")),
+            "auto;range=-0.5,0.5",
+            grey(window(-0.5, 0.5, -0.5, 0.5)),
+        ),
+        (
+            channels(&["y", "x"], json!({})).data_type(data_type("bool")),
+            "auto",
+            grey(window(0.0, 1.0, 0.0, 1.0)),
+        ),
+        (
+            channels(&["band", "y", "x"], json!({})).data_type(data_type("uint8")),
+            "auto",
+            colors(["red", "green", "blue"], ["FF0000", "00FF00", "0000FF"], &bytes),
+        ),
+        (
+            channels(&["band", "y", "x"], json!({})).data_type(data_type("int8")),
+            "auto",
+            colors(["0", "1", "2"], ["0000FF", "00FF00", "FF0000"], &window(-128.0, 127.0, -128.0, 127.0)),
+        ),
+    ] {
+        let store = memory();
+        array.store(&store, "a").await;
+        let server = Server::of(store);
+        let root = format!("/pyramid/m/{method}/auto/raw/a");
+        let new = server.get(&format!("{root}/zarr.json")).await.json()["attributes"]["ome"].clone();
+        assert_eq!(new["omero"]["channels"], expected, "{method}");
+        let old = server.get(&format!("{root}/.zattrs")).await.json();
+        assert_eq!(old["omero"]["channels"], expected, "{method}");
+        if !expected.is_null() {
+            assert_eq!(old["omero"]["version"], "0.4");
+            let model = if expected.as_array().unwrap().len() == 1 { "greyscale" } else { "color" };
+            assert_eq!(new["omero"]["rdefs"], json!({"defaultT": 0, "defaultZ": 0, "model": model}));
+        }
+        // A range changes no chunk.
+        let is_flat = new["multiscales"][0]["axes"].as_array().unwrap().len() == 2;
+        let chunk = if is_flat { "1/c/0/0" } else { "1/c/0/0/0" };
+        let one = server.get(&format!("{root}/{chunk}")).await;
+        let other = server.get(&format!("/pyramid/m/auto/auto/raw/a/{chunk}")).await;
+        let answer = (one.status, one.header("etag"), &one.body);
+        assert_eq!(answer, (StatusCode::OK, other.header("etag"), &other.body), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_of_an_image_is_made_without_reading_a_chunk() {
+    let store = memory();
+    let array = Array::of(&[3, 4, 300, 300]).chunks(&[1, 1, 100, 100]).data_type(data_type("uint8"));
+    array.members(json!({"dimension_names": ["t", "z", "y", "x"]})).store(&store, "a").await;
+    // What cannot be decoded is not read.
+    put(&store, "a/c/0/0/0/0", "short").await;
+    let server = Server::of(store);
+    let group = server.get("/pyramid/m/auto/auto/raw/a/zarr.json").await.json();
+    assert_eq!(
+        group["attributes"]["ome"]["omero"]["rdefs"],
+        json!({"defaultT": 0, "defaultZ": 2, "model": "greyscale"})
+    );
 }
 
 #[tokio::test]
@@ -547,6 +690,9 @@ async fn recipes_that_are_invalid_are_refused_before_anything_is_read() {
         "auto;factors=1,1,1,1,1,1/auto/raw",
         "auto;axes=/auto/raw",
         "auto%3Blevels=all/auto/raw",
+        "auto;range=1,0/auto/raw",
+        "auto;range=0,nan/auto/raw",
+        "auto;range=0,4000;range=0,4000/auto/raw",
         "auto/0/raw",
         "auto/auto/lz4",
         "auto/auto/raw/dtype=string",
@@ -715,6 +861,19 @@ impl Store for Remote {
         self.0.get(key, range, if_match).await
     }
 
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetResult, StoreError> {
+        self.0.set(key, body, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.0.erase(key, condition).await
+    }
+
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.0.list_dir_after(prefix, after)
     }
@@ -770,5 +929,231 @@ async fn an_array_of_very_many_small_chunks_has_levels() {
             let shown = &chunk.body[row * width * 2..][..width * 2];
             assert!(*shown == expected.elements[row * columns * 2..][..width * 2], "{level}, row {row}");
         }
+    }
+}
+
+#[tokio::test]
+async fn chunks_that_were_built_have_ranges_and_conditions_and_are_revalidated_without_being_built() {
+    let array = Array::of(&[4, 1024]).chunks(&[4, 64]).random(5, &[vec![(0, 4), (0, 512)]]);
+    let store = memory();
+    array.store(&store, "a").await;
+    let server = built(Arc::clone(&store), 1);
+    let url = "/pyramid/m/mean/4,32/raw/a/2/c/0/4";
+    let whole = get_built(&server, url).await;
+    let etag = whole.header("etag").to_owned();
+    for (headers, status, body) in [
+        (&[("range", "bytes=3-9")][..], 206, &whole.body[3..10]),
+        (&[("range", "bytes=-5")], 206, &whole.body[whole.body.len() - 5..]),
+        (&[("range", "bytes=3-9"), ("if-range", &etag)], 206, &whole.body[3..10]),
+        (&[("range", "bytes=3-9"), ("if-range", "\"other\"")], 200, &whole.body[..]),
+        (&[("if-match", &etag)], 200, &whole.body[..]),
+        (&[("if-none-match", "\"other\"")], 200, &whole.body[..]),
+    ] {
+        let answer = server.ask(Method::GET, url, headers).await;
+        assert_eq!((answer.status.as_u16(), &answer.body[..]), (status, body), "{headers:?}");
+        assert_eq!(answer.header("etag"), etag, "{headers:?}");
+    }
+    for (headers, status) in [
+        (&[("range", "bytes=9999-")][..], 416),
+        (&[("if-match", "\"other\"")], 412),
+        (&[("if-none-match", &*etag)], 304),
+        (&[("if-none-match", "*")], 304),
+    ] {
+        assert_eq!(server.ask(Method::GET, url, headers).await.status.as_u16(), status, "{headers:?}");
+    }
+    let head = server.ask(Method::HEAD, url, &[]).await;
+    assert_eq!(
+        (head.header("etag"), head.header("content-length")),
+        (&*etag, &*whole.body.len().to_string())
+    );
+    // A server that has not built it knows its version all the same, and that none exists where nothing is stored.
+    let counting = Counting::new(Arc::clone(&store));
+    let other = built(Arc::clone(&counting) as SharedStore, 1);
+    assert_eq!(
+        other.ask(Method::GET, url, &[("if-none-match", &etag)]).await.status,
+        StatusCode::NOT_MODIFIED
+    );
+    assert_eq!(counting.ranges(), []);
+    assert_eq!(get_built(&other, url).await.header("etag"), etag);
+    let absent = "/pyramid/m/mean/4,32/raw/a/2/c/0/0";
+    assert_eq!(get_built(&other, absent).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        other.ask(Method::GET, absent, &[("if-none-match", &etag)]).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn one_check_of_a_built_chunk_serves_all_requests_that_wait_for_it() {
+    let store = memory();
+    Array::of(&[4, 1024]).chunks(&[4, 64]).store(&store, "a").await;
+    let counting = Counting::slow(store, Duration::from_millis(5));
+    let server = built(Arc::clone(&counting) as SharedStore, 1);
+    // It is made of 16 stored chunks.
+    let url = "/pyramid/m/mean/4,256/raw/a/2/c/0/0";
+    assert_eq!(get_built(&server, url).await.status, StatusCode::OK);
+    counting.reset();
+    assert_eq!(server.get(url).await.status, StatusCode::OK);
+    // Each request also finds out which nodes there are.
+    let others = counting.heads() - 16;
+    assert!(others < 16 && counting.ranges().is_empty(), "{others}");
+    counting.reset();
+    let answers = futures::future::join_all((0..32).map(|_| server.get(url))).await;
+    assert!(answers.iter().all(|answer| answer.status == StatusCode::OK));
+    // The first check, and that of those which began after it.
+    assert!(counting.heads() <= 2 * 16 + 32 * others, "{}", counting.heads());
+}
+
+#[tokio::test]
+async fn recipes_with_very_many_chunks_cost_no_more_than_what_is_requested() {
+    let store = memory();
+    let (name, document) = Array::of(&[2, 1 << 40]).chunks(&[2, 1 << 20]).document();
+    put(&store, &format!("a/{name}"), document.to_string()).await;
+    let server = Server::of(Arc::clone(&store));
+    let root = "/pyramid/m/mean/1,1/raw/a";
+    let group = server.get(&format!("{root}/zarr.json")).await.json();
+    let levels = group["attributes"]["ome"]["multiscales"][0]["datasets"].as_array().unwrap().len();
+    assert!((2..64).contains(&levels), "{levels}");
+    for (key, status) in [
+        ("1/c/0/0", 404),
+        ("1/c/0/549755813887", 404),
+        ("1/c/0/549755813888", 404),
+        ("1/c/18446744073709551615/18446744073709551615", 404),
+        ("1/c/0/18446744073709551616", 404),
+        ("1/c/0", 404),
+        ("1/c/0/0/0", 404),
+        ("64/c/0/0", 404),
+        ("18446744073709551616/c/0/0", 404),
+    ] {
+        assert_eq!(server.get(&format!("{root}/{key}")).await.status.as_u16(), status, "{key}");
+    }
+    let listed = server.get(&format!("{root}/1/c/0/?format=json")).await.json();
+    assert_eq!(listed["keys"], json!([]));
+    put(&store, "a/c/0/3", "x").await;
+    server.get(&format!("{root}/1/c/0/?format=json")).await.refuses(413, "too-large", "a long listing");
+    for recipe in ["mean/1,1,1/raw", "mean/99999999999999999999,1/raw", "mean/1/raw/dtype=float16"] {
+        let answer = server.get(&format!("/pyramid/m/{recipe}/a/1/zarr.json")).await;
+        assert!(answer.status.is_client_error() || answer.status.is_success(), "{recipe}: {}", answer.status);
+    }
+}
+
+#[tokio::test]
+async fn images_whose_metadata_is_not_true_of_their_arrays_are_shown_as_they_are_stored() {
+    let axes = json!([{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]);
+    let scale = |scale: Value| json!([{"type": "scale", "scale": scale}]);
+    let image = |axes: &Value, path: &str, transformations: &Value| {
+        let dataset = json!({"path": path, "coordinateTransformations": transformations});
+        json!({"version": "0.5", "multiscales": [{"axes": axes, "datasets": [dataset]}]})
+    };
+    let of_path = |path: &str| image(&axes, path, &scale(json!([1.0, 1.0])));
+    let of_scale = |value: Value| image(&axes, "0", &scale(value));
+    let mut many = of_path("0");
+    many["multiscales"][0]["datasets"] =
+        Value::Array(vec![many["multiscales"][0]["datasets"][0].clone(); 1000]);
+    for ome in [
+        image(&json!([]), "0", &scale(json!([1.0, 1.0]))),
+        image(&json!([{"name": "x"}]), "0", &scale(json!([1.0]))),
+        image(
+            &json!([{"name": "x", "type": "space"}, {"name": "y", "type": "space"}]),
+            "0",
+            &scale(json!([1.0, 1.0])),
+        ),
+        image(&json!("yx"), "0", &scale(json!([1.0, 1.0]))),
+        of_path("../i/0"),
+        of_path("/"),
+        of_path(""),
+        of_path("1"),
+        of_path("0/c"),
+        of_path(&"0/".repeat(2000)),
+        of_scale(json!([1.0])),
+        of_scale(json!([1e300, 1.0])),
+        of_scale(json!("1")),
+        of_scale(json!([null, 1.0])),
+        image(&axes, "0", &json!({})),
+        json!({"version": "0.5", "multiscales": [7]}),
+        json!({"version": "0.5", "multiscales": {"0": []}}),
+        json!([]),
+    ] {
+        let store = memory();
+        Array::of(&[3, 900]).store(&store, "i/0").await;
+        let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": ome}});
+        put(&store, "i/zarr.json", group.to_string()).await;
+        let server = Server::of(store);
+        let shown = server.get("/pyramid/m/auto/auto/raw/i/zarr.json").await;
+        assert_eq!((shown.status, shown.json()), (StatusCode::OK, group), "{ome}");
+        let listed = list_all(&server, "/pyramid/m/auto/auto/raw/", None).await;
+        assert!(listed.iter().any(|(key, ..)| key == "i/zarr.json"), "{ome}");
+    }
+    // One with very many levels, of which the first is the last.
+    let store = memory();
+    Array::of(&[3, 900]).store(&store, "i/0").await;
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": many}});
+    put(&store, "i/zarr.json", group.to_string()).await;
+    let server = Server::of(store);
+    for (path, _) in copied_documents(&server, "/pyramid/m/auto/auto/raw/").await {
+        assert_eq!(
+            server.get(&format!("/pyramid/m/auto/auto/raw/{path}")).await.status,
+            StatusCode::OK,
+            "{path}"
+        );
+    }
+}
+
+/// The documents that a listing has.
+async fn copied_documents(server: &Server, url: &str) -> Vec<(String, u64)> {
+    let listed = list_all(server, url, None).await;
+    listed
+        .into_iter()
+        .filter(|(key, ..)| key.ends_with("zarr.json"))
+        .map(|(key, size, _)| (key, size))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_level_is_checked_as_often_as_the_freshness_of_the_mount_requires() {
+    let hour = CachePolicy::Ttl(Duration::from_hours(1));
+    for (freshness, direct_size) in
+        [(hour, u64::MAX), (hour, 1), (CachePolicy::Immutable, 1), (CachePolicy::Always, u64::MAX)]
+    {
+        let what = format!("{freshness}, {direct_size}");
+        let local = memory();
+        // Chunks that are too long for the cache of values.
+        let array = Array::of(&[600, 600]).chunks(&[600, 300]);
+        let model = array.store(&local, "a").await;
+        // That there is no group above an array is requested each time.
+        put(&local, "zarr.json", json!({"zarr_format": 3, "node_type": "group"}).to_string()).await;
+        let counting = Counting::new(Arc::new(Remote(Arc::clone(&local))));
+        let store = ValueCache::new(16 << 20).wrap("m", Arc::clone(&counting) as SharedStore, freshness);
+        let mount = Mount { writable: true, ..Mount::read_only("m", store) };
+        let mut server = Server::build(mount);
+        server.pyramid = PyramidOptions { direct_size };
+        let server = server.finish();
+        let url = "/pyramid/m/mean/300,150/raw/a/1/c/0/0";
+        let before = get_built(&server, url).await;
+        let tag = before.header("etag").to_owned();
+        assert_eq!(before.status, StatusCode::OK, "{what}");
+        // As another program would.
+        put(&local, "a/c/0/0", array.chunk(&model, &[0, 1])).await;
+        counting.reset();
+        for _ in 0..3 {
+            let again = get_built(&server, url).await;
+            let unchanged = server.ask(Method::GET, url, &[("if-none-match", &tag)]).await;
+            let is_old = freshness != CachePolicy::Always;
+            assert_eq!((again.body == before.body, again.header("etag") == tag), (is_old, is_old), "{what}");
+            assert_eq!(unchanged.status == StatusCode::NOT_MODIFIED, is_old, "{what}");
+            if is_old {
+                assert_eq!((counting.heads(), counting.ranges()), (0, Vec::new()), "{what}");
+            }
+        }
+        // What is written through the server is there at once.
+        let chunk = array.chunk(&model, &[0, 0]);
+        assert_eq!(
+            server.request("PUT", "/store/m/a/c/0/0", &[], chunk).await.status,
+            StatusCode::NO_CONTENT
+        );
+        let written = get_built(&server, url).await;
+        assert!(written.body == before.body, "{what}");
+        assert_eq!(server.ask(Method::DELETE, "/store/m/a/c/0/0", &[]).await.status, StatusCode::NO_CONTENT);
+        assert_eq!(get_built(&server, url).await.status, StatusCode::NOT_FOUND, "{what}");
     }
 }

@@ -541,6 +541,26 @@ async fn the_documentation_page_lists_each_route_once() {
     assert_eq!(operations(&short.json(), "head"), 0);
     assert_eq!(operations(&short.json(), "get"), operations(&all.json(), "get"));
     assert_ne!(all.header("etag"), short.header("etag"));
+    // Each operation has a name of its own, and each path stands once, however its parameters are called.
+    let document = short.json();
+    let paths = document["paths"].as_object().unwrap();
+    let names: Vec<&str> = paths
+        .values()
+        .flat_map(|item| item.as_object().unwrap().values())
+        .filter_map(|operation| operation["operationId"].as_str())
+        .collect();
+    let distinct: std::collections::HashSet<&str> = names.iter().copied().collect();
+    assert!(names.len() >= paths.len() && distinct.len() == names.len(), "{names:?}");
+    let shapes: std::collections::HashSet<String> = paths
+        .keys()
+        .map(|path| {
+            path.split('/')
+                .map(|part| if part.starts_with('{') { "{}" } else { part })
+                .collect::<Vec<_>>()
+                .join("/")
+        })
+        .collect();
+    assert_eq!(shapes.len(), paths.len());
     let tags: Vec<Value> =
         short.json()["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone()).collect();
     assert_eq!(tags, ["store", "nodes", "data", "images", "views", "pages", "s3", "service", "vectors"]);

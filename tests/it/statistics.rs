@@ -67,11 +67,11 @@ async fn histograms_and_percentiles_are_those_of_numpy() {
     // numpy.histogram(numpy.arange(1, 49), 4) and numpy.percentile(…, [0, 2.5, 50, 100]).
     assert_eq!(
         answer["histogram"],
-        json!({"edges": [1.0, 12.75, 24.5, 36.25, 48.0], "counts": [12, 12, 12, 12]})
+        json!({"edges": [1.0, 12.75, 24.5, 36.25, 48.0], "counts": [12, 12, 12, 12], "outside": 0})
     );
     assert_eq!(answer["percentiles"], json!({"0": 1.0, "2.5": 2.175, "50": 24.5, "100": 48.0}));
     let ranged = get(&server, "histogram=2:10..20&ops=count").await;
-    assert_eq!(ranged["histogram"], json!({"edges": [10.0, 15.0, 20.0], "counts": [5, 6]}));
+    assert_eq!(ranged["histogram"], json!({"edges": [10.0, 15.0, 20.0], "counts": [5, 6], "outside": 37}));
     let few = counting("uint8", json!({})).await;
     assert_eq!(get(&few, "percentiles=50&ops=count").await["percentiles"], json!({"50": 24.5}));
 }
@@ -108,6 +108,79 @@ async fn nan_is_counted_and_skipped_and_absent_chunks_are_the_fill_value() {
         (&json!(6), &json!(2), &json!(1.0), &json!(4.0))
     );
     assert_eq!((&answer["sum"], &answer["percentiles"]["50"]), (&json!(13.0), &json!(2.0)));
+}
+
+/// Float64 numbers as `m/a`, in chunks of 2.
+async fn numbers(numbers: &[f64]) -> Server {
+    let store = memory();
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [numbers.len()], "data_type": "float64", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    });
+    put(&store, "a/zarr.json", document.to_string()).await;
+    for (at, chunk) in numbers.chunks(2).enumerate() {
+        let bytes: Vec<u8> = chunk.iter().flat_map(|number| number.to_le_bytes()).collect();
+        put(&store, &format!("a/c/{at}"), [bytes, vec![0; 16]].concat()[..16].to_vec()).await;
+    }
+    Server::of(store)
+}
+
+#[tokio::test]
+async fn a_histogram_is_of_the_finite_values_and_counts_the_others() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let server = numbers(&[inf, 1.0, nan, 5.0, -inf, 2.0, inf, 4.0]).await;
+    let answer = get(&server, "histogram=2").await;
+    // As numpy.histogram of the finite numbers.
+    assert_eq!(answer["histogram"], json!({"edges": [1.0, 3.0, 5.0], "counts": [2, 2], "outside": 3}));
+    assert_eq!((&answer["count"], &answer["nan"]), (&json!(7), &json!(1)));
+    assert_eq!((&answer["min"], &answer["max"]), (&json!("-Infinity"), &json!("Infinity")));
+    let over = get(&server, "histogram=2&over=0&ops=count").await;
+    assert_eq!(over["histogram"]["outside"], 3);
+    for of in [vec![inf, inf], vec![nan], vec![]] {
+        let none = get(&numbers(&of).await, "histogram=3&ops=count").await;
+        let edges = none["histogram"]["edges"].as_array().unwrap().clone();
+        assert!(edges.len() == 4 && edges.iter().all(Value::is_number), "{none}");
+        assert_eq!(none["histogram"]["counts"], json!([0, 0, 0]), "{of:?}");
+        assert_eq!(none["histogram"]["outside"], none["count"], "{of:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_histogram_can_be_wider_than_the_largest_number() {
+    let far = 2_f64.powi(1023);
+    let server = numbers(&[-far, far, 0.0, 1.0]).await;
+    let answer = get(&server, "histogram=4&percentiles=50").await;
+    let half = far / 2.0;
+    let edges = json!([-far, -half, 0.0, half, far]);
+    assert_eq!(answer["histogram"], json!({"edges": edges, "counts": [1, 0, 2, 1], "outside": 0}));
+    assert_eq!((&answer["mean"], &answer["percentiles"]["50"]), (&json!(0.25), &json!(0.5)));
+}
+
+#[tokio::test]
+async fn a_selection_without_elements_has_counts_of_zero() {
+    let server = counting("int16", json!({})).await;
+    for query in ["slice=:0", "slice=3:3,:"] {
+        let answer = get(&server, &format!("{query}&histogram=2")).await;
+        assert_eq!(
+            (&answer["count"], &answer["missing"], &answer["nan"]),
+            (&json!(0), &json!(0), &json!(0)),
+            "{query}"
+        );
+        assert_eq!(answer["histogram"]["counts"], json!([0, 0]), "{query}");
+    }
+    let store = memory();
+    let document = Array::of(&[0, 3]).chunks(&[2, 2]).document().1;
+    put(&store, "a/zarr.json", document.to_string()).await;
+    let server = Server::of(store);
+    let empty = get(&server, "histogram=2&percentiles=50").await;
+    assert_eq!((&empty["count"], &empty["min"]), (&json!(0), &Value::Null));
+    assert_eq!(empty["histogram"]["counts"], json!([0, 0]));
+    assert_eq!(empty["percentiles"], json!({"50": null}));
+    let over = get(&server, "histogram=2&over=0&ops=count").await;
+    assert_eq!((&over["count"], &over["shape"]), (&json!([0, 0, 0]), &json!([3])));
+    assert_eq!(over["histogram"]["counts"], json!([[0, 0], [0, 0], [0, 0]]));
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn an_image_of_version_0_4_is_summarized() {
     old_image(&store).await;
     let server = Server::of(store);
     let found = summary(&server, "m/image").await;
-    let axis = |name: &str, kind: &str, unit: Value, size: u64, scale: f64| json!({ "name": name, "type": kind, "unit": unit, "size": size, "scale": scale });
+    let axis = |name: &str, kind: &str, unit: Value, size: u64, scale: f64| json!({ "name": name, "type": kind, "unit": unit, "size": size, "scale": scale, "ends": null });
     let um = || json!("micrometer");
     assert_eq!(
         found,
@@ -190,6 +190,100 @@ async fn a_dataset_of_xarray_and_stores_of_vectors_are_recognised() {
     );
     let found = summary(&server, "m/v07/streamlines_v07.zarrvectors").await;
     assert_eq!(found["kind"], "zvf");
+}
+
+/// A dataset `d` with a variable `t2m` over time, latitude and longitude, in chunks of 2.
+async fn dataset(store: &SharedStore) {
+    group(store, "d", json!({ "Conventions": "CF-1.8" })).await;
+    let document = |shape: &[u64], names: Value, attributes: Value| {
+        let mut document = Array::of(&vec![2; shape.len()]).data_type(data_type("float64")).document().1;
+        document["shape"] = json!(shape);
+        document["dimension_names"] = names;
+        document["attributes"] = attributes;
+        document["codecs"] = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
+        document.to_string()
+    };
+    for (name, values, attributes) in [
+        ("time", vec![0.0, 1.5, 31.0], json!({ "units": "days since 2000-01-01" })),
+        ("lat", vec![60.0, 50.0, 40.0, 30.0, 20.0], json!({ "units": "degrees_north" })),
+        ("lon", vec![-10.0, 0.0, 10.0, 20.0], json!({ "units": "degrees_east", "_FillValue": 20.0 })),
+    ] {
+        let length = values.len() as u64;
+        put(store, &format!("d/{name}/zarr.json"), document(&[length], json!([name]), attributes)).await;
+        for (at, chunk) in values.chunks(2).enumerate() {
+            let padded = [chunk, &[0.0, 0.0]].concat();
+            let bytes: Vec<u8> = padded[..2].iter().flat_map(|value: &f64| value.to_le_bytes()).collect();
+            put(store, &format!("d/{name}/c/{at}"), bytes).await;
+        }
+    }
+    let names = json!(["time", "lat", "lon"]);
+    put(store, "d/t2m/zarr.json", document(&[3, 5, 4], names, json!({ "units": "K" }))).await;
+}
+
+#[tokio::test]
+async fn a_dataset_and_its_variables_have_the_extents_of_their_coordinates() {
+    let store = memory();
+    dataset(&store).await;
+    let counting = Counting::new(store.clone());
+    let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
+    for path in ["m/d", "m/d/t2m"] {
+        let found = summary(&server, path).await;
+        // Of each coordinate the first chunk and the last, and no other, which are then cached.
+        assert_eq!(counting.ranges().len(), 6, "{path}");
+        assert_eq!(names(&found, "ends"), [json!([0.0, 31.0]), json!([60.0, 20.0]), json!([-10.0, 20.0])]);
+        assert_eq!(found["bbox"], json!([-10.0, 20.0, 20.0, 60.0]), "{path}");
+        assert_eq!(found["time_range"], json!(["2000-01-01T00:00:00Z", "2000-02-01T00:00:00Z"]), "{path}");
+    }
+    assert_eq!(names(&summary(&server, "m/d/lat").await, "ends"), [json!([60.0, 20.0])]);
+    // A change of the last chunk changes the document.
+    let before = server.get("/v1/nodes/m/d").await;
+    let bytes = [45.0_f64, 0.0].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    put(&store, "d/time/c/1", bytes).await;
+    let after = server.get("/v1/nodes/m/d").await;
+    assert_ne!(before.header("etag"), after.header("etag"));
+    assert_eq!(after.json()["summary"]["time_range"][1], "2000-02-15T00:00:00Z");
+}
+
+#[tokio::test]
+async fn the_ends_of_coordinates_that_the_caller_may_not_read_are_not_known() {
+    let store = memory();
+    dataset(&store).await;
+    let server = Server::build(Mount::read_only("m", store)).finish();
+    let grants = json!([grant("m", "d/t2m", &["read"]), grant("m", "d/lat", &["read"])]);
+    let all = json!([grant("m", "", &["read"])]);
+    let tokens = json!({ "some": known("some", grants), "all": known("all", all) });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &std::sync::Arc::default()));
+    for holder in ["all", "some", "all"] {
+        let bearer = format!("Bearer {}", token(holder));
+        let answer =
+            server.ask(axum::http::Method::GET, "/v1/nodes/m/d/t2m", &[("authorization", &bearer)]).await;
+        let found = answer.json()["summary"].clone();
+        let is_all = holder == "all";
+        let lon = if is_all { json!([-10.0, 20.0]) } else { Value::Null };
+        // Without the group nothing says that the array is a variable of CF but its units.
+        assert_eq!(names(&found, "ends")[2], lon, "{holder}: {found}");
+        assert_eq!(found["bbox"].is_null(), !is_all, "{holder}");
+    }
+}
+
+#[tokio::test]
+async fn coordinates_in_large_chunks_are_not_read() {
+    let store = memory();
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [1 << 20], "data_type": "float64", "fill_value": 0,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [1 << 20] } },
+        "chunk_key_encoding": { "name": "default" }, "dimension_names": ["time"],
+        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+    });
+    group(&store, "d", json!({})).await;
+    put(&store, "d/time/zarr.json", document.to_string()).await;
+    put(&store, "d/time/c/0", vec![0; 8 << 20]).await;
+    let counting = Counting::new(store.clone());
+    let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
+    for path in ["m/d", "m/d/time"] {
+        assert_eq!(names(&summary(&server, path).await, "ends"), [Value::Null], "{path}");
+    }
+    assert_eq!(counting.ranges(), []);
 }
 
 #[tokio::test]

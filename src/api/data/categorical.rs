@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::array::{ArrayError, OpenNode};
+use crate::auth::{KeyScope, Permission, Rights, Scope};
 use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
@@ -17,7 +18,7 @@ use crate::services::extract::NodeTarget;
 /// The attribute of label images: at the top of the attributes in OME-Zarr 0.4, in `ome` from 0.5 on.
 const IMAGE_LABEL: &str = "image-label";
 
-/// A group whose attributes were read; `None` if there is none.
+/// A group whose attributes were read; `None` if there is none that the caller may read.
 pub(crate) type Around = (NodePath, Option<Arc<OpenNode>>);
 
 /// Whether an array has labels by its own attributes.
@@ -25,9 +26,17 @@ pub(crate) fn has_flags(metadata: &ArrayMetadata) -> bool {
     metadata.attributes.contains_key("flag_values")
 }
 
-/// The node around an array; `None` if the array is the root.
-pub(crate) async fn around(target: &NodeTarget, path: &NodePath) -> Result<Option<Around>, Problem> {
+/// The node around an array; `None` if the array is the root. One that the caller may not read counts as absent.
+pub(crate) async fn around(
+    rights: &Rights,
+    target: &NodeTarget,
+    path: &NodePath,
+) -> Result<Option<Around>, Problem> {
     let Some(parent) = path.parent() else { return Ok(None) };
+    let need = Permission::derived(Scope::Read, KeyScope::Prefix(parent.prefix().clone()));
+    if !rights.allows(&target.mount.name, &need) {
+        return Ok(Some((parent, None)));
+    }
     let node = match target.opener.find(&parent).await {
         Ok(node) => node,
         // What is wrong with the group does not concern the array.

@@ -27,6 +27,7 @@ use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
 use crate::array::{Array, OpenNode};
+use crate::auth::Rights;
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
@@ -158,7 +159,8 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
                 let array = Arc::clone(node.array()?);
                 query.array.check_shape(&array.metadata().shape)?;
                 let subset = query.selection.subset(array.metadata())?;
-                let reduction = reduction(state, &target, &array, &query, &subset).await?;
+                let rights = Caller::of(&head.extensions).rights();
+                let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
                 ElementsRequest::new(node, subset, reduction, rendering.clone(), started)
             };
             let plan = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan"));
@@ -280,6 +282,7 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
 /// How the query reduces a selection of an array, if it does.
 async fn reduction(
     state: &AppState,
+    rights: &Rights,
     target: &NodeTarget,
     array: &Array,
     query: &DataQuery,
@@ -295,12 +298,14 @@ async fn reduction(
     }
     let has_flags = categorical::has_flags(metadata);
     let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
-    let around = if asks_around { categorical::around(target, array.path()).await? } else { None };
+    let around = if asks_around { categorical::around(rights, target, array.path()).await? } else { None };
     let is_label_image = match &around {
         Some((_, Some(node))) => categorical::is_label_image(node, &state.engine.cpu).await?,
         _ => false,
     };
     let requested = query.of_array(metadata, has_flags || is_label_image)?;
+    // The parameters are the same for those who may not read the group: what it decides is not cached for them.
+    let around = around.map(|(path, node)| (path, node.filter(|_| !is_label_image)));
     Ok(Some(ElementsReduction::windows(requested, around, subset)?))
 }
 

@@ -173,7 +173,10 @@ mod tests {
     #[test]
     fn parameters_of_the_page_alone_are_ignored() {
         let page = [("tab", "line"), ("at", "3,4"), ("grid", "1"), ("box", "0,0,9,9"), ("level", "1")];
-        assert!(parse(&page).is_ok());
+        let [ignored, none] = [parse(&page), parse(&[])].map(|query| format!("{:?}", query.unwrap()));
+        assert_eq!(ignored, none);
+        let query = parse(&[page.as_slice(), &[("slice", "3")]].concat()).unwrap();
+        assert_eq!(format!("{query:?}"), format!("{:?}", parse(&[("slice", "3")]).unwrap()));
         assert!(matches!(parse(&[("colormap", "gray")]), Err(ParamError::Unknown { .. })));
     }
 

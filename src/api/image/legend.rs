@@ -5,16 +5,17 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http_body::Body as HttpBody;
 use serde_json::{Value, json};
 use utoipa_axum::routes;
 
+use super::opening;
 use super::params::{AxesParams, ColorParams, ImageFormatParams, LegendParams};
 use super::query::ImageQuery;
 use super::range::RangeSource;
 use super::request::query;
 use super::respond;
 use super::scene::{Drawing, PictureFrame, Scene, flag_value};
-use super::subject::Subject;
 use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
 use crate::api::json_response::text_answer;
@@ -25,7 +26,7 @@ use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::validators::put_validators;
-use crate::render::raster::{Color, Colormap, Mapping, Outside, ramps};
+use crate::render::raster::{Color, Colormap, Mapping, Outside, Picture, ramps};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -152,7 +153,7 @@ pub(super) async fn scene(
     target: &NodeTarget,
     query: &ImageQuery,
 ) -> Result<Scene, Problem> {
-    let subject = Subject::open(state, head, target).await?;
+    let subject = opening::open(state, head, target).await?;
     let layout = subject.layout(query)?;
     let (rows, columns) = layout.sides();
     let layout = layout.with_sides(rows.part(0, 1), columns.part(0, 1));
@@ -174,8 +175,11 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
             .detail("`range`: a legend needs `lo,hi`, `auto` or `type`; the header `Image-Range` of a picture has its ends"));
     }
-    let permit =
-        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
+    let mut permit = state
+        .traffic
+        .admission
+        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
+        .await?;
     let ranges = respond::ranges(state, &scene).await?;
     let attributes = scene.subject.attributes();
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -184,6 +188,8 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         json!({ "units": text("units"), "name": text("long_name").or_else(|| text("standard_name")) });
     let mut answer = answer(state, &head.headers, &legend, &query, offer, described).await?;
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // The sample was read; what is left is the legend.
+    permit.resize(HttpBody::size_hint(answer.body()).upper().unwrap_or_default())?;
     Ok(permit.hold(answer))
 }
 
@@ -323,8 +329,7 @@ async fn answer(
     } else {
         let version = Version::from_text(format!("{RENDERER} {width} {height} {text}").as_bytes());
         let colors = legend.ramps();
-        let file =
-            state.engine.cpu.run(move || ramps(&colors, width, height).map(|picture| picture.encode()));
+        let file = state.engine.cpu.run(move || ramps(&colors, width, height).map(Picture::encode));
         let file = file.await?.ok_or_else(|| {
             super::layout::no_picture("the labels of the array have no names and no colours".to_owned())
         })??;

@@ -1,12 +1,18 @@
 //! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
 
+mod bands;
 mod channels;
+mod grid;
 mod headers;
 mod layout;
 mod legend;
+mod montage;
+mod opening;
 mod orientation;
 mod params;
 mod picture;
+mod picture_tag;
+mod planned;
 mod query;
 mod range;
 mod reduced;

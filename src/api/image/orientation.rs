@@ -1,17 +1,12 @@
 //! Which pictures are drawn from their last row: those whose latitudes or northings ascend, so that north is at the top.
 
-use std::sync::Arc;
-
-use futures::TryStreamExt;
-
 use super::layout::Layout;
 use super::subject::Subject;
-use crate::array::{Array, ArrayError, Plan};
+use crate::array::Array;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::chunk::{AxisRange, Subset};
 use crate::http::problem::Problem;
-use crate::render::raster::{Decoding, Part, Plane};
+use crate::services::coordinate_ends::coordinate_ends;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::Version;
@@ -67,9 +62,9 @@ pub(crate) async fn orientation(
     if array.metadata().shape != [length] || length < 2 || !is_geographic(array) {
         return Ok(not_geographic);
     }
-    let (ends, versions) = ends(state, array, length).await?;
-    let versions = node.located.versions().map(Option::<&Version>::cloned).chain(versions).collect();
-    let ascends = ends.is_some_and(|(first, last)| first < last);
+    let ends = coordinate_ends(state, array, u64::MAX).await?;
+    let versions = node.located.versions().map(Option::<&Version>::cloned).chain(ends.versions).collect();
+    let ascends = ends.values.is_some_and(|(first, last)| first < last);
     Ok(Orientation { ascends, versions, requested_neighbours: true })
 }
 
@@ -81,34 +76,4 @@ fn is_geographic(array: &Array) -> bool {
         text.is_some_and(|text| of.contains(&text.trim_matches('"')))
     };
     is_one("standard_name", &STANDARD_NAMES) || is_one("units", &UNITS)
-}
-
-/// The first and the last coordinate, and the versions of their chunks.
-async fn ends(
-    state: &AppState,
-    array: &Arc<Array>,
-    length: u64,
-) -> Result<(Option<(f64, f64)>, Vec<Option<Version>>), ArrayError> {
-    let metadata = array.metadata();
-    let Some(decoding) = Decoding::stored(&metadata.data_type, Part::Real) else {
-        return Ok((None, Vec::new()));
-    };
-    let context = state.engine.reader.read_context(array.mount());
-    let (mut numbers, mut versions) = (Vec::with_capacity(2), Vec::new());
-    for start in [0, length - 1] {
-        let subset = Subset(vec![AxisRange { start, count: 1, step: 1, keep: true }]);
-        let plan = Plan::new(array, subset, &state.engine.read)?;
-        let snapshot = state.engine.reader.snapshot(&plan, &context).await?;
-        versions.extend(snapshot.versions().map(Option::<&Version>::cloned));
-        let mut parts = state.engine.reader.elements(snapshot, 0..plan.response_bytes(), &context);
-        while let Some(part) = parts.try_next().await? {
-            let plane = Plane::new(part.into_items(), metadata.data_type.element_bytes(), 1, 1);
-            numbers.extend(plane.map(|plane| plane.numbers(&decoding)).unwrap_or_default());
-        }
-    }
-    let ends = match numbers[..] {
-        [first, last] => Some((first, last)),
-        _ => None,
-    };
-    Ok((ends, versions))
 }

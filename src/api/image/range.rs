@@ -113,7 +113,7 @@ mod tests {
     fn source(data_type: &DataType, attributes: &Value, word: RangeWord, scale: Scale) -> RangeSource {
         let attributes = attributes.as_object().unwrap();
         let all = crate::metadata::Attributes::from(attributes.clone());
-        let decoding = Decoding::cf(data_type, Part::Abs, &all).unwrap();
+        let decoding = Decoding::cf(data_type, Part::Abs, &all).unwrap().unwrap();
         RangeContext { data_type, decoding: &decoding, attributes, part: Part::Abs, window: None }
             .source(word, scale)
     }

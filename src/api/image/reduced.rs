@@ -24,21 +24,27 @@ pub(crate) async fn read_reduced(
     context: &Arc<ReadContext>,
 ) -> Result<Plane, ArrayError> {
     let bytes = snapshot.plan().response_bytes();
-    let parts = state.engine.reader.elements(snapshot, 0..bytes, context);
-    let parts: Vec<Bytes> = parts.map_ok(Elements::into_items).try_collect().await?;
+    let mut parts = state.engine.reader.elements(snapshot, 0..bytes, context).map_ok(Elements::into_items);
+    let items = match parts.try_next().await? {
+        None => Bytes::new(),
+        Some(first) if first.len() as u64 == bytes => first,
+        Some(first) => {
+            let mut items = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
+            items.extend_from_slice(&first);
+            drop(first);
+            while let Some(part) = parts.try_next().await? {
+                items.extend_from_slice(&part);
+            }
+            items.into()
+        }
+    };
     let started = Instant::now();
     let (conversion, reduction) = (scene.conversion.clone(), Arc::clone(&scene.reduction));
     let lengths = scene.layout.plane(None);
     let lengths: Vec<usize> = lengths.axes().iter().map(|axis| side(axis.count)).collect::<Result<_, _>>()?;
-    let items = state.engine.cpu.run_or_inline(bytes, move || {
-        let items = match &parts[..] {
-            [whole] => whole.clone(),
-            parts => parts.concat().into(),
-        };
-        match &conversion {
-            Some(conversion) => reduction.apply(&conversion.convert(items), &lengths).into(),
-            None => items,
-        }
+    let items = state.engine.cpu.run_or_inline(bytes, move || match &conversion {
+        Some(conversion) => reduction.apply(&conversion.convert(items), &lengths).into(),
+        None => items,
     });
     let items: Bytes = items.await?;
     context.add_encode_time(started);
@@ -54,6 +60,7 @@ pub(crate) async fn read_reduced(
     Ok(plane.flipped(scene.flips_rows, false))
 }
 
-fn side(length: u64) -> Result<usize, ArrayError> {
+/// A length of a plane that fits in memory.
+pub(super) fn side(length: u64) -> Result<usize, ArrayError> {
     usize::try_from(length).map_err(|_too_long| ArrayError::Geometry)
 }

@@ -13,9 +13,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http_body::Body as HttpBody;
-use sha2::{Digest, Sha256};
 
+use super::bands::draw_in_bands;
 use super::headers::{ImageHeaders, put_stages};
+use super::picture_tag::PictureTag;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
 use super::sample;
@@ -32,9 +33,9 @@ use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
-use crate::http::validators::{hex_tag, put_validators};
+use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Plane, extremes, quantiles};
+use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -44,11 +45,9 @@ use crate::store::{ValueInfo, Version};
 const TRIES: usize = 3;
 /// Versions of sampled chunks that are requested at a time.
 const CONCURRENCY: usize = 16;
-/// Part of every entity tag. It changes whenever a release draws the same elements differently.
-const RENDERER: &[u8] = b"zarrd picture 1";
 
 /// The sample of one plane: its chunks at their versions, and the key of its range in the cache.
-struct Sample {
+pub(super) struct Sample {
     plans: Vec<Plan>,
     key: String,
 }
@@ -72,7 +71,8 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    let mut permit = state.traffic.admission.acquire(entrant, scene.memory_bytes()).await?;
+    let mut permit =
+        state.traffic.admission.acquire(entrant, scene.memory_bytes(state.engine.read.segment_size)).await?;
     let mut tries = 1;
     let (mut answer, again) = loop {
         match attempt(state, head, &scene).await {
@@ -85,14 +85,7 @@ pub(crate) async fn respond(
         }
     };
     let length = HttpBody::size_hint(answer.body()).upper().unwrap_or_default();
-    let headers = answer.headers_mut();
-    headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
-    headers.extend(extra);
-    if answer.status().is_success() {
-        let name = download::name_of(&target.mount.name, &target.path, &target.path);
-        download::put(answer.headers_mut(), &name, "png");
-    }
+    put_common(&mut answer, target, extra);
     // From here on only the file is in memory.
     permit.resize(length)?;
     if let Some((made_of, version, body)) =
@@ -112,6 +105,18 @@ pub(crate) async fn respond(
             .await;
     }
     Ok(permit.hold(answer))
+}
+
+/// Sets the headers that every response with a picture has.
+pub(super) fn put_common(answer: &mut Response, target: &NodeTarget, extra: HeaderMap) {
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    headers.extend(extra);
+    if answer.status().is_success() {
+        let name = download::name_of(&target.mount.name, &target.path, &target.path);
+        download::put(answer.headers_mut(), &name, "png");
+    }
 }
 
 /// The problem for an error; for an exceeded limit with slices within it.
@@ -155,7 +160,8 @@ async fn attempt(
             state.engine.reader.lookup_versions(&plane.plan, &context).await?
         });
     }
-    let mut tag = Tag::new(scene);
+    let mut tag = PictureTag::default();
+    tag.add_scene(scene);
     for version in snapshots.iter().flat_map(Snapshot::versions) {
         tag.add(version);
     }
@@ -192,7 +198,7 @@ async fn attempt(
 }
 
 /// An empty or whole PNG response.
-fn png(body: Body) -> Response {
+pub(super) fn png(body: Body) -> Response {
     let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
     answer
@@ -205,51 +211,12 @@ fn is_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// An entity tag in the making.
-struct Tag {
-    text: Vec<u8>,
-    is_strong: bool,
-}
-
-impl Tag {
-    fn new(scene: &Scene) -> Self {
-        let mut tag = Self { text: Vec::with_capacity(1 << 10), is_strong: true };
-        tag.part(RENDERER);
-        tag.part(scene.words().as_bytes());
-        for version in &scene.versions {
-            tag.add(version.as_ref());
-        }
-        for node in &scene.subject.nodes {
-            for version in node.located.versions() {
-                tag.add(version);
-            }
-        }
-        tag
-    }
-
-    /// Adds a text. No part contains a zero byte: tags are visible ASCII, and `Debug` escapes control characters.
-    fn part(&mut self, part: &[u8]) {
-        self.text.extend_from_slice(part);
-        self.text.push(0);
-    }
-
-    fn add(&mut self, version: Option<&Version>) {
-        self.is_strong &= version.is_none_or(Version::is_strong);
-        self.part(version.map_or(b"", |version| version.tag().as_bytes()));
-    }
-
-    fn finish(&self) -> Version {
-        let tag = hex_tag(&Sha256::digest(&self.text));
-        if self.is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
-    }
-}
-
 /// The samples of the planes whose range comes from one. Their versions become part of the tag.
-async fn samples(
+pub(super) async fn samples(
     state: &AppState,
     scene: &Scene,
     context: &Arc<ReadContext>,
-    tag: &mut Tag,
+    tag: &mut PictureTag,
 ) -> Result<Vec<Option<Sample>>, ElementsError> {
     let mut samples = Vec::with_capacity(scene.planes.len());
     for plane in &scene.planes {
@@ -268,9 +235,11 @@ async fn samples(
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        let mut own = Tag { text: Vec::new(), is_strong: true };
-        own.part(format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes());
-        own.part(format!("{:?}", scene.conversion).as_bytes());
+        let mut own = PictureTag::default();
+        own.add_text(
+            format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes(),
+        );
+        own.add_text(format!("{:?}", scene.conversion).as_bytes());
         // The documents say the fill value of chunks that are absent.
         for version in scene.subject.nodes.iter().flat_map(|node| node.located.versions()) {
             own.add(version);
@@ -302,7 +271,7 @@ fn known_ranges(state: &AppState, scene: &Scene, samples: &[Option<Sample>]) -> 
 /// Those of reading the sample.
 pub(crate) async fn ranges(state: &AppState, scene: &Scene) -> Result<Vec<(f64, f64)>, ElementsError> {
     let context = state.engine.reader.read_context(scene.subject.array.mount());
-    let samples = samples(state, scene, &context, &mut Tag::new(scene)).await?;
+    let samples = samples(state, scene, &context, &mut PictureTag::default()).await?;
     let mut ranges = Vec::with_capacity(samples.len());
     for (plane, sample) in scene.planes.iter().zip(&samples) {
         let (low, high) = match (&plane.range, sample) {
@@ -323,6 +292,25 @@ async fn draw(
     samples: &[Option<Sample>],
     context: &Arc<ReadContext>,
 ) -> Result<Drawn, ElementsError> {
+    let mut snapshots = snapshots;
+    if scene.is_drawn_in_bands()
+        && let (Some(plane), Some(snapshot)) = (scene.planes.first(), snapshots.pop())
+    {
+        let begun = Instant::now();
+        let (low, high) = match (&plane.range, samples.first()) {
+            (RangeSource::Known(low, high, _), _) => (*low, *high),
+            (_, Some(Some(sample))) => sampled_range(state, scene, sample, context).await?,
+            _ => (0.0, 1.0),
+        };
+        let ranges = vec![usable(low, high, scene.scale)];
+        let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
+        let (picture, rendering) = draw_in_bands(state, scene, snapshot, style, context).await?;
+        let reducing = context.stats().encode;
+        let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(rendering);
+        let (file, encoding) = encoded(state, scene, picture).await?;
+        let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
+        return Ok(Drawn { file, ranges, stages });
+    }
     let begun = Instant::now();
     let mut planes = Vec::with_capacity(snapshots.len());
     for snapshot in snapshots {
@@ -341,22 +329,28 @@ async fn draw(
     let reducing = context.stats().encode;
     let reading = begun.elapsed().saturating_sub(reducing);
     let begun = Instant::now();
-    let (style, square) = (scene.style(&ranges), scene.square);
-    let picture = state.engine.cpu.spawn_background(move || {
-        let picture = style?.draw(&planes)?;
-        Some(match square {
-            Some(side) => picture.on_square(side),
-            None => picture,
-        })
-    });
+    let style = scene.style(&ranges);
+    let picture = state.engine.cpu.spawn_background(move || style?.draw(&planes));
     let picture = picture.await.map_err(ArrayError::from)?.ok_or(RenderError::ElementCount)?;
     let rendering = begun.elapsed();
-    let begun = Instant::now();
-    let file =
-        state.engine.cpu.spawn_background(move || picture.encode()).await.map_err(ArrayError::from)??;
-    let stages =
-        [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", begun.elapsed())];
+    let (file, encoding) = encoded(state, scene, picture).await?;
+    let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
     Ok(Drawn { file, ranges, stages })
+}
+
+/// The file of a picture, and how long it took to write.
+async fn encoded(
+    state: &AppState,
+    scene: &Scene,
+    picture: Picture,
+) -> Result<(Vec<u8>, Duration), ElementsError> {
+    let (begun, square) = (Instant::now(), scene.square);
+    let work = move || match square {
+        Some(side) => picture.on_square(side).encode(),
+        None => picture.encode(),
+    };
+    let file = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)??;
+    Ok((file, begun.elapsed()))
 }
 
 /// The range of a plane that is in memory.
@@ -377,7 +371,7 @@ async fn range_of_plane(
 }
 
 /// The percentiles 1 to 99 of a sample, from the cache or read now; its extremes, if these are equal.
-async fn sampled_range(
+pub(super) async fn sampled_range(
     state: &AppState,
     scene: &Scene,
     sample: &Sample,

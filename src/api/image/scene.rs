@@ -106,6 +106,19 @@ impl PictureFrame {
         }
     }
 
+    /// The frame of each of several pictures side by side, a pixel apart.
+    pub(crate) fn part(self, columns: u64, rows: u64) -> Self {
+        let (columns, rows) = (columns.max(1), rows.max(1));
+        match self {
+            Self::Within(width, height, pixels) => Self::Within(
+                (width.saturating_add(1) / columns).saturating_sub(1).max(1),
+                (height.saturating_add(1) / rows).saturating_sub(1).max(1),
+                (pixels / columns.saturating_mul(rows)).max(1),
+            ),
+            square @ Self::Square(..) => square,
+        }
+    }
+
     /// How often a plane is halved.
     fn halvings(self, width: u64, height: u64) -> u32 {
         match self {
@@ -258,23 +271,43 @@ impl Scene {
         (halved(columns.count, self.halvings), halved(rows.count, self.halvings))
     }
 
+    /// Whether the picture can be drawn band by band, as its elements are read: its range is known before, and the elements
+    /// come in the order of its rows.
+    pub(crate) fn is_drawn_in_bands(&self) -> bool {
+        let [plane] = &self.planes[..] else { return false };
+        self.conversion.is_none()
+            && !self.flips_rows
+            && !self.layout.is_transposed()
+            && self.drawing != Drawing::Composite
+            && matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample)
+    }
+
     /// The memory in bytes that the picture takes: what is read of a plane at a time, the planes, the pixels and the file.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self, segment_size: u64) -> u64 {
+        let is_drawn_in_bands = self.is_drawn_in_bands();
         let (width, height) = self.size();
         let pixels =
             self.square.map_or(width.saturating_mul(height), |side| u64::from(side) * u64::from(side));
         let item = self.decoding.data_type().element_bytes() as u64;
         let read = self.planes.iter().map(|plane| {
-            plane.plan.response_bytes().saturating_mul(2).saturating_add(plane.plan.reduced_source_bytes())
+            let bytes = plane.plan.response_bytes();
+            let bytes = if is_drawn_in_bands { bytes.min(segment_size.saturating_mul(2)) } else { bytes };
+            bytes.saturating_mul(2).saturating_add(plane.plan.reduced_source_bytes())
         });
         let numbers = self
             .planes
             .iter()
             .any(|plane| matches!(plane.range, RangeSource::Slice | RangeSource::Percentiles(..)));
-        let per_pixel = (item * self.planes.len() as u64) + if numbers { 8 } else { 0 } + 6;
+        let planes = if is_drawn_in_bands { 0 } else { item * self.planes.len() as u64 };
+        let per_pixel = planes + if numbers { 8 } else { 0 } + if self.has_colors() { 12 } else { 6 };
         let sampled = self.planes.iter().filter(|plane| plane.range == RangeSource::Sample).count() as u64;
         let sample = sampled.min(1) * sample::memory_bytes(&self.subject.sampled);
         read.max().unwrap_or(0).saturating_add(pixels.saturating_mul(per_pixel)).saturating_add(sample)
+    }
+
+    /// Whether pixels are drawn as colours, and not as places in a colormap or shades.
+    fn has_colors(&self) -> bool {
+        matches!(self.drawing, Drawing::Categories(_) | Drawing::Composite)
     }
 
     /// What the pixels depend on besides the stored bytes, as text for the entity tag.
@@ -371,7 +404,7 @@ fn decoding(
     let decoding = if query.color.is_stored() || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, &metadata.attributes)
+        Decoding::cf(data_type, part, &metadata.attributes)?
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();

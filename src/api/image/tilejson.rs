@@ -97,8 +97,11 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let scene = scene(state, head, &target, &query).await?;
     let plane = whole_plane(&scene.subject, &query)?;
     let (rows, columns) = plane.sides();
-    let permit =
-        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.memory_bytes()).await?;
+    let mut permit = state
+        .traffic
+        .admission
+        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
+        .await?;
     let is_resolved =
         scene.planes.iter().all(|plane| matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample));
     let ranges = if is_resolved { respond::ranges(state, &scene).await? } else { Vec::new() };
@@ -135,6 +138,8 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     });
     let text = document.to_string();
     let version = Version::from_text(text.as_bytes());
+    // The sample was read; what is left is the text.
+    permit.resize(text.len() as u64)?;
     Ok(permit.hold(text_answer(&head.headers, [text.into()], version)))
 }
 

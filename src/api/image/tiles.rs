@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::routes;
 
 use super::layout::Layout;
+use super::opening;
 use super::params::{AxesParams, ColorParams, ImageFormatParams, TileParams};
 use super::query::ImageQuery;
 use super::request::{ImageResponses, check_format, plain, query};
@@ -138,7 +139,7 @@ async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let (query, _) = query(&head.uri)?;
     check_format(&head.headers, query.format.format.as_deref())?;
     let side = query.tile.tile.unwrap_or(DEFAULT_TILE);
-    let subject = Subject::open(state, head, &target).await?;
+    let subject = opening::open(state, head, &target).await?;
     let layout = whole_plane(&subject, &query)?;
     let levels = levels(&layout);
     if address.z >= levels {

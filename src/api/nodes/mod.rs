@@ -77,7 +77,7 @@ const MOST_CHILDREN: usize = 1000;
 /// A level may be a dependent array.
 ///
 /// `summary` says what the node is, by the conventions of its attributes: OME-Zarr, CF, `spatial:` and `proj:`, Zarr Vector
-/// Format. It is made from metadata alone, and has the axes, levels and channels, what a picture shows by default, and
+/// Format. It is made from metadata and the ends of small coordinates, and has the axes, levels and channels, what a picture shows by default, and
 /// warnings about layouts that read badly, with a link to a view that reads better.
 ///
 /// If the path is a folder of nodes but not a node itself, the 404 lists them in `children`, provided the caller may list.

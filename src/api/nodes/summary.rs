@@ -1,8 +1,9 @@
 //! The summary of a node: which documents it is made from, and its text.
 //!
 //! Besides the node's own documents, a bounded number of others is read: levels, the first wells, the parent of an array,
-//! coordinates beside it, and the first arrays of a group. No chunk is read. What the caller may not read counts as absent.
-//! The text is cached by the versions of all these documents.
+//! coordinates beside it, and the first arrays of a group. Of the first coordinates of a dataset, the chunks with their first
+//! and last values are read, if these are small. What the caller may not read counts as absent. The text is cached by the
+//! versions of all these documents and chunks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use futures::stream;
 
 use super::open_in;
 use super::summary_document::SummaryDocument;
-use crate::array::{ArrayError, NodeOpener, OpenNode, RenderedText};
+use crate::array::{Array, ArrayError, NodeOpener, OpenNode, RenderedText};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
 use crate::conventions::{
     ArrayFacts, MAX_DATASET_ARRAYS, Needed, Neighbour, Neighbours, NodeFacts, WayOut, summarize_array,
@@ -24,6 +25,7 @@ use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::NodeKind;
+use crate::services::coordinate_ends::coordinate_ends;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::Version;
@@ -32,6 +34,10 @@ use crate::store::Version;
 const CONCURRENCY: usize = 16;
 /// Most bytes of documents of other nodes that one summary is made from; further nodes count as unreadable.
 const MAX_NEIGHBOUR_BYTES: u64 = 8 << 20;
+/// Most coordinates whose ends are read.
+const MAX_COORDINATES: usize = 8;
+/// Most decoded bytes that are read of a coordinate; the ends of others are not known.
+const MAX_COORDINATE_BYTES: u64 = 1 << 20;
 /// The pixels of a thumbnail's longer side.
 const THUMBNAIL_PIXELS: u32 = 128;
 
@@ -54,6 +60,10 @@ struct Around {
     neighbours: Neighbours,
     versions: Vec<Option<Version>>,
     bytes: u64,
+    /// The coordinates among the nodes, in the order of their paths.
+    coordinates: Vec<(NodePath, Arc<Array>)>,
+    /// Whether the ends of a coordinate could not be read now.
+    lacks_ends: bool,
 }
 
 /// The links of a summary.
@@ -71,7 +81,7 @@ impl Summarized<'_> {
     /// Failures of the caches and of the compute pool.
     pub(super) async fn text(&self) -> Result<RenderedText, Problem> {
         let mut around = Around::default();
-        let facts = facts(self.node);
+        let mut facts = facts(self.node);
         let needed = self.needed(&facts).await?;
         around.add(self, needed.declared, true).await;
         around.add(self, needed.possible, false).await;
@@ -93,6 +103,7 @@ impl Summarized<'_> {
             }
             NodeFacts::Group(_) => {}
         }
+        around.read_ends(self, &mut facts).await;
         self.rendered(facts, around).await
     }
 
@@ -139,7 +150,7 @@ impl Summarized<'_> {
         let form = format!("summary {} {is_public} {is_stale} {}", self.base, nodes.tag());
         let own = self.node.located.versions().map(Option::<&Version>::cloned);
         let versions = own.chain(around.versions).collect();
-        let is_complete = around.neighbours.is_complete();
+        let is_complete = around.neighbours.is_complete() && !around.lacks_ends;
         let (cpu, path, neighbours) =
             (self.state.engine.cpu.clone(), self.target.path.clone(), around.neighbours);
         let making = Box::pin(async move {
@@ -222,7 +233,13 @@ impl Around {
                         Neighbour::Unknown
                     } else {
                         self.versions.extend(node.located.versions().map(Option::<&Version>::cloned));
-                        Neighbour::Present(facts(&node))
+                        let facts = facts(&node);
+                        if let (NodeFacts::Array(array), Ok(bound)) = (&facts, node.array())
+                            && array.is_coordinate(path.name())
+                        {
+                            self.coordinates.push((path.clone(), Arc::clone(bound)));
+                        }
+                        Neighbour::Present(facts)
                     }
                 }
                 Err(error) => {
@@ -233,6 +250,41 @@ impl Around {
             added.insert(path, neighbour);
         }
         self.neighbours.0.append(&mut added);
+    }
+
+    /// Reads the first and the last value of the coordinates, that of the node itself among them.
+    async fn read_ends(&mut self, of: &Summarized<'_>, own: &mut NodeFacts) {
+        let itself = match (&*own, of.node.array()) {
+            (NodeFacts::Array(array), Ok(bound)) if array.is_coordinate(of.target.path.name()) => {
+                Some((of.target.path.clone(), Arc::clone(bound)))
+            }
+            _ => None,
+        };
+        let all = itself.into_iter().chain(self.coordinates.drain(..)).take(MAX_COORDINATES);
+        let mut read = stream::iter(all.collect::<Vec<_>>())
+            .map(|(path, array)| async move {
+                let ends = coordinate_ends(of.state, &array, MAX_COORDINATE_BYTES).await;
+                (path, ends)
+            })
+            .buffered(MAX_COORDINATES);
+        while let Some((path, found)) = read.next().await {
+            let found = match found {
+                Ok(found) => found,
+                // Its chunks are too large, today and later.
+                Err(ArrayError::TooLarge { .. }) => continue,
+                Err(error) => {
+                    tracing::debug!(%path, %error, "a summary is made without the ends of a coordinate");
+                    self.lacks_ends = true;
+                    continue;
+                }
+            };
+            self.versions.extend(found.versions);
+            if path == of.target.path {
+                own.set_ends(found.values);
+            } else if let Some(Neighbour::Present(facts)) = self.neighbours.0.get_mut(&path) {
+                facts.set_ends(found.values);
+            }
+        }
     }
 }
 
@@ -258,6 +310,7 @@ fn facts(opened: &OpenNode) -> NodeFacts {
         Node::Array(metadata) => NodeFacts::Array(ArrayFacts {
             metadata: Arc::clone(metadata),
             decoded_chunk_shape: opened.array().ok().and_then(|array| array.decoded_chunk_shape()),
+            ends: None,
         }),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct SummaryDocument {
     crs: Option<CrsDocument>,
     /// The smallest coordinates, then the largest, in the units of `crs`: x, y, and perhaps z.
     bbox: Option<Vec<f64>>,
-    /// The first and the last time, as text in the attributes.
+    /// The first and the last time, as text in the attributes, else those of the time coordinate (ISO 8601).
     time_range: Option<Vec<String>>,
     /// What a picture shows unless a request says otherwise, in the grammar of `slice`; of the first level of an image.
     default_slice: Option<String>,
@@ -61,6 +61,8 @@ struct AxisDocument {
     size: Option<u64>,
     /// The distance of neighbouring elements, in `unit`.
     scale: Option<f64>,
+    /// The first and the last coordinate, in `unit`, of a dataset or its variable.
+    ends: Option<Vec<f64>>,
 }
 
 /// A resolution level.
@@ -184,8 +186,9 @@ impl SummaryDocument {
     }
 }
 
-fn axis(SummaryAxis { name, kind, unit, size, scale }: SummaryAxis) -> AxisDocument {
-    AxisDocument { name, r#type: kind, unit, size, scale }
+fn axis(SummaryAxis { name, kind, unit, size, scale, ends }: SummaryAxis) -> AxisDocument {
+    let ends = ends.filter(|(first, last)| first.is_finite() && last.is_finite());
+    AxisDocument { name, r#type: kind, unit, size, scale, ends: ends.map(|(first, last)| vec![first, last]) }
 }
 
 fn level(SummaryLevel { path, shape, exists, factors }: SummaryLevel) -> LevelDocument {

@@ -56,7 +56,10 @@ pub(crate) fn document(query: &StatsQuery, values: &CfValues, computed: &Compute
     }
     if let Some(edges) = edges {
         let counts = list(&|cell| json!(cells.counts(cell)).to_string());
-        members.push(("histogram", format!("{{\"edges\":{},\"counts\":{counts}}}", json!(edges))));
+        let outside = list(&|cell| outside(cells, cell).to_string());
+        let edges = json!(edges);
+        members
+            .push(("histogram", format!("{{\"edges\":{edges},\"counts\":{counts},\"outside\":{outside}}}")));
     }
     if let Some(dimensions) = dimensions {
         let names: Vec<&Option<String>> = dimensions.iter().map(|(name, _)| name).collect();
@@ -86,6 +89,11 @@ fn nested(shape: &[u64], mut values: Vec<String>) -> String {
         values = (0..lists).map(list).collect();
     }
     values.pop().unwrap_or_default()
+}
+
+/// The values of a group that are in no bin. Where the edges are those of the data, they are the infinite ones.
+fn outside(cells: &Cells, cell: usize) -> u64 {
+    cells.count(cell).saturating_sub(cells.counts(cell).iter().sum())
 }
 
 /// One statistic of a group.

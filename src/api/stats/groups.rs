@@ -42,7 +42,11 @@ pub(super) fn text_bytes(query: &StatsQuery, groups: &ElementGroups) -> u64 {
     let percentiles = query.percentiles().len() as u64 * NUMBER_BYTES;
     let numbers = query.ops().iter().map(of_one).sum::<u64>().saturating_add(percentiles);
     let bins = query.stats.histogram.map_or(0, |(bins, _)| bins as u64);
-    numbers.saturating_add(bins.saturating_mul(BIN_BYTES)).saturating_mul(groups.count())
+    let outside = if bins > 0 { NUMBER_BYTES } else { 0 };
+    numbers
+        .saturating_add(outside)
+        .saturating_add(bins.saturating_mul(BIN_BYTES))
+        .saturating_mul(groups.count())
 }
 
 /// Refuses more groups than fit in a document.

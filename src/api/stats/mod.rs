@@ -55,6 +55,9 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::new(&STATS, routes!(get_stats)), Route::new(&ROOT_STATS, routes!(get_root_stats))]
 }
 
+/// Part of every entity tag. It changes whenever a release writes the same statistics in another form.
+const DOCUMENT: &[u8] = b"statistics 2";
+
 /// Maximum number of attempts for a response whose chunks change while it is computed.
 const TRIES: usize = 3;
 
@@ -247,6 +250,7 @@ impl StatsRequest {
             digest.update(part);
             digest.update([0]);
         };
+        add(DOCUMENT);
         add(ALGORITHM.as_bytes());
         add(format!("{:?} {} {}", self.subset, self.pieces.subsets.len(), self.query.identity()).as_bytes());
         add(self

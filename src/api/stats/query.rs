@@ -29,8 +29,8 @@ pub(crate) struct StatsParams {
     /// Each member is then a nested list of the form in `shape`. All chunks are read, or the response is a 413.
     #[param(value_type = Option<String>)]
     pub(crate) over: Option<DimensionList>,
-    /// A histogram with this number of bins of equal width, from the smallest to the largest value or between given edges:
-    /// `64` or `64:0..1`.
+    /// A histogram with this number of bins of equal width, from the smallest to the largest finite value or between given
+    /// edges: `64` or `64:0..1`. Its member `outside` counts the values in no bin.
     #[param(value_type = Option<String>)]
     pub(crate) histogram: Option<HistogramRequest>,
     /// Percentiles from 0 to 100, such as `2,98`, interpolated linearly.

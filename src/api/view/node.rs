@@ -13,7 +13,7 @@ use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::OmeImage;
+use crate::conventions::{OmeNode, is_vector_store};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
@@ -265,21 +265,20 @@ impl View<'_> {
             Some(paths) => Some(open(self.target, self.links, paths).await),
             None => None,
         };
-        let levels = self.levels(group).await?;
+        let (is_vectors, ome) = self.conventions(group).await?;
+        let levels = self.levels(ome.as_ref()).await;
         let may_read = |path: &NodePath| self.may_read(path);
         let labels = if levels.is_empty() {
             Vec::new()
         } else {
             labels::labels(self.state, self.target, self.links, may_read).await?
         };
-        let is_vectors = group.attributes.contains_key("zarr_vectors")
-            || group.attributes.contains_key("zv_version")
-            || group.attributes.contains_key("zarr_vectors_version");
         Ok(GroupPage {
             place,
             zarr_format: group.zarr_format.number(),
             is_consolidated: children.is_consolidated,
             children: children_rows,
+            ome,
             levels,
             labels,
             vectors: (is_vectors && cfg!(feature = "vectors")).then(|| self.links.vectors(path)),
@@ -288,19 +287,31 @@ impl View<'_> {
         })
     }
 
-    /// The levels of an image, opened.
-    async fn levels(&self, group: &GroupMetadata) -> Result<Vec<crate::page::ChildRow>, Problem> {
+    /// Whether a group is a store of vectors, and what else it is in OME-Zarr.
+    async fn conventions(
+        &self,
+        group: &GroupMetadata,
+    ) -> Result<(bool, Option<(OmeNode, Option<String>)>), Problem> {
         let attributes = group.attributes.clone();
         let bytes = attributes.text().len() as u64;
-        let image = self.state.engine.cpu.run_document(bytes, move || OmeImage::parse(&attributes)).await?;
-        let Some(image) = image else { return Ok(Vec::new()) };
+        let parse = move || {
+            // Stores of vectors have `multiscales` too.
+            let is_vectors = is_vector_store(&attributes);
+            (is_vectors, if is_vectors { None } else { OmeNode::parse(&attributes) })
+        };
+        Ok(self.state.engine.cpu.run_document(bytes, parse).await?)
+    }
+
+    /// The levels of an image, opened.
+    async fn levels(&self, ome: Option<&(OmeNode, Option<String>)>) -> Vec<crate::page::ChildRow> {
+        let Some((OmeNode::Image(image), _)) = ome else { return Vec::new() };
         let prefix = self.target.path.prefix().as_str();
         let paths = image.levels.iter().filter_map(|(level, _)| {
             let path = NodePath::parse(&format!("{prefix}{level}")).ok()?;
             self.may_read(&path).then_some((path, Some(NodeKind::Array)))
         });
         let rows = open(self.target, self.links, paths.collect()).await;
-        Ok(rows.into_iter().filter(|row| row.array.is_some()).collect())
+        rows.into_iter().filter(|row| row.array.is_some()).collect()
     }
 
     async fn folder(&self, folders: Vec<(NodePath, Option<NodeKind>)>) -> GroupPage {
@@ -315,6 +326,7 @@ impl View<'_> {
             zarr_format: 0,
             is_consolidated: false,
             children: Some(children),
+            ome: None,
             levels: Vec::new(),
             labels: Vec::new(),
             vectors: None,

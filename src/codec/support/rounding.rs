@@ -189,7 +189,11 @@ mod tests {
             let down = Rounding::TowardsNegative.round_to(number, single);
             let nearest = number as f32;
             prop_assert!(down <= number && number <= up);
-            if up.abs() <= single.largest && down.abs() <= single.largest {
+            if number.abs() <= single.largest {
+                prop_assert!(up.abs() <= single.largest && down.abs() <= single.largest);
+                // There is no other number of the type between them, and none at all beside one that is of the type.
+                prop_assert!(up == down || (down as f32).next_up() == up as f32);
+                prop_assert_eq!(up == down, f64::from(nearest) == number);
                 prop_assert!(f64::from(nearest) == up || f64::from(nearest) == down);
                 prop_assert_eq!(f64::from(up as f32), up);
                 prop_assert_eq!(f64::from(down as f32), down);

@@ -342,6 +342,15 @@ fn canonical(data_type: &DataType, bytes: Vec<u8>) -> Bytes {
     plain.unwrap().decode_items(Bytes::from(bytes)).unwrap()
 }
 
+/// The values of an integer type.
+fn range_of(name: &str) -> Option<std::ops::RangeInclusive<i128>> {
+    let bits = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
+    if let Some(bits) = bits("uint") {
+        return Some(0..=(1 << bits) - 1);
+    }
+    bits("int").map(|bits| -(1 << (bits - 1))..=(1 << (bits - 1)) - 1)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -361,6 +370,10 @@ proptest! {
         let from = if signed { DataType::Int64 } else { DataType::UInt64 };
         let strict = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, 1, &json!(0)).unwrap();
         let element = Bytes::copy_from_slice(&number.to_le_bytes());
+        let value = if signed { i128::from(number) } else { i128::from(number.cast_unsigned()) };
+        if let Some(range) = range_of(to.name().as_str()) {
+            prop_assert_eq!(strict.encode_items(element.clone()).is_ok(), range.contains(&value));
+        }
         if let Ok(encoded) = strict.encode_items(element.clone()) {
             let is_float = to.name().contains("float");
             match strict.decode_items(encoded) {

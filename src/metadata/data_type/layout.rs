@@ -6,6 +6,26 @@ use super::{DataType, Endianness};
 pub(crate) const VARIABLE_ITEM_BYTES: usize = 8;
 
 impl DataType {
+    /// Whether elements are integers, of any number of bits.
+    #[must_use]
+    pub const fn is_integer(&self) -> bool {
+        matches!(
+            self,
+            Self::Int2
+                | Self::Int4
+                | Self::Int8
+                | Self::Int16
+                | Self::Int32
+                | Self::Int64
+                | Self::UInt2
+                | Self::UInt4
+                | Self::UInt8
+                | Self::UInt16
+                | Self::UInt32
+                | Self::UInt64
+        )
+    }
+
     /// Size of an element in bytes; at least 1. For types of variable length, without the bytes in the heap.
     #[must_use]
     pub fn element_bytes(&self) -> usize {

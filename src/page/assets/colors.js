@@ -1,5 +1,7 @@
 // Colour tables: 256 colours between stops, and colours of categories.
 
+import { partBelow } from "./decode.js";
+
 // Tables of 256 colours, three bytes each. Viridis, magma, inferno and plasma are by Stéfan van der Walt and Nathaniel Smith (CC0),
 // cividis is by Jamie Nuñez, Christopher Anderton and Ryan Renslow (CC0), turbo is by Anton Mikhailov (Apache-2.0).
 const TABLES = /** @type {Record<string, string>} */ ({
@@ -160,12 +162,14 @@ function hashed(label) {
  */
 export function paint(values, pixels, colors, [low, high], scale) {
   const span = high - low;
+  const factor = (/** @type {number} */ value) => (value / low < Infinity ? Math.log(value / low) : Math.log(value) - Math.log(low));
   // Without a range, all numbers of it are at its start.
   const place =
     span <= 0 ? () => 0
-    : scale === "log" && low > 0 ? (/** @type {number} */ value) => Math.log(value / low) / Math.log(high / low)
-    : scale === "sqrt" ? (/** @type {number} */ value) => Math.sqrt((value - low) / span)
-    : (/** @type {number} */ value) => (value - low) / span;
+    : scale === "log" && low > 0 ? (/** @type {number} */ value) => factor(value) / factor(high)
+    : scale === "sqrt" ? (/** @type {number} */ value) => Math.sqrt(partBelow(value, low, high))
+    : span < Infinity ? (/** @type {number} */ value) => (value - low) / span
+    : (/** @type {number} */ value) => partBelow(value, low, high);
   for (let at = 0; at < pixels.length; at += 1) {
     const value = values[at];
     if (value !== value) pixels[at] = 0;

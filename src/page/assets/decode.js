@@ -96,8 +96,21 @@ export function percentiles(values, wanted) {
     const place = (one / 100) * (sorted.length - 1);
     const low = Math.floor(place);
     const high = Math.min(low + 1, sorted.length - 1);
-    return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
+    const part = place - low;
+    const distance = sorted[high] - sorted[low];
+    return Number.isFinite(distance) ? sorted[low] + distance * part : sorted[low] * (1 - part) + sorted[high] * part;
   });
+}
+
+/**
+ * The part of a range that is below a number of it. A range may be wider than the largest number.
+ * @param {number} value
+ * @param {number} low
+ * @param {number} high
+ */
+export function partBelow(value, low, high) {
+  const span = high - low;
+  return Number.isFinite(span) ? (value - low) / span : (value / 2 - low / 2) / (high / 2 - low / 2);
 }
 
 const SECONDS = /** @type {Record<string, number>} */ ({
@@ -107,6 +120,8 @@ const SECONDS = /** @type {Record<string, number>} */ ({
 const SHORT = /** @type {Record<string, string>} */ ({
   degrees_north: "°N", degree_north: "°N", degrees_east: "°E", degree_east: "°E", degrees: "°", micrometer: " µm", 1: "",
 });
+/** South and west are the other side of zero. */
+const OPPOSITE = /** @type {Record<string, string>} */ ({ degrees_north: "°S", degree_north: "°S", degrees_east: "°W", degree_east: "°W" });
 const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 
 /**
@@ -119,6 +134,8 @@ const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
 export function labeller(units, calendar, values) {
   const number = (/** @type {number} */ value) => {
     if (typeof value !== "number") return String(value);
+    const away = units ? OPPOSITE[units] : undefined;
+    if (away && value < 0) return `${Number((-value).toPrecision(7))}${away}`;
     return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
   };
   const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);

@@ -9,6 +9,9 @@ import { statistics } from "./viewer.js";
 const BINS = 64;
 const LONGEST_LINE = 4000;
 
+/** The width of a drawing, so that its text is as large as other text. @param {HTMLElement} box */
+const widthOf = (box) => Math.max(280, Math.min(960, box.clientWidth || 960));
+
 /** @param {import("./viewer.js").Viewer} viewer */
 export function histogram(viewer) {
   viewer.changed = () => viewer.latest.run(() => load(viewer));
@@ -32,8 +35,10 @@ async function load(viewer) {
 /** @param {HTMLElement} box @param {any} found @param {string} note */
 function show(box, found, note) {
   const { edges, counts } = found.histogram || { edges: [], counts: [] };
-  const drawing = counts.length ? bars({ edges, counts, title: `Histogram of ${numberText(found.count)} values from ${numberText(edges[0])} to ${numberText(edges[edges.length - 1])}` }) : null;
-  box.replaceChildren(...(drawing ? [drawing] : []), statistics(found), element("p", { class: "muted" }, note));
+  const drawing = counts.length ? bars({ edges, counts, title: `Histogram of ${numberText(found.count)} values from ${numberText(edges[0])} to ${numberText(edges[edges.length - 1])}`, width: widthOf(box) }) : null;
+  const infinite = found.histogram?.outside || 0;
+  const outside = infinite ? ` ${infinite} ${infinite === 1 ? "value is" : "values are"} infinite and in no bin.` : "";
+  box.replaceChildren(...(drawing ? [drawing] : []), statistics(found), element("p", { class: "muted" }, `${note}${outside}`));
 }
 
 /**
@@ -93,11 +98,11 @@ export function lineTab(viewer) {
     const step = Math.max(1, Math.ceil(length / LONGEST_LINE));
     const slice = viewer.sliceText().split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
     try {
-      const answer = await getElements(link(config.data, { slice, format: "bytes" }));
+      const [answer] = await Promise.all([getElements(link(config.data, { slice, format: "bytes" })), viewer.hasCoordinates]);
       const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
       const known = viewer.coordinates.get(dim);
       byId("plot").replaceChildren(chooser(), line({
-        values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: 960, height: 300,
+        values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,
         label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
       }));
       byId("cost").textContent = `${chunks} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)} decoded, ${Math.round(answer.milliseconds)} ms${step > 1 ? `, every ${step}th element` : ""}`;

@@ -1,5 +1,6 @@
 // Lines with axes, as SVG.
 
+import { partBelow } from "./decode.js";
 import { element, numberText, svg } from "./element.js";
 
 /**
@@ -10,12 +11,18 @@ import { element, numberText, svg } from "./element.js";
  * @returns {number[]}
  */
 function ticks(low, high, most) {
-  const span = high - low || 1;
-  const rough = span / most;
+  const rough = high / most - low / most || 1 / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) || power;
+  const first = Math.ceil(low / step);
+  /** @type {number[]} */
   const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
+  // Numbers may be so large, or so close together, that a step leads nowhere: their number is bounded.
+  for (let number = 0; number <= 2 * most; number += 1) {
+    const at = (first + number) * step;
+    if (!(at <= high + step * 1e-9) || at === found[found.length - 1]) break;
+    found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
+  }
   return found;
 }
 
@@ -40,7 +47,7 @@ export function line(options) {
   if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.05, high + Math.abs(high || 1) * 0.05];
   const last = Math.max(values.length - 1, 1);
   const x = (/** @type {number} */ at) => left + ((width - left - right) * at) / last;
-  const y = (/** @type {number} */ value) => top + ((height - top - bottom) * (high - value)) / (high - low);
+  const y = (/** @type {number} */ value) => top + (height - top - bottom) * (1 - partBelow(value, low, high));
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary(values, title) });
   for (const value of ticks(low, high, 5)) {
     drawing.append(svg("path", { class: "axis", d: `M${left} ${y(value)}H${width - right}` }));
@@ -132,7 +139,7 @@ export function bars({ edges, counts, title, width = 960, height = 300 }) {
   const [left, right, top, bottom] = [58, 12, 8, 26];
   const most = Math.max(...counts, 1);
   const [low, high] = [edges[0], edges[edges.length - 1]];
-  const x = (/** @type {number} */ value) => left + ((width - left - right) * (value - low)) / (high - low || 1);
+  const x = (/** @type {number} */ value) => left + (low < high ? (width - left - right) * partBelow(value, low, high) : 0);
   const y = (/** @type {number} */ count) => top + ((height - top - bottom) * (most - count)) / most;
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   for (const count of ticks(0, most, 5)) {
@@ -145,7 +152,7 @@ export function bars({ edges, counts, title, width = 960, height = 300 }) {
     bar.append(svg("title", {}, `${numberText(edges[at])} to ${numberText(edges[at + 1])}: ${count}`));
     drawing.append(bar);
   });
-  for (const value of ticks(low, high, 6)) {
+  for (const value of ticks(low, high, Math.max(2, Math.floor(width / 150)))) {
     drawing.append(svg("text", { x: x(value), y: height - 8, "text-anchor": "middle" }, numberText(value)));
   }
   return drawing;

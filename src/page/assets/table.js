@@ -52,7 +52,7 @@ export class Table {
     const { config } = this.viewer;
     const began = performance.now();
     try {
-      const found = await getJson(link(config.data, { slice: this.slice(false), format: "json" }));
+      const [found] = await Promise.all([getJson(link(config.data, { slice: this.slice(false), format: "json" })), this.viewer.hasCoordinates]);
       this.show(found);
       byId("cost").textContent = `${Math.round(performance.now() - began)} ms`;
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { getElements, getJson, Latest, link, Problem } from "./api.js";
 import { category, NAMES, paint, pixel, rgb, table } from "./colors.js";
-import { labeller, numbers, percentiles, unpack } from "./decode.js";
+import { labeller, numbers, partBelow, percentiles, unpack } from "./decode.js";
 import { announce, byId, bytesText, element, numberText } from "./element.js";
 import { Labels } from "./labels.js";
 import { Picture } from "./picture.js";
@@ -319,7 +319,7 @@ export class Viewer {
         const value = plane.values[at];
         if (value !== value) continue;
         isLit[at] = 1;
-        const part = value > high ? 1 : value < low || span <= 0 ? 0 : (value - low) / span;
+        const part = value > high ? 1 : value < low || span <= 0 ? 0 : partBelow(value, low, high);
         sums[3 * at] += part * r;
         sums[3 * at + 1] += part * g;
         sums[3 * at + 2] += part * b;
@@ -936,11 +936,13 @@ export function flash(text) {
 
 /** Statistics as a list. @param {any} document */
 export function statistics(document) {
+  // Where infinite values have no mean or percentile, that is no missing value.
+  const of = (/** @type {unknown} */ value) => (value === "NaN" || value === null ? "none" : numberText(Number(value)));
   const names = ["count", "missing", "nan", "min", "max", "mean", "std", "sum"];
   const rows = names.filter((name) => document[name] !== undefined && document[name] !== null);
-  const list = element("dl", { class: "statistics" }, ...rows.map((name) => element("div", {}, element("dt", {}, name), element("dd", {}, numberText(Number(document[name]))))));
+  const list = element("dl", { class: "statistics" }, ...rows.map((name) => element("div", {}, element("dt", {}, name), element("dd", {}, of(document[name])))));
   for (const [name, value] of Object.entries(document.percentiles || {})) {
-    list.append(element("div", {}, element("dt", {}, `${name} %`), element("dd", {}, numberText(Number(value)))));
+    list.append(element("div", {}, element("dt", {}, `${name} %`), element("dd", {}, of(value))));
   }
   return list;
 }

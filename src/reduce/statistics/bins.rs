@@ -12,11 +12,20 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// The edges of all bins, as `numpy.linspace` computes them.
+    /// The edges of all bins, as `numpy.linspace` computes them; of a range that is wider than the largest number as well.
     #[must_use]
     pub fn edges(&self) -> Vec<f64> {
         let step = (self.high - self.low) / length(self.count);
-        let edge = |at: usize| if at == self.count { self.high } else { length(at) * step + self.low };
+        let edge = |at: usize| {
+            if at == self.count {
+                self.high
+            } else if step.is_finite() {
+                length(at) * step + self.low
+            } else {
+                let part = length(at) / length(self.count);
+                self.low * (1.0 - part) + self.high * part
+            }
+        };
         (0..=self.count).map(edge).collect()
     }
 }

@@ -25,6 +25,8 @@ pub struct Cells {
     /// Elements that are NaN.
     nan: Vec<u64>,
     extremes: CellExtremes,
+    /// The extremes of the finite values of all cells, if these have extremes.
+    finite: Option<(f64, f64)>,
     sums: CellSums,
     /// The bins of each cell.
     bins: usize,
@@ -95,7 +97,7 @@ impl Cells {
         };
         let zeros = || vec![0; cells];
         let counts = vec![0; cells.saturating_mul(bins)];
-        Self { count: zeros(), missing: zeros(), nan: zeros(), extremes, sums, bins, counts }
+        Self { count: zeros(), missing: zeros(), nan: zeros(), extremes, finite: None, sums, bins, counts }
     }
 
     /// The same cells, where the sums of floats may need this number of bytes in all cells together, and those of their squares as
@@ -175,6 +177,9 @@ impl Cells {
                 add_to(&mut self.counts, cell * self.bins + bin, counted);
             }
         }
+        for end in other.finite.iter().flat_map(|&(low, high)| [low, high]) {
+            self.add_finite(end);
+        }
         self.sums.merge(&other.sums, cursor);
     }
 
@@ -212,11 +217,16 @@ impl Cells {
         }
     }
 
-    /// The extremes of all cells.
+    /// The extremes of the finite values of all cells.
     #[must_use]
     pub fn extent(&self) -> Option<(f64, f64)> {
-        let all = (0..self.len()).filter_map(|cell| self.extremes(cell).floats);
-        all.reduce(|one, other| (lower(one.0, other.0), higher(one.1, other.1)))
+        match &self.extremes {
+            CellExtremes::None | CellExtremes::Floats(_) => self.finite,
+            CellExtremes::Integers(_) => {
+                let all = (0..self.len()).filter_map(|cell| self.extremes(cell).floats);
+                all.reduce(|one, other| (lower(one.0, other.0), higher(one.1, other.1)))
+            }
+        }
     }
 
     /// The exact sum of a cell of integers.
@@ -310,6 +320,9 @@ impl Cells {
                 if *count == 0 { (number, number) } else { (lower(pair.0, number), higher(pair.1, number)) };
         }
         *count += times;
+        if matches!(self.extremes, CellExtremes::Floats(_)) && number.is_finite() {
+            self.add_finite(number);
+        }
         let cells = self.count.len();
         if let CellSums::Floats { sums, squares, infinities } = &mut self.sums {
             if number.is_infinite() {
@@ -324,6 +337,11 @@ impl Cells {
                 squares.add(cell, number, times);
             }
         }
+    }
+
+    fn add_finite(&mut self, number: f64) {
+        let (low, high) = self.finite.unwrap_or((number, number));
+        self.finite = Some((lower(low, number), higher(high, number)));
     }
 
     fn count_in_bin(&mut self, cell: usize, number: f64, edges: &[f64], times: u64) {

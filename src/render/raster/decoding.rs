@@ -3,7 +3,7 @@
 use super::numbers::append;
 use super::part::Part;
 use crate::metadata::{Attributes, DataType};
-use crate::reduce::CfValues;
+use crate::reduce::{CfValues, ReduceError};
 
 /// What number each element of an array stands for, and which stand for nothing: those that are missing, and NaN.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +20,18 @@ impl Decoding {
         append(&values, part, &[], &mut Vec::new()).then_some(Self { values, part })
     }
 
-    /// The elements as the attributes of their array say. A list of more missing values than are compared counts as absent.
-    #[must_use]
-    pub fn cf(data_type: &DataType, part: Part, attributes: &Attributes) -> Option<Self> {
-        let decoded = CfValues::decoded(data_type, attributes);
-        let values = decoded.unwrap_or_else(|_| CfValues::unmasked(data_type, attributes));
-        Self::stored(data_type, part).map(|stored| Self { values, ..stored })
+    /// The elements as the attributes of their array say; `None` if elements of this type are not numbers.
+    ///
+    /// # Errors
+    /// [`ReduceError::MissingValues`].
+    pub fn cf(
+        data_type: &DataType,
+        part: Part,
+        attributes: &Attributes,
+    ) -> Result<Option<Self>, ReduceError> {
+        let Some(stored) = Self::stored(data_type, part) else { return Ok(None) };
+        let values = CfValues::decoded(data_type, attributes)?;
+        Ok(Some(Self { values, ..stored }))
     }
 
     /// The type that elements are read as.

@@ -27,7 +27,8 @@ mod tests {
     #[test]
     fn a_ramp_has_each_colour_once_where_there_are_as_many_pixels() {
         let map = Colormap::named("viridis").unwrap();
-        let legend = ramps(&[map.colors().to_vec(), vec![Color::opaque(7)]], 256, 4).unwrap().colors();
+        let legend =
+            ramps(&[map.colors().to_vec(), vec![Color::opaque(7)]], 256, 4).unwrap().colors().into_owned();
         assert!(legend[..256].iter().zip(map.colors()).all(|(found, color)| *found == color.0));
         assert_eq!(legend[256..512], legend[..256]);
         assert!(legend[512..].iter().all(|color| *color == [0, 0, 7, 255]));

@@ -83,10 +83,19 @@ impl Mapping {
         if self.low >= self.high {
             return if number.is_finite() { 0.0 } else { f64::NAN };
         }
-        let linear = || (number - self.low) / (self.high - self.low);
+        let linear = || {
+            let span = self.high - self.low;
+            // A range may be wider than the largest number.
+            let is_wide = !span.is_finite();
+            if is_wide {
+                (number / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+            } else {
+                (number - self.low) / span
+            }
+        };
         match self.scale {
             Scale::Linear => linear(),
-            Scale::Log => (number / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Log => factor(self.low, number) / factor(self.low, self.high),
             Scale::Sqrt => linear().sqrt(),
             Scale::Gamma(exponent) => linear().powf(exponent),
         }
@@ -95,19 +104,55 @@ impl Mapping {
     /// The number at a place between 0 and 1.
     #[must_use]
     pub fn number(&self, place: f64) -> f64 {
-        let linear = |place: f64| self.low + place * (self.high - self.low);
+        let linear = |place: f64| {
+            let span = self.high - self.low;
+            if span.is_finite() {
+                self.low + place * span
+            } else {
+                self.low * (1.0 - place) + self.high * place
+            }
+        };
         match self.scale {
             Scale::Linear => linear(place),
-            Scale::Log => self.low * (self.high / self.low).powf(place),
+            Scale::Log => {
+                let ratio = self.high / self.low;
+                let wide = || (self.low.ln() + place * factor(self.low, self.high)).exp();
+                if ratio.is_finite() { self.low * ratio.powf(place) } else { wide() }
+            }
             Scale::Sqrt => linear(place * place),
             Scale::Gamma(exponent) => linear(place.powf(1.0 / exponent)),
         }
     }
 }
 
+/// The logarithm of the quotient of two numbers above 0, which itself may be larger than every number.
+fn factor(low: f64, number: f64) -> f64 {
+    let quotient = number / low;
+    if quotient.is_finite() { quotient.ln() } else { number.ln() - low.ln() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the places are exact")]
+    fn ranges_wider_than_the_largest_number_have_places() {
+        let far = 2_f64.powi(1023);
+        let widest = |scale| Mapping::new(-far, far, scale).unwrap();
+        let linear = widest(Scale::Linear);
+        for (number, place) in [(-far, 0.0), (0.0, 0.5), (far, 1.0), (far / 2.0, 0.75)] {
+            assert_eq!(linear.place(number), place, "{number}");
+            assert_eq!(linear.number(place), number, "{place}");
+        }
+        assert_eq!(widest(Scale::Sqrt).place(-far / 2.0), 0.5);
+        assert_eq!(widest(Scale::Gamma(2.0)).place(0.0), 0.25);
+        let (low, high) = (1e-300, 1e300);
+        let log = Mapping::new(low, high, Scale::Log).unwrap();
+        assert_eq!((log.place(low), log.place(high)), (0.0, 1.0));
+        assert!((log.place(1.0) - 0.5).abs() < 1e-12 && (log.number(0.5) - 1.0).abs() < 1e-9);
+        assert_eq!(log.number(0.0).total_cmp(&f64::MIN_POSITIVE), std::cmp::Ordering::Greater);
+    }
 
     #[test]
     #[expect(clippy::float_cmp, reason = "the places are exact")]

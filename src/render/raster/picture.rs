@@ -3,6 +3,7 @@
 //! The file has a palette where 256 colours suffice: that is smaller and faster than colours for each pixel. The choice never
 //! changes a pixel.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use png::{BitDepth, ColorType, Compression, Encoder, Filter};
@@ -81,28 +82,99 @@ impl Picture {
         Self { width: side, height: side, pixels }
     }
 
+    /// The same picture, with memory for this number of rows.
+    #[must_use]
+    pub fn with_capacity_for(mut self, rows: usize) -> Self {
+        let more = rows.saturating_sub(self.height as usize).saturating_mul(self.width as usize);
+        match &mut self.pixels {
+            Pixels::Symbols(symbols, _) => symbols.reserve_exact(more),
+            Pixels::Colors(colors) => colors.reserve_exact(more),
+            Pixels::Gray16(shades) => shades.reserve_exact(more),
+        }
+        self
+    }
+
+    /// The same picture with another of its width and its kind below; `None` if that is of another.
+    #[must_use]
+    pub fn above(mut self, below: Self) -> Option<Self> {
+        if self.width != below.width {
+            return None;
+        }
+        match (&mut self.pixels, below.pixels) {
+            (Pixels::Symbols(symbols, palette), Pixels::Symbols(more, other)) if *palette == other => {
+                symbols.extend(more);
+            }
+            (Pixels::Colors(colors), Pixels::Colors(more)) => colors.extend(more),
+            (Pixels::Gray16(shades), Pixels::Gray16(more)) => shades.extend(more),
+            _ => return None,
+        }
+        self.height = self.height.checked_add(below.height)?;
+        Some(self)
+    }
+
+    /// Pictures in rows and columns, each with its row and column, and nothing where there is none. All places are as large as
+    /// the largest picture, which stand in their middle, and a pixel apart. `None` if the picture were larger than one of PNG.
+    #[must_use]
+    pub fn grid(pictures: &[(usize, usize, Self)], rows: usize, columns: usize) -> Option<Self> {
+        let longest =
+            |side: fn(&Self) -> u32| pictures.iter().map(|(_, _, one)| side(one)).max().unwrap_or(0);
+        let (width, height) = (longest(Self::width) as usize, longest(Self::height) as usize);
+        let all_width = columns.checked_mul(width.checked_add(1)?)?.checked_sub(1)?;
+        let all_height = rows.checked_mul(height.checked_add(1)?)?.checked_sub(1)?;
+        let place = |row: usize, column: usize, picture: &Self| {
+            let (across, down) = (picture.width as usize, picture.height as usize);
+            (row < rows && column < columns).then_some((
+                column * (width + 1) + (width - across) / 2,
+                row * (height + 1) + (height - down) / 2,
+            ))
+        };
+        let is_gray = |picture: &Self| matches!(picture.pixels, Pixels::Gray16(_));
+        let count = all_width.checked_mul(all_height)?;
+        let pixels = if pictures.iter().all(|(_, _, picture)| is_gray(picture)) {
+            let mut all = vec![None; count];
+            for (row, column, picture) in pictures {
+                let (Some(corner), Pixels::Gray16(shades)) = (place(*row, *column, picture), &picture.pixels)
+                else {
+                    continue;
+                };
+                put(&mut all, all_width, corner, shades, picture.width as usize);
+            }
+            Pixels::Gray16(all)
+        } else {
+            let mut all = vec![[0; 4]; count];
+            for (row, column, picture) in pictures {
+                let Some(corner) = place(*row, *column, picture) else { continue };
+                put(&mut all, all_width, corner, &picture.colors(), picture.width as usize);
+            }
+            Pixels::Colors(all)
+        };
+        Self::new(all_width, all_height, pixels)
+    }
+
     /// The PNG file.
     ///
     /// # Errors
     /// [`RenderError::PngFailed`], which is a bug.
-    pub fn encode(&self) -> Result<Vec<u8>, RenderError> {
-        match &self.pixels {
-            Pixels::Symbols(symbols, palette) => self.symbols(symbols, palette),
-            Pixels::Colors(colors) => match Palette::of_colors(colors) {
-                Some((palette, indices)) => self.indexed(&palette, &indices),
-                None => self.colored(colors),
-            },
-            Pixels::Gray16(shades) => self.gray(shades),
+    pub fn encode(self) -> Result<Vec<u8>, RenderError> {
+        let indexed = match &self.pixels {
+            Pixels::Symbols(symbols, palette) => {
+                Palette::of_symbols(symbols, palette).map(|(palette, slots)| {
+                    let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
+                    (palette, symbols.iter().map(at).collect::<Vec<u8>>())
+                })
+            }
+            Pixels::Colors(colors) => Palette::of_colors(colors),
+            Pixels::Gray16(shades) => return self.gray(shades),
+        };
+        match indexed {
+            Some((palette, indices)) => {
+                // The pixels are no longer needed, and take more memory than their places in the palette.
+                let Self { width, height, pixels } = self;
+                drop(pixels);
+                Self { width, height, pixels: Pixels::Gray16(Vec::new()) }.indexed(&palette, &indices)
+            }
+            None => self.colored(&self.colors()),
         }
-    }
-
-    fn symbols(&self, symbols: &[u16], palette: &[Color; PALETTE]) -> Result<Vec<u8>, RenderError> {
-        if let Some((palette, slots)) = Palette::of_symbols(symbols, palette) {
-            let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
-            return self.indexed(&palette, &symbols.iter().map(at).collect::<Vec<u8>>());
-        }
-        let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
-        self.colored(&symbols.iter().map(color).collect::<Vec<_>>())
     }
 
     fn indexed(&self, palette: &Palette, indices: &[u8]) -> Result<Vec<u8>, RenderError> {
@@ -161,14 +233,32 @@ impl Picture {
     }
 
     /// The colour of each pixel.
-    #[cfg(test)]
-    pub(super) fn colors(&self) -> Vec<[u8; 4]> {
+    pub(super) fn colors(&self) -> Cow<'_, [[u8; 4]]> {
         match &self.pixels {
             Pixels::Symbols(symbols, palette) => {
-                symbols.iter().map(|&symbol| palette[usize::from(symbol)].0).collect()
+                let color = |symbol: &u16| palette.get(usize::from(*symbol)).map_or([0; 4], |color| color.0);
+                symbols.iter().map(color).collect()
             }
-            Pixels::Colors(colors) => colors.clone(),
-            Pixels::Gray16(_) => Vec::new(),
+            Pixels::Colors(colors) => Cow::Borrowed(colors),
+            Pixels::Gray16(shades) => {
+                let color = |shade: &Option<u16>| {
+                    shade.map_or([0; 4], |shade| {
+                        let [level, _] = shade.to_be_bytes();
+                        [level, level, level, u8::MAX]
+                    })
+                };
+                shades.iter().map(color).collect()
+            }
+        }
+    }
+}
+
+/// Puts rows of `width` pixels into a picture with longer rows, from this column and row on.
+fn put<T: Copy>(all: &mut [T], all_width: usize, (left, top): (usize, usize), pixels: &[T], width: usize) {
+    for (row, pixels) in pixels.chunks(width.max(1)).enumerate() {
+        let start = (top + row) * all_width + left;
+        if let Some(to) = all.get_mut(start..start + pixels.len()) {
+            to.copy_from_slice(pixels);
         }
     }
 }
@@ -292,9 +382,9 @@ mod tests {
             ([all.clone(), vec![MISSING, OUTSIDE]].concat(), ColorType::Rgba),
         ] {
             let picture = Picture::new(symbols.len() / 2, 2, Pixels::Symbols(symbols, ramp())).unwrap();
-            let (width, height, found, pixels) = decoded(&picture.encode().unwrap());
+            let (width, height, found, pixels) = decoded(&picture.clone().encode().unwrap());
             assert_eq!((width, height, found), (picture.width(), 2, color));
-            assert_eq!(pixels, picture.colors());
+            assert_eq!(pixels, &*picture.colors());
         }
     }
 
@@ -309,8 +399,8 @@ mod tests {
             (many(254), ColorType::Rgba),
         ] {
             let picture = Picture::new(colors.len(), 1, Pixels::Colors(colors)).unwrap();
-            let (_, _, found, pixels) = decoded(&picture.encode().unwrap());
-            assert_eq!((found, pixels), (color, picture.colors()));
+            let (_, _, found, pixels) = decoded(&picture.clone().encode().unwrap());
+            assert_eq!((found, pixels.as_slice()), (color, &*picture.colors()));
         }
     }
 
@@ -323,6 +413,48 @@ mod tests {
         let picture = Picture::new(2, 1, Pixels::Gray16(vec![Some(0x1234), None])).unwrap();
         let (_, _, color, pixels) = decoded(&picture.encode().unwrap());
         assert_eq!((color, pixels), (ColorType::GrayscaleAlpha, vec![[0x12, 0x34, 255, 255], [0; 4]]));
+    }
+
+    #[test]
+    fn pictures_in_rows_and_columns_are_a_pixel_apart_and_in_the_middle_of_their_places() {
+        let one = |width, height, level: u8| {
+            let colors = vec![[level, level, level, 255]; width * height];
+            Picture::new(width, height, Pixels::Colors(colors)).unwrap()
+        };
+        let palette = Picture::new(3, 1, Pixels::Symbols(vec![5, MISSING, 6], ramp())).unwrap();
+        let pictures = [(0, 0, palette), (1, 1, one(1, 1, 9)), (7, 0, one(1, 1, 8))];
+        let grid = Picture::grid(&pictures, 2, 2).unwrap();
+        let (none, nine) = ([0; 4], [9, 9, 9, 255]);
+        let (five, missing, six) = ([5, 250, 7, 255], [9, 9, 9, 128], [6, 249, 7, 255]);
+        let expected = [
+            [five, missing, six, none, none, none, none],
+            [none; 7],
+            [none, none, none, none, none, nine, none],
+        ];
+        assert_eq!((grid.width(), grid.height()), (7, 3));
+        assert_eq!(&*grid.colors(), expected.concat());
+        let gray = Picture::new(1, 1, Pixels::Gray16(vec![Some(0x1234)])).unwrap();
+        let grid = Picture::grid(&[(0, 1, gray.clone())], 1, 2).unwrap();
+        assert_eq!(grid.pixels, Pixels::Gray16(vec![None, None, Some(0x1234)]));
+        let mixed = Picture::grid(&[(0, 0, gray), (0, 1, one(1, 1, 9))], 1, 2).unwrap();
+        assert_eq!(*mixed.colors(), [[0x12, 0x12, 0x12, 255], none, nine]);
+        assert_eq!(Picture::grid(&[], 0, 0), None);
+    }
+
+    #[test]
+    fn bands_of_a_picture_are_the_picture() {
+        let symbols: Vec<u16> = vec![5, 6, MISSING, 9, 1, 2];
+        let whole = Picture::new(2, 3, Pixels::Symbols(symbols.clone(), ramp())).unwrap();
+        let band = |rows: usize, at: usize| {
+            Picture::new(2, rows, Pixels::Symbols(symbols[2 * at..2 * (at + rows)].to_vec(), ramp())).unwrap()
+        };
+        let bands = band(1, 0).with_capacity_for(3).above(band(2, 1)).unwrap();
+        assert_eq!(bands, whole);
+        let other = Picture::new(3, 1, Pixels::Gray16(vec![None; 3])).unwrap();
+        assert_eq!(whole.clone().above(other), None);
+        let colors = Picture::new(2, 1, Pixels::Colors(vec![[0; 4]; 2])).unwrap();
+        assert_eq!(whole.above(colors.clone()), None);
+        assert_eq!(colors.clone().above(colors).map(|both| both.height()), Some(2));
     }
 
     #[test]

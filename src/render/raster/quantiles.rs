@@ -31,6 +31,10 @@ fn quantile(numbers: &mut [f64], quantile: f64) -> Option<f64> {
     let (_, &mut before, above) = numbers.select_nth_unstable_by(index, f64::total_cmp);
     let after = above.iter().copied().min_by(f64::total_cmp).unwrap_or(before);
     let distance = after - before;
+    // Neighbours may be farther apart than the largest number.
+    if !distance.is_finite() {
+        return Some(before * (1.0 - part) + after * part);
+    }
     // numpy interpolates from the nearer end, so that the result never passes it.
     Some(if part < 0.5 { before + distance * part } else { after - distance * (1.0 - part) })
 }
@@ -49,5 +53,7 @@ mod tests {
         assert_eq!(quantiles(&mut numbers, 0.0, 1.0), Some((1.0, 9.0)));
         assert_eq!(quantiles(&mut vec![f64::NAN], 0.0, 1.0), None);
         assert_eq!(extremes(&[]), None);
+        let far = 2_f64.powi(1023);
+        assert_eq!(quantiles(&mut vec![far, -far], 0.25, 0.5), Some((-far / 2.0, 0.0)));
     }
 }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn colors(style: &Style, planes: &[(Plane, Decoding)]) -> Vec<[u8; 4]> {
-        style.draw(planes).unwrap().colors()
+        style.draw(planes).unwrap().colors().into_owned()
     }
 
     #[test]

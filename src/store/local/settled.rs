@@ -202,7 +202,11 @@ mod tests {
             assert_eq!(own.settles_in(Some(now - away)), None);
             assert_eq!(own.settles_in(Some(now + away)), None);
         }
-        assert_eq!(other.settles_in(Some(now)), None);
         assert_eq!(own.settles_in(None), None);
+        // A file of this moment settles soon, where its clock is known. A pause between the two clocks is as if it were older.
+        let mut moments = std::iter::repeat_with(SystemTime::now).take(1000);
+        assert!(moments.any(|now| own.settles_in(Some(now)) == Some(FINE_STEP)));
+        let mut moments = std::iter::repeat_with(SystemTime::now).take(1000);
+        assert!(moments.all(|now| other.settles_in(Some(now)).is_none()));
     }
 }

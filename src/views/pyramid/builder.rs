@@ -4,15 +4,13 @@
 //! requested, even where the cache does not hold them. A failure is returned once, to the next request.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use crate::array::ArrayError;
 use crate::cache::{EncodedChunk, EncodedKey};
-use crate::store::Version;
 
 /// The most chunks that wait or are being built.
 const MAX_QUEUED: usize = 1024;
@@ -20,8 +18,8 @@ const MAX_QUEUED: usize = 1024;
 const MAX_FAILURES: usize = 256;
 /// The most bytes of chunks that are kept until a request, beside the last one.
 const MAX_KEPT_BYTES: usize = 16 << 20;
-/// The most chunks of which it is known when they were found current.
-const MAX_VALIDATED: usize = 4096;
+/// Above this number of checks, those that have ended are removed.
+const MAX_ENDED_CHECKS: usize = 256;
 
 /// Builds chunks in the background. Clones share the queue.
 #[derive(Clone, Debug)]
@@ -40,8 +38,8 @@ struct State {
     failures: HashMap<EncodedKey, ArrayError>,
     kept: VecDeque<(EncodedKey, EncodedChunk)>,
     kept_bytes: usize,
-    /// When a check began that found this version of a chunk current.
-    validated: HashMap<EncodedKey, (Option<Version>, Instant)>,
+    /// The lock of each check in progress.
+    checks: HashMap<EncodedKey, Weak<AsyncMutex<()>>>,
 }
 
 /// What became of a request to build a chunk.
@@ -106,20 +104,18 @@ impl PyramidBuilder {
         state.kept.iter().rev().find(|(known, _)| known == key).map(|(_, chunk)| chunk.clone())
     }
 
-    /// When a check began that found this version of a chunk current.
-    pub(super) fn validated_at(&self, key: &EncodedKey, version: Option<&Version>) -> Option<Instant> {
-        let state = self.state();
-        let (known, at) = state.validated.get(key)?;
-        (known.as_ref() == version).then_some(*at)
-    }
-
-    /// Records that a check, which began at `at`, found this version of a chunk current.
-    pub(super) fn record_validation(&self, key: &EncodedKey, version: Option<&Version>, at: Instant) {
+    /// The lock that a check of a chunk holds.
+    pub(super) fn check_of(&self, key: &EncodedKey) -> Arc<AsyncMutex<()>> {
         let mut state = self.state();
-        if state.validated.len() >= MAX_VALIDATED {
-            state.validated.clear();
+        if let Some(check) = state.checks.get(key).and_then(Weak::upgrade) {
+            return check;
         }
-        state.validated.insert(key.clone(), (version.cloned(), at));
+        if state.checks.len() >= MAX_ENDED_CHECKS {
+            state.checks.retain(|_, check| check.strong_count() > 0);
+        }
+        let check = Arc::new(AsyncMutex::new(()));
+        state.checks.insert(key.clone(), Arc::downgrade(&check));
+        check
     }
 }
 
@@ -168,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::key::NodePath;
+    use crate::store::Version;
 
     fn key(number: u64) -> EncodedKey {
         let path = NodePath::parse("a/1").unwrap();

@@ -174,29 +174,57 @@ impl BuiltChunk {
         &self.maker.pyramids.rechunker
     }
 
-    /// The size and version of the chunk, if it was built and is current.
+    /// The earliest time at which a check may have begun for a request of now.
     ///
     /// # Errors
-    /// As [`BuiltChunk::get`], which this does not begin to build.
-    pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
+    /// [`ViewError::NotRevalidated`].
+    fn horizon(&self) -> Result<Instant, ViewError> {
         let store = self.rechunker().opener().hierarchy().store();
         let began = Instant::now();
         let horizon = store.freshness_horizon(began);
         if !store.capabilities().near && horizon >= began {
             return Err(ViewError::NotRevalidated { path: self.key.path.clone() });
         }
+        Ok(horizon)
+    }
+
+    /// The size and version of the chunk, if it was built and is current.
+    ///
+    /// # Errors
+    /// As [`BuiltChunk::get`], which this does not begin to build.
+    pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
+        let horizon = self.horizon()?;
         let builder = &self.maker.pyramids.builder;
-        let latest = || self.rechunker().encoded().latest(&self.key);
-        let Some(known) = builder.kept(&self.key).or_else(latest) else { return Ok(None) };
+        let latest = || builder.kept(&self.key).or_else(|| self.rechunker().encoded().latest(&self.key));
+        if latest().is_none() {
+            return Ok(None);
+        }
+        // A check may take many lookups; one serves all requests that began before it.
+        let check = builder.check_of(&self.key);
+        let _checking = check.lock().await;
+        let Some(known) = latest() else { return Ok(None) };
         let version = known.as_ref().map(|(version, _)| version);
-        if builder.validated_at(&self.key, version).is_some_and(|at| at >= horizon) {
+        let (validations, documents) = (self.rechunker().validations(), &self.image.source.located);
+        if validations.is_current(&self.key, documents, version, horizon) {
             return Ok(Some(known));
         }
+        let checked_at = Instant::now();
         if self.version().await?.as_ref() != version {
             return Ok(None);
         }
-        builder.record_validation(&self.key, version, began);
+        validations.record(&self.key, documents, version, checked_at);
         Ok(Some(known))
+    }
+
+    /// The version of the chunk as it is now, built or not, with a size of 0; `None` if no stored chunk exists.
+    ///
+    /// # Errors
+    /// [`ViewError::NotRevalidated`]; failures of the store.
+    pub(super) async fn lookup(&self) -> Result<Option<ValueInfo>, ViewError> {
+        if let Some(known) = self.current().await? {
+            return Ok(Self::info(&known));
+        }
+        Ok(self.version().await?.map(|version| chunk_info(0, version)))
     }
 
     /// The encoded chunk; `None` if none of its stored chunks exists.
@@ -207,7 +235,7 @@ impl BuiltChunk {
         if let Some(known) = self.current().await? {
             return Ok(known);
         }
-        match self.maker.pyramids.builder.request(&self.key, Arc::clone(self).cached_or_built()) {
+        match self.maker.pyramids.builder.request(&self.key, Arc::clone(self).build_for_request()) {
             BuildRequest::Queued => Err(ViewError::BeingBuilt { path: self.key.path.clone() }),
             BuildRequest::Full => Err(ViewError::BuildsFull),
             BuildRequest::Failed(error) => Err(error.into()),
@@ -237,6 +265,18 @@ impl BuiltChunk {
             digest.add(version.as_ref());
         }
         Ok(is_stored.then(|| digest.finish()))
+    }
+
+    /// The chunk from a build, or from the cache if that is in time. It is then known to be current, so that the request
+    /// for which it was built need not check it again where the store allows that.
+    fn build_for_request(self: Arc<Self>) -> BoxFuture<'static, Result<EncodedChunk, ArrayError>> {
+        Box::pin(async move {
+            let began = Instant::now();
+            let built = Arc::clone(&self).cached_or_built().await?;
+            let version = built.as_ref().map(|(version, _)| version);
+            self.rechunker().validations().record(&self.key, &self.image.source.located, version, began);
+            Ok(built)
+        })
     }
 
     /// The chunk from the cache or from a build.

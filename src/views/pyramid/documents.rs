@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::image::Image;
 use super::levels::as_f64;
-use super::{geo, ome};
+use super::{geo, ome, omero};
 use crate::hierarchy::Node;
-use crate::metadata::{Attributes, GroupMetadata, ZarrFormat};
+use crate::metadata::{Attributes, GroupMetadata, MetadataLimits, ZarrFormat, parse_document};
 use crate::views::rechunk::{ZARR_JSON, ZATTRS, ZGROUP, zgroup};
 
 /// The text of the document of this name of an image's group; `None` if it has none.
@@ -34,6 +34,22 @@ pub(super) fn group_text(group: &GroupMetadata, name: &str) -> Option<String> {
     }
 }
 
+/// The stored `zarr.json` of an array with other names of its dimensions, which OME-Zarr 0.5 requires to be those of the axes;
+/// `None` if it is not that of an array with as many dimensions. All else is as it is stored: the order of members, and the text
+/// of numbers.
+pub(super) fn with_dimension_names(
+    document: &[u8],
+    names: &[Option<String>],
+    limits: &MetadataLimits,
+) -> Option<String> {
+    let Ok(Value::Object(mut members)) = parse_document(document, limits) else { return None };
+    if members.get("shape")?.as_array()?.len() != names.len() {
+        return None;
+    }
+    members.insert("dimension_names".to_owned(), json!(names));
+    Some(Value::Object(members).to_string())
+}
+
 fn zarr_json(attributes: Attributes) -> String {
     GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated: false, attributes }.to_text()
 }
@@ -45,18 +61,25 @@ fn image_attributes(image: &Image, format: ZarrFormat) -> Attributes {
         return ome::in_format(&extended, group.zarr_format, format);
     }
     let mut attributes = Map::new();
-    let multiscale = Value::Object(multiscale(image));
+    let (mut multiscale, omero) = (Value::Object(multiscale(image)), omero::of_array(image));
     match format {
         ZarrFormat::V3 => {
             if let Some(members) = geo::members(image) {
                 attributes.extend(members);
             }
-            attributes.insert("ome".to_owned(), json!({ "version": "0.5", "multiscales": [multiscale] }));
+            let mut ome = Map::new();
+            ome.insert("version".to_owned(), json!("0.5"));
+            ome.insert("multiscales".to_owned(), json!([multiscale]));
+            ome.extend(omero.map(|omero| ("omero".to_owned(), omero)));
+            attributes.insert("ome".to_owned(), Value::Object(ome));
         }
         ZarrFormat::V1 | ZarrFormat::V2 => {
-            let mut multiscale = multiscale;
             ome::set_version(&mut multiscale);
             attributes.insert("multiscales".to_owned(), json!([multiscale]));
+            if let Some(mut omero) = omero {
+                ome::set_version(&mut omero);
+                attributes.insert("omero".to_owned(), omero);
+            }
         }
     }
     Attributes::from(attributes)
@@ -107,4 +130,29 @@ fn with_levels(image: &Image, attributes: &Attributes) -> Option<Attributes> {
         datasets.push(dataset(image, level, &scale, &translation));
     }
     Some(Attributes::from(members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_of_dimensions_change_in_a_stored_document() {
+        let names = ["y", "x"].map(|name| Some(name.to_owned()));
+        let renamed =
+            |document: &str| with_dimension_names(document.as_bytes(), &names, &MetadataLimits::default());
+        assert_eq!(
+            renamed(r#"{ "shape":[2, 3],"fill_value":1.50,"x":{"must_understand":false},"attributes":{"b":1,"a":-0.0} }"#).unwrap(),
+            r#"{"shape":[2,3],"fill_value":1.50,"x":{"must_understand":false},"attributes":{"b":1,"a":-0.0},"dimension_names":["y","x"]}"#
+        );
+        assert_eq!(
+            renamed(r#"{"dimension_names":["lat",null],"shape":[2,3]}"#).unwrap(),
+            r#"{"dimension_names":["y","x"],"shape":[2,3]}"#
+        );
+        for other in
+            ["", "[]", "{}", r#"{"shape":[2]}"#, r#"{"shape":2}"#, r#"{"shape":[2,3],"shape":[2,3]}"#]
+        {
+            assert_eq!(renamed(other), None, "{other}");
+        }
+    }
 }

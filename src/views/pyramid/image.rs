@@ -37,6 +37,8 @@ pub(super) struct Image {
     pub(super) names: Vec<String>,
     pub(super) levels: Levels,
     pub(super) method: Method,
+    /// The stored numbers that viewers draw darkest and brightest, if the URL has them.
+    pub(super) range: Option<(f64, f64)>,
 }
 
 /// What an image is made from.
@@ -78,7 +80,8 @@ impl Image {
         Reducer::of_array(method, metadata)
             .map_err(|source| ViewError::Reduce { path: path.clone(), source })?;
         let names = names(ome, levels.shapes.len());
-        Ok(Self { path: path.clone(), source, array, group, above, names, levels, method })
+        let (path, range) = (path.clone(), spec.range);
+        Ok(Self { path, source, array, group, above, names, levels, method, range })
     }
 
     /// The same image without the levels from this one on.
@@ -104,6 +107,11 @@ impl Image {
         &self.levels.axes
     }
 
+    /// The names of the axes.
+    pub(super) fn axis_names(&self) -> Vec<Option<String>> {
+        self.axes().iter().map(|axis| Some(axis.name.clone())).collect()
+    }
+
     /// The path of a level.
     pub(super) fn level_path(&self, level: usize) -> Option<NodePath> {
         NodePath::parse(&format!("{}{}", self.path.prefix(), self.names.get(level)?)).ok()
@@ -117,11 +125,10 @@ impl Image {
         let steps = self.levels.steps.iter().take(level).cloned().collect();
         let reduction = self.reduction(steps)?;
         let source = self.array.metadata();
-        let names = self.axes().iter().map(|axis| Some(axis.name.clone())).collect();
         let metadata = ArrayMetadata {
             shape: self.levels.shapes.get(level).unwrap_or(&source.shape).clone(),
             attributes: level_attributes(&source.attributes),
-            dimension_names: Some(names),
+            dimension_names: Some(self.axis_names()),
             ..source.clone()
         };
         Ok(ShownElements { metadata: Arc::new(metadata), reduction })

@@ -1,6 +1,6 @@
 //! Listings of a hierarchy of images: the documents and levels of each array in place of its own documents and chunks.
 //!
-//! Level 0 of an array of v3 is listed as it is stored. Chunks that are built in the background are listed with length 0
+//! Level 0 of an array of v3 is listed as it is stored, but for its document if that is changed. Chunks that are built in the background are listed with length 0
 //! until they were built; a listing builds none.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::metadata::{ChunkKeyEncodingMetadata, Separator, ZarrFormat};
 use crate::store::{DirEntry, ListEntry, Reservation, Store, StoreError, ValueInfo};
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
-    ChunkListing, ListItem, ListItems, Rechunker, Walked, ZARR_JSON, is_permanent, items_of_known,
+    ChunkListing, ListItem, ListItems, Rechunker, Walked, ZARR_JSON, is_permanent, items_of, items_of_known,
     list_group, unmade,
 };
 
@@ -46,9 +46,8 @@ impl Walked for PyramidStore {
                     if array.as_stored == Some(ZarrFormat::V3) {
                         return Ok(list_stored(self, array, prefix, after));
                     }
-                    *chunks = Some(Arc::new(chunks_of(self, array).await?));
-                    let items = items_of_known(self, prefix, after, chunks.as_ref()).await?;
-                    return Ok(items.unwrap_or_else(|| stream::empty().boxed()));
+                    let known = chunks_of(self, array).await?;
+                    return items_of(self, prefix, after, chunks, known).await;
                 }
                 Ok(Some(ShownNode::Image(image))) if image.is_array() => {
                     // A prefix inside an array that is none of its levels.
@@ -158,6 +157,7 @@ fn list_stored(view: &PyramidStore, array: PyramidArray, prefix: &StorePrefix, a
         return stream::empty().boxed();
     };
     let after = stored(after).unwrap_or_default();
+    let is_renamed = array.renamed_by().is_some();
     let has_folders = array.source.array().is_ok_and(|array| {
         array.metadata().chunk_key_encoding == ChunkKeyEncodingMetadata::Default(Separator::Slash)
     });
@@ -166,6 +166,9 @@ fn list_stored(view: &PyramidStore, array: PyramidArray, prefix: &StorePrefix, a
             DirEntry::Key(ListEntry { key, info }) => strip(key.as_str(), &stored_at).and_then(|below| {
                 let is_chunk = array.source.array().is_ok_and(|array| array.chunk_coords(below).is_some());
                 let key = shown.key(below).ok().filter(|_| is_chunk || below == ZARR_JSON)?;
+                if below == ZARR_JSON && is_renamed {
+                    return Some(ListItem::Generated(key));
+                }
                 Some(ListItem::Stored(ListEntry { key, info: info.clone() }))
             }),
             DirEntry::Prefix(prefix) => strip(prefix.as_str(), &stored_at).and_then(|below| {

@@ -17,6 +17,7 @@ mod levels;
 mod list;
 mod nodes;
 mod ome;
+mod omero;
 mod options;
 mod pyramids;
 mod spec;

@@ -57,6 +57,14 @@ impl PyramidArray {
         }
     }
 
+    /// The image whose axes the stored `zarr.json` must name and does not, if this is its level 0.
+    pub(super) fn renamed_by(&self) -> Option<&Arc<Image>> {
+        let (image, _) = self.level.as_ref().filter(|(_, level)| *level == 0)?;
+        let named = image.array.metadata().dimension_names.as_deref();
+        let is_named = named.is_some_and(|names| names == image.axis_names());
+        (self.as_stored == Some(ZarrFormat::V3) && !is_named).then_some(image)
+    }
+
     /// Applies a recipe to it.
     ///
     /// # Errors

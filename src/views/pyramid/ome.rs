@@ -87,6 +87,9 @@ fn remove_versions(member: &mut Value) {
     }
 }
 
+/// The largest number of a transformation that further levels are described by: larger ones could become infinite.
+const MAX_NUMBER: f64 = 1e200;
+
 /// Whether further levels can be described beside those of an image with this number of axes.
 pub(super) fn takes_levels(attributes: &Attributes, axes: usize) -> bool {
     let ome = attributes.get("ome");
@@ -107,7 +110,7 @@ pub(super) fn transform(dataset: &Value, axes: usize) -> Option<(Vec<f64>, Vec<f
             .find(|transformation| transformation.get("type").and_then(Value::as_str) == Some(kind))?;
         let list = transformation.get(kind)?.as_array().filter(|list| list.len() == axes)?;
         list.iter()
-            .map(|number| number.as_f64().filter(|number| number.is_finite()))
+            .map(|number| number.as_f64().filter(|number| number.abs() <= MAX_NUMBER))
             .collect::<Option<Vec<f64>>>()
     };
     Some((numbers("scale")?, numbers("translation").unwrap_or_else(|| vec![0.0; axes])))

@@ -1,7 +1,7 @@
 //! [`PyramidSpec`]: how a pyramid is built, parsed from the segments of a URL.
 //!
-//! The first segment is a method, such as `auto` or `mean`, optionally with `;axes=`, `;factors=` and `;levels=direct`, in
-//! any order. The others are those of a rechunk recipe. Specs of the same meaning have the same text.
+//! The first segment is a method, such as `auto` or `mean`, optionally with `;axes=`, `;factors=`, `;levels=direct` and
+//! `;range=`, in any order. The others are those of a rechunk recipe. Specs of the same meaning have the same text.
 
 use std::fmt;
 
@@ -13,9 +13,11 @@ use crate::views::rechunk::{RechunkSpec, RechunkSpecError};
 const MAX_AXES: usize = 5;
 /// Most bytes of the name of an axis.
 const MAX_NAME_BYTES: usize = 64;
+/// The largest number of a range.
+const MAX_NUMBER: f64 = 1e30;
 
 /// How a pyramid is built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PyramidSpec {
     /// The method; `None` if it follows from the array.
     pub(super) method: Option<Method>,
@@ -25,6 +27,8 @@ pub struct PyramidSpec {
     pub(super) factors: Option<Vec<bool>>,
     /// Whether levels are left out whose chunks are not computed on request.
     pub(super) only_direct: bool,
+    /// The stored numbers that viewers draw darkest and brightest; `None` if they follow from the array.
+    pub(super) range: Option<(f64, f64)>,
     /// The chunks of the levels.
     pub(super) recipe: RechunkSpec,
 }
@@ -40,7 +44,8 @@ pub enum PyramidSpecError {
     /// An invalid option of the method.
     #[error(
         "after the method there can be `;levels=direct`, `;factors=` with a 1 or 2 for each of the last dimensions, such as \
-         `;factors=1,2,2`, and `;axes=` with dimensions by name or number, such as `;axes=y,x`; each once"
+         `;factors=1,2,2`, `;axes=` with dimensions by name or number, such as `;axes=y,x`, and `;range=` with the numbers \
+         that viewers draw darkest and brightest, such as `;range=0,4000`; each once"
     )]
     Option,
     /// The rest is not a recipe.
@@ -73,7 +78,7 @@ impl PyramidSpec {
             "auto" => None,
             name => Some(Method::from_name(name).ok_or(PyramidSpecError::Method)?),
         };
-        let (mut axes, mut factors, mut only_direct) = (None, None, false);
+        let (mut axes, mut factors, mut only_direct, mut range) = (None, None, false, None);
         for word in words {
             let is_new = match word.split_once('=') {
                 Some(("axes", list)) => axes.replace(names(list).ok_or(PyramidSpecError::Option)?).is_none(),
@@ -81,6 +86,9 @@ impl PyramidSpec {
                     factors.replace(halvings(list).ok_or(PyramidSpecError::Option)?).is_none()
                 }
                 Some(("levels", "direct")) => !std::mem::replace(&mut only_direct, true),
+                Some(("range", ends)) => {
+                    range.replace(numbers(ends).ok_or(PyramidSpecError::Option)?).is_none()
+                }
                 _ => false,
             };
             if !is_new {
@@ -93,7 +101,7 @@ impl PyramidSpec {
             return Err(PyramidSpecError::Option);
         }
         let recipe = RechunkSpec::parse(chunks, codec, data_type)?;
-        Ok(Self { method, axes, factors, only_direct, recipe })
+        Ok(Self { method, axes, factors, only_direct, range, recipe })
     }
 }
 
@@ -117,6 +125,16 @@ fn halvings(list: &str) -> Option<Vec<bool>> {
     (factors.len() <= MAX_AXES).then_some(factors)
 }
 
+/// Two numbers, the smaller one first.
+fn numbers(ends: &str) -> Option<(f64, f64)> {
+    // Adding zero gives both zeros one text.
+    let number =
+        |text: &str| text.parse::<f64>().ok().filter(|end| end.abs() <= MAX_NUMBER).map(|end| end + 0.0);
+    let (low, high) = ends.split_once(',')?;
+    let (low, high) = number(low).zip(number(high))?;
+    (low < high).then_some((low, high))
+}
+
 impl fmt::Display for PyramidSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.method.map_or("auto", Method::name))?;
@@ -130,6 +148,9 @@ impl fmt::Display for PyramidSpec {
         }
         if self.only_direct {
             out.write_str(";levels=direct")?;
+        }
+        if let Some((low, high)) = self.range {
+            write!(out, ";range={low},{high}")?;
         }
         write!(out, "/{}", self.recipe)
     }
@@ -156,6 +177,8 @@ mod tests {
             ),
             ("auto;factors=2,2,1/auto/raw/dtype=stored", "auto;factors=2,2,1/auto/raw"),
             ("mode;factors=1,2;axes=z,x/auto/raw", "mode;axes=z,x;factors=1,2/auto/raw"),
+            ("auto;range=-0,4e3;levels=direct/auto/raw", "auto;levels=direct;range=0,4000/auto/raw"),
+            ("auto;range=-0.50,1/auto/raw", "auto;range=-0.5,1/auto/raw"),
         ] {
             assert_eq!(parsed(segments).as_deref(), Ok(expected));
         }
@@ -184,6 +207,15 @@ mod tests {
             "axes=x,x",
             "axes=a,b,c,d,e,f",
             "axes=y,x;factors=2",
+            "range=",
+            "range=1",
+            "range=1,1",
+            "range=2,1",
+            "range=0,nan",
+            "range=0,inf",
+            "range=0,1e31",
+            "range=0,1,2",
+            "range=0,1;range=0,1",
             "other=1",
             &long,
         ] {

@@ -27,6 +27,7 @@ impl PyramidStore {
             }
             PyramidEntry::Stored(key) => self.base_store().head(&key).await,
             PyramidEntry::Derived(chunk) => chunk.info(shared, encodes).await,
+            PyramidEntry::Built(chunk) if !encodes => chunk.lookup().await.map_err(to_store_error),
             PyramidEntry::Built(chunk) => Ok(BuiltChunk::info(&chunk.get().await.map_err(to_store_error)?)),
         }
     }

@@ -1,7 +1,7 @@
 //! [`PyramidStore`]: a hierarchy of images, and what each of its keys refers to.
 //!
 //! Documents and chunk keys of both format versions exist at once. Level 0 has the documents and the chunks of the array
-//! as they are stored, in the version that it is stored in. Consolidated metadata is generated where the stored hierarchy
+//! as they are stored, in the version that it is stored in, but for the names of dimensions. Consolidated metadata is generated where the stored hierarchy
 //! has some.
 
 use std::sync::Arc;
@@ -9,23 +9,24 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::built_chunk::{BuiltChunk, LevelChunk, LevelChunks};
-use super::documents::{group_text, image_text};
+use super::documents::{group_text, image_text, with_dimension_names};
 use super::image::Image;
 use super::nodes::{Nodes, PyramidArray, ShownNode};
 use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
-use crate::array::OpenNode;
+use crate::array::{ArrayError, OpenNode, RenderedText};
 use crate::chunk::ChunkCoords;
 use crate::hierarchy::{Consolidated, Hierarchy, Node};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::{GroupMetadata, ZarrFormat};
-use crate::store::{MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
+use crate::store::{ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueInfo, Version};
 use crate::views::derived_store::document_info;
 use crate::views::error::{ViewError, to_store_error};
 use crate::views::rechunk::{
     Candidate, DerivedChunk, UnlimitedBudget, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA,
     absent_if_unsupported, array_text, candidates,
 };
+use crate::views::view::MAX_ATTEMPTS;
 
 /// A hierarchy of images. Its groups have consolidated metadata where the stored ones do, unless it lists nodes for that
 /// metadata itself.
@@ -247,6 +248,9 @@ impl PyramidStore {
         };
         if is_stored {
             let key = array.stored_at.prefix().key(name);
+            if let (Ok(key), Some(image)) = (&key, array.renamed_by()) {
+                return self.renamed_document(path, key, image).await;
+            }
             return Ok(key.map_or(PyramidEntry::Absent, PyramidEntry::Stored));
         }
         if !matches!(name, ZARR_JSON | ZARRAY | ZATTRS) {
@@ -265,6 +269,58 @@ impl PyramidStore {
             move || array_text(&rechunked, &name)
         };
         self.text(path, name, versions, bytes, make).await
+    }
+
+    /// The stored document of level 0, with the names of the axes.
+    async fn renamed_document(
+        &self,
+        path: &NodePath,
+        key: &StoreKey,
+        image: &Image,
+    ) -> Result<PyramidEntry, StoreError> {
+        let mut tries = 1;
+        loop {
+            let Some(stored) = self.base_store().head(key).await? else { return Ok(PyramidEntry::Absent) };
+            match self.renamed(path, key, image, stored).await {
+                Err(error) if error.is_changed() && tries < MAX_ATTEMPTS => tries += 1,
+                Err(error) => return Err(to_store_error(error)),
+                Ok(None) => return Ok(PyramidEntry::Stored(key.clone())),
+                Ok(Some((text, version))) => {
+                    let info = document_info(&text, version);
+                    return Ok(PyramidEntry::Document(text, info));
+                }
+            }
+        }
+    }
+
+    /// The stored document of level 0 at this version, with the names of the axes.
+    async fn renamed(
+        &self,
+        path: &NodePath,
+        key: &StoreKey,
+        image: &Image,
+        stored: ValueInfo,
+    ) -> Result<Option<RenderedText>, ArrayError> {
+        let mut versions = image.versions();
+        versions.push(Some(stored.version.clone()));
+        let rechunker = &self.pyramids().rechunker;
+        let (cpu, limits) = (rechunker.cpu().clone(), rechunker.limits().metadata);
+        let (base, names, key) = (Arc::clone(self.base_store()), image.axis_names(), key.clone());
+        let document = Box::pin(async move {
+            let failed = |source| ArrayError::Store { key: key.clone(), source };
+            let value = base.get(&key, ByteRange::Whole, stored.version.pin()).await.map_err(failed)?;
+            let value = value.filter(|value| value.info.version == stored.version);
+            let value = value.ok_or(StoreError::VersionChanged).map_err(failed)?;
+            let document = value.bytes(limits.document_bytes as u64).await.map_err(failed)?;
+            let make = move || {
+                let text = with_dimension_names(&document, &names, &limits)?;
+                let version = Version::from_text(text.as_bytes());
+                Some((text.into(), version))
+            };
+            Ok(cpu.run_document(stored.size, make).await?)
+        });
+        let form = format!("{} names", self.inner.name);
+        rechunker.opener().rendered_text(path, &form, versions, document).await
     }
 
     /// The document of this name that `make` makes from documents of these versions.

@@ -74,6 +74,9 @@ impl DerivedChunk {
     /// # Errors
     /// Failures of the store.
     pub(in crate::views) async fn lookup(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
+        if let Some(known) = self.known(shared) {
+            return Ok(known.map(|(version, _)| chunk_info(0, version)));
+        }
         Ok(self.version_now(shared).await?.map(|version| chunk_info(0, version)))
     }
 
@@ -88,6 +91,34 @@ impl DerivedChunk {
         let reader = shared.reader();
         let snapshot = reader.lookup_versions(&self.plan, &reader.read_context(&self.key.mount)).await?;
         Ok(self.version(&snapshot))
+    }
+
+    /// The chunk as it was last encoded, if the store allows to rely on an earlier check of it.
+    fn known(&self, shared: &Rechunker) -> Option<EncodedChunk> {
+        let now = Instant::now();
+        let horizon = shared.opener().hierarchy().store().freshness_horizon(now);
+        if horizon >= now {
+            return None;
+        }
+        let known = shared.encoded().latest(&self.key)?;
+        let version = known.as_ref().map(|(version, _)| version);
+        let documents = &self.target.opened.located;
+        shared.validations().is_current(&self.key, documents, version, horizon).then_some(known)
+    }
+
+    /// The same as [`DerivedChunk::get_or_encode`] for a response: an earlier check of the chunk counts where the store
+    /// allows that. What is made of several chunks must not rely on it, because they would be of different times.
+    async fn respond(self: &Arc<Self>, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
+        if let Some(known) = self.known(shared) {
+            return Ok(known.map(|(version, chunk)| (chunk.clone(), chunk_info(chunk.len(), version))));
+        }
+        let began = Instant::now();
+        let made = self.get_or_encode(shared).await?;
+        if shared.opener().hierarchy().store().freshness_horizon(began) < began {
+            let version = made.as_ref().map(|(_, info)| &info.version);
+            shared.validations().record(&self.key, &self.target.opened.located, version, began);
+        }
+        Ok(made)
     }
 
     /// The encoded chunk; `None` if none of its stored chunks exists.
@@ -123,7 +154,7 @@ impl DerivedChunk {
         if !encodes {
             return self.lookup(shared).await.map_err(to_store_error);
         }
-        let generated = self.get_or_encode(shared).await.map_err(to_store_error)?;
+        let generated = self.respond(shared).await.map_err(to_store_error)?;
         Ok(generated.map(|(_, info)| info))
     }
 
@@ -144,7 +175,7 @@ impl DerivedChunk {
         {
             return Err(StoreError::VersionChanged);
         }
-        match self.get_or_encode(shared).await.map_err(to_store_error)? {
+        match self.respond(shared).await.map_err(to_store_error)? {
             None => Ok(None),
             Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
         }

@@ -44,10 +44,7 @@ impl Walked for RechunkStore {
                 } else {
                     ChunkListing::empty(self.shared(), path)
                 };
-                *chunks = Some(Arc::new(known));
-                Ok(items_of_known(self, prefix, after, chunks.as_ref())
-                    .await?
-                    .unwrap_or_else(|| stream::empty().boxed()))
+                items_of(self, prefix, after, chunks, known).await
             }
         }
     }
@@ -63,6 +60,19 @@ async fn chunks_of(store: &RechunkStore, path: NodePath) -> Result<ChunkListing,
         Err(error) if is_permanent(error.class()) => Ok(ChunkListing::empty(store.shared(), path)),
         rechunked => ChunkListing::new(store.shared(), store.request_reservation(), path, &rechunked?).await,
     }
+}
+
+/// The items below a prefix of an array, which is then the one that was visited last.
+pub(in crate::views) async fn items_of(
+    view: &impl Walked,
+    prefix: &StorePrefix,
+    after: &str,
+    chunks: &mut Option<Arc<ChunkListing>>,
+    array: ChunkListing,
+) -> Result<ListItems, StoreError> {
+    *chunks = Some(Arc::new(array));
+    let items = items_of_known(view, prefix, after, chunks.as_ref()).await?;
+    Ok(items.unwrap_or_else(|| stream::empty().boxed()))
 }
 
 /// The items below a prefix of the array that was visited last; `None` if the prefix is not below that.

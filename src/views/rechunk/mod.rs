@@ -20,6 +20,7 @@ mod rechunker;
 mod resolve_key;
 mod spec;
 mod store;
+mod validations;
 mod version_digest;
 mod view;
 
@@ -28,7 +29,7 @@ pub(super) use chunk_listing::ChunkListing;
 pub(super) use derived_chunk::{DerivedChunk, chunk_info, shrink_to_fit};
 pub(super) use document_v2::zgroup;
 pub(super) use key_walk::{Walked, is_permanent, list_dir, list_prefix, unmade};
-pub(super) use list::{items_of_known, list_group};
+pub(super) use list::{items_of, items_of_known, list_group};
 pub(super) use list_item::{ListItem, ListItems};
 pub(super) use rechunked_array::{RechunkedArray, ShownElements};
 pub use rechunker::{RechunkLimits, Rechunker};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::RechunkBudget;
+use super::validations::Validations;
 use crate::array::{NodeOpener, ReadLimits, Reader};
 use crate::cache::EncodedCache;
 use crate::codec::CodecLimits;
@@ -37,6 +38,7 @@ pub struct Rechunker {
     encoded: EncodedCache,
     limits: RechunkLimits,
     budget: RechunkBudget,
+    validations: Validations,
 }
 
 impl Rechunker {
@@ -51,7 +53,8 @@ impl Rechunker {
         limits: RechunkLimits,
         budget: RechunkBudget,
     ) -> Self {
-        Self { mount, opener, reader, cpu, encoded, limits, budget }
+        let validations = Validations::default();
+        Self { mount, opener, reader, cpu, encoded, limits, budget, validations }
     }
 
     /// The opener of the stored nodes.
@@ -77,6 +80,11 @@ impl Rechunker {
     /// The cache of encoded chunks.
     pub(in crate::views) fn encoded(&self) -> &EncodedCache {
         &self.encoded
+    }
+
+    /// When encoded chunks were found current.
+    pub(in crate::views) fn validations(&self) -> &Validations {
+        &self.validations
     }
 
     /// The limits.

@@ -67,6 +67,12 @@ def get(url, headers=()):
         return response.headers, response.read()
 
 
+def purge(server, array):
+    """Has the server drop all that it caches of an array."""
+    request = urllib.request.Request(f"{server.admin}/v1/cache/bench/{array}", method="DELETE")
+    urllib.request.urlopen(request, timeout=SECONDS).close()
+
+
 class Client:
     """A client with one connection, of a server that also has an admin listener."""
 
@@ -84,8 +90,7 @@ class Client:
         each = []
         end = time.monotonic() + seconds
         while time.monotonic() < end or len(each) < 3:
-            purge = urllib.request.Request(f"{self.server.admin}/v1/cache/bench/{array}", method="DELETE")
-            urllib.request.urlopen(purge, timeout=SECONDS).close()
+            purge(self.server, array)
             # The array's documents: readers have it open.
             get(f"{self.server.base}/v1/nodes/bench/{array}")
             start = time.perf_counter()

@@ -68,4 +68,15 @@ def xpublish_tiles(folder, scratch):
         )
 
 
-ALL = {"TiTiler": titiler, "xpublish-tiles": xpublish_tiles}
+@contextlib.contextmanager
+def tiled(folder, scratch):
+    # It finds out what a folder is by its name, and takes every fourth element of a slice, where the others take means.
+    served = scratch / "tiled"
+    served.mkdir()
+    (served / "field.zarr").symlink_to(folder)
+    command = [python("tiled"), "-m", "tiled", "serve", "directory", str(served), "--public", "--port", "PORT"]
+    with started(scratch, "tiled-server", "/api/v1/", *command) as base:
+        yield base, lambda at: f"/api/v1/array/full/field/t2m?format=image/png&slice={at},::4,::4"
+
+
+ALL = {"TiTiler": titiler, "xpublish-tiles": xpublish_tiles, "Tiled": tiled}

@@ -1,4 +1,4 @@
-"""Makes the data, starts the servers, measures in turn, and prints the tables."""
+"""Makes the data, starts the servers, measures in turn, and prints the tables: all of them, or those that are named."""
 
 import contextlib
 import datetime
@@ -10,19 +10,21 @@ import platform
 import random
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import time
 import urllib.parse
-import urllib.request
 
 import numpy
 import PIL.Image
 import zarr
 
+import paint
 import peers
 import processes
 import table
+import viewers
 
 TIMES, HEIGHT, WIDTH = 60, 512, 1024
 VOLUME = 512
@@ -147,16 +149,11 @@ def tile(at):
     return f"/tiles/bench/native/3/{at % 8}/{at // 8 % 8}/plane?range=0,4000"
 
 
-def purge(server, array):
-    request = urllib.request.Request(f"{server.admin}/v1/cache/bench/{array}", method="DELETE")
-    urllib.request.urlopen(request, timeout=processes.SECONDS).close()
-
-
 def cold(server, array, path, times):
     """Milliseconds of a request when nothing of the array is in the server's caches."""
     each = []
     for _ in range(times):
-        purge(server, array)
+        processes.purge(server, array)
         processes.get(f"{server.base}/v1/nodes/bench/{array}")
         status, body, took = Connection(server.base).get(path)
         assert status == 200, (path, status, body[:300])
@@ -258,14 +255,22 @@ def scrubbing(folder, scratch):
     table.show(f"{SCRUBBERS} people drag a slider over 10 GiB", ["", ""], rows)
 
 
+PARTS = {
+    "budgets": budgets,
+    "peers": beside_others,
+    "scrubbing": scrubbing,
+    "paint": paint.first_paint,
+    "viewers": viewers.many_viewers,
+}
+
+
 def main():
     print(f"{datetime.date.today()}, {platform.machine()}, {len(processes.CORES)} cores\n", flush=True)
     folder = data()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        budgets(folder, scratch)
-        beside_others(folder, scratch)
-        scrubbing(folder, scratch)
+        for name in sys.argv[1:] or PARTS:
+            PARTS[name](folder, scratch)
 
 
 if __name__ == "__main__":

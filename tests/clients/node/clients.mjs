@@ -38,14 +38,17 @@ async function vivImage(url) {
   const { data: levels } = await loadOmeZarr(url, { type: "multiscales" });
   return Promise.all(
     levels.map(async (level) => {
-      const [channels, slices, height, width] = level.shape;
+      const [height, width] = level.shape.slice(-2);
+      let selections = [{}];
+      for (const [axis, label] of level.labels.slice(0, -2).entries()) {
+        const indices = [...Array(level.shape[axis]).keys()];
+        selections = selections.flatMap((outer) => indices.map((index) => ({ ...outer, [label]: index })));
+      }
       const planes = [];
-      for (let c = 0; c < channels; c++) {
-        for (let z = 0; z < slices; z++) {
-          const raster = await level.getRaster({ selection: { c, z } });
-          if (raster.height !== height || raster.width !== width) throw new Error("a plane of another shape");
-          planes.push(raster.data);
-        }
+      for (const selection of selections) {
+        const raster = await level.getRaster({ selection });
+        if (raster.height !== height || raster.width !== width) throw new Error("a plane of another shape");
+        planes.push(raster.data);
       }
       return elements(level.dtype.toLowerCase(), level.shape, null, ...planes);
     }),

@@ -324,6 +324,29 @@ async fn the_right_to_read_one_level_of_an_image_is_not_enough_to_read_levels_ma
 }
 
 #[tokio::test]
+async fn what_the_group_around_an_array_says_decides_nothing_for_those_who_may_not_read_it() {
+    let store = memory();
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"image-label": {}}});
+    put(&store, "i/zarr.json", group.to_string()).await;
+    let array = Array::of(&[2, 2]).data_type(crate::support::data_types::data_type("uint8"));
+    put(&store, "i/0/zarr.json", array.document().1.to_string()).await;
+    put(&store, "i/0/c/0/0", vec![0, 9, 9, 2]).await;
+    let server = Server::of(store);
+    let tokens = json!({
+        "narrow": known("narrow", json!([grant("m", "i/0", &["read"])])),
+        "wide": known("wide", json!([grant("m", "i", &["read"])])),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &std::sync::Arc::default()));
+    // The most frequent label, or the mean; in any order, because responses are cached.
+    for (holder, expected) in [("wide", 9), ("narrow", 5), ("wide", 9), ("narrow", 5)] {
+        for url in ["/v1/data/m/i/0?downsample=2,2", "/v1/data/m/i/0?fit=1,1"] {
+            let answer = get_as(&server, &token(holder), url).await;
+            assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &[expected][..]), "{holder} {url}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_key_in_a_body_is_authorized_by_itself() {
     let scopes = ["read", "write", "delete"];
     let tokens = json!({ "g": known("g", json!([grant("m", "g", &scopes)])), "r": known("r", json!([grant("m", "g", &["read"])])) });

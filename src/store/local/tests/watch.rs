@@ -12,8 +12,8 @@ use crate::store::{Shortcuts, WatchToken};
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
 
-/// A store with the keys `a/c/0/0` and `a/c/1/0`; `None` where the file system is none that is watched.
-fn served() -> Option<(TempDir, LocalStore)> {
+/// A store with the keys `a/c/0/0` and `a/c/1/0`. The directory for temporary files must be on a file system that is watched.
+fn served() -> (TempDir, LocalStore) {
     let directory = tempfile::tempdir().unwrap();
     for chunk in ["0", "1"] {
         fs::create_dir_all(directory.path().join("a/c").join(chunk)).unwrap();
@@ -22,7 +22,8 @@ fn served() -> Option<(TempDir, LocalStore)> {
     fs::create_dir_all(directory.path().join("b")).unwrap();
     fs::hard_link(directory.path().join("a/c/1/0"), directory.path().join("b/name")).unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    store.reads_nonblocking().then_some((directory, store))
+    assert!(store.reads_nonblocking(), "{} cannot be watched; set TMPDIR", directory.path().display());
+    (directory, store)
 }
 
 async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
@@ -78,7 +79,7 @@ async fn every_change_of_a_watched_key_is_reported() {
         }),
     ];
     for (what, change) in changes {
-        let Some((directory, store)) = served() else { return };
+        let (directory, store) = served();
         let token = watch(&store, &KEYS).await.unwrap();
         assert!(store.unchanged_since(token), "{what}");
         change(directory.path());
@@ -89,7 +90,7 @@ async fn every_change_of_a_watched_key_is_reported() {
 
 #[tokio::test]
 async fn a_write_that_began_before_the_watch_is_reported() {
-    let Some((directory, store)) = served() else { return };
+    let (directory, store) = served();
     let path = directory.path().join("b/late");
     let file = File::create(&path).unwrap();
     fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
@@ -100,7 +101,7 @@ async fn a_write_that_began_before_the_watch_is_reported() {
 
 #[tokio::test]
 async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() {
-    let Some((directory, store)) = served() else { return };
+    let (directory, store) = served();
     let root = directory.path();
     let token = watch(&store, &KEYS).await.unwrap();
     fs::read(root.join("a/c/1/0")).unwrap();
@@ -121,7 +122,7 @@ async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() 
 
 #[tokio::test]
 async fn files_without_notifications_are_not_watched() {
-    let Some((directory, store)) = served() else { return };
+    let (directory, store) = served();
     let root = directory.path();
     symlink("a", root.join("link")).unwrap();
     assert_eq!(watch(&store, &["link/c/1/0"]).await, None, "behind a link");
@@ -136,7 +137,7 @@ async fn files_without_notifications_are_not_watched() {
 
 #[tokio::test]
 async fn removed_files_free_their_watches() {
-    let Some((directory, store)) = served() else { return };
+    let (directory, store) = served();
     for round in 0..40 {
         let names: Vec<String> = (0..500).map(|name| format!("a/c/1/{name}")).collect();
         for name in &names {

@@ -99,6 +99,10 @@ async fn a_long_entry_is_a_stream_of_its_declared_length() {
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
     assert!(matches!(value.body, ValueBody::Stream(_)), "not held completely");
     assert_eq!(value.len(), 32 << 20);
+    let (pieces, end) = pieces(&store, "a", ByteRange::Whole).await;
+    assert!(end.is_ok() && pieces.len() > 1, "{end:?}");
+    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), 32 * MIB);
+    assert!(pieces.iter().all(|piece| piece.iter().all(|&byte| byte == 0)));
 }
 
 #[tokio::test]

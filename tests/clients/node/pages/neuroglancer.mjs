@@ -1,4 +1,5 @@
-// Shows what the fragment of the address says, and finishes with where on the page the picture is, once all of it is.
+// Shows what the fragment of the address says, and finishes with where on the page the picture is, once all of it is, and after
+// how many milliseconds.
 import "./neuroglancer/main.bundle.js";
 
 const { viewer } = window;
@@ -26,10 +27,11 @@ async function shown() {
     if (performance.now() > deadline) throw new Error(`nothing is shown: ${messagesShown()}`);
     await frame();
   }
+  const milliseconds = performance.now();
   viewer.display.draw();
   await frame();
   const { x, y, width, height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
-  return { x, y, width, height };
+  return { x, y, width, height, milliseconds };
 }
 
 window.finished = shown();
