@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::DiskCacheOptions;
 use crate::store::ZipBudget;
 
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
 
 /// Memory for caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
     /// Decoded chunks, and small responses that are requested repeatedly.
@@ -30,6 +31,8 @@ pub struct CacheOptions {
     /// their mounts. A zip file whose directory does not fit is 501 `over-budget`, and its mount is not ready.
     #[serde(with = "crate::units::size")]
     pub zip_directory_size: u64,
+    /// The cache on a local disk.
+    pub disk: DiskCacheOptions,
 }
 
 impl CacheOptions {
@@ -49,6 +52,7 @@ impl Default for CacheOptions {
             value_size: 64 << 20,
             encoded_size: 64 << 20,
             zip_directory_size: ZipBudget::DEFAULT_BYTES,
+            disk: DiskCacheOptions::default(),
         }
     }
 }
