@@ -119,6 +119,7 @@ async fn site(root: &Path, caches: Caches) -> Endpoint {
             encoded_size: 0,
             zip_directory_size: 0,
             references_size: 0,
+            ..CacheOptions::default()
         };
     }
     App::build(config).await.unwrap().site()

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::demo;
 use super::error::AppError;
-use crate::cache::ValueCache;
+use crate::cache::{CachedMount, DiskCache, ValueCache};
 use crate::config::{Config, DEMO, MountOptions};
 use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::services::Mount;
-use crate::store::{self, CachePolicy, OpenBudgets, SharedStore, StoreOptions};
+use crate::store::{self, CachePolicy, OpenBudgets, SharedStore, StoreOptions, Version};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ impl OpenStore {
 pub(super) struct MountOpener {
     pub(super) cpu: ComputePool,
     pub(super) values: ValueCache,
+    /// The cache of remote stores, below that of values.
+    disk: Option<DiskCache>,
     /// What all stores together may hold as long as they are open.
     budgets: OpenBudgets,
     /// How often mounts were made.
@@ -70,8 +72,13 @@ pub(super) struct MountOpener {
 }
 
 impl MountOpener {
-    pub(super) fn new(cpu: ComputePool, values: ValueCache, budgets: OpenBudgets) -> Self {
-        Self { cpu, values, budgets, generation: 0 }
+    pub(super) fn new(
+        cpu: ComputePool,
+        values: ValueCache,
+        disk: Option<DiskCache>,
+        budgets: OpenBudgets,
+    ) -> Self {
+        Self { cpu, values, disk, budgets, generation: 0 }
     }
 
     /// The mounts of a configuration, some of which may be served already. No backend is contacted.
@@ -121,6 +128,21 @@ impl MountOpener {
         }
     }
 
+    /// The store of a mount with the disk cache in front of it, if there is one.
+    fn on_disk(
+        &self,
+        (name, options): (&str, &MountOptions),
+        cache_name: &str,
+        store_options: &StoreOptions,
+        store: SharedStore,
+    ) -> SharedStore {
+        let Some(disk) = &self.disk else { return store };
+        let (policy, writable) = (options.freshness, options.writable);
+        // Of fixed length, and readable by no one.
+        let place = Version::from_own_text(format!("{}\n{}", options.url, store_options.place()).as_bytes());
+        disk.wrap(&CachedMount { name, cache_name, place: place.tag(), policy, writable }, store)
+    }
+
     /// Opens a mount, or reuses its store. If its directory is missing, the open store stays, with the options that it has.
     fn mount(
         &self,
@@ -162,7 +184,8 @@ impl MountOpener {
             let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
-            (self.values.wrap(&cache_name, observed, options.freshness), cache_name)
+            let stored = self.on_disk((name, options), &cache_name, &store_options, observed);
+            (self.values.wrap(&cache_name, stored, options.freshness), cache_name)
         };
         let mount = Mount {
             name: name.to_owned(),

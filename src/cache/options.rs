@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::DiskCacheOptions;
 use crate::store::{ReferencesBudget, ZipBudget};
 
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
 
 /// Memory for caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
     /// Decoded chunks, and small responses that are requested repeatedly.
@@ -35,6 +36,8 @@ pub struct CacheOptions {
     /// `references-refused`, and its mount is not ready.
     #[serde(with = "crate::units::size")]
     pub references_size: u64,
+    /// The cache on a local disk.
+    pub disk: DiskCacheOptions,
 }
 
 impl CacheOptions {
@@ -55,6 +58,7 @@ impl Default for CacheOptions {
             encoded_size: 64 << 20,
             zip_directory_size: ZipBudget::DEFAULT_BYTES,
             references_size: ReferencesBudget::DEFAULT_BYTES,
+            disk: DiskCacheOptions::default(),
         }
     }
 }

@@ -18,8 +18,8 @@ use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
-    AllowedPrefix, AllowedPrefixError, CachePolicy, StoreOptions, backends_of, can_sign_urls, check_prefixes, is_zip,
-    kerchunk_document, kind_of, schemes, signing_schemes,
+    AllowedPrefix, AllowedPrefixError, CachePolicy, StoreOptions, backends_of, can_sign_urls, check_prefixes,
+    is_zip, kerchunk_document, kind_of, schemes, signing_schemes,
 };
 use crate::units::duration;
 
@@ -182,7 +182,10 @@ pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)>
             (Ok(_), Some(at)) => match url_error(at) {
                 Some(reason) => return Some((vec!["virtual", prefix, "at"], reason)),
                 None if kerchunk_document(at).is_some() || is_zip(at) => {
-                    return Some((vec!["virtual", prefix, "at"], "expected a directory or a bucket".to_owned()));
+                    return Some((
+                        vec!["virtual", prefix, "at"],
+                        "expected a directory or a bucket".to_owned(),
+                    ));
                 }
                 None => return None,
             },

@@ -101,10 +101,13 @@ impl Config {
             Err(error) => return format!("# cannot be written as TOML: {error}\n"),
         };
         for (name, mount) in &self.mounts {
-            let Some(shown) = table.get_mut("mounts").and_then(|mounts| mounts.get_mut(name)) else { continue };
+            let Some(shown) = table.get_mut("mounts").and_then(|mounts| mounts.get_mut(name)) else {
+                continue;
+            };
             retain_options(shown.get_mut("options"), &mount.url);
             for (prefix, options) in &mount.r#virtual {
-                let shown = shown.get_mut("virtual").and_then(|shown| shown.get_mut(prefix)?.get_mut("options"));
+                let shown =
+                    shown.get_mut("virtual").and_then(|shown| shown.get_mut(prefix)?.get_mut("options"));
                 retain_options(shown, options.at.as_deref().unwrap_or(prefix));
             }
         }

@@ -45,7 +45,8 @@ pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
-    OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open, open_within, schemes, signing_schemes,
+    OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open,
+    open_within, schemes, signing_schemes,
 };
 pub use options::*;
 pub use partial::{

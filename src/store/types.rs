@@ -506,7 +506,9 @@ mod tests {
         let (strong, weak) = (Version::strong("a"), Version::weak("b"));
         assert_eq!(strong.combined(&Version::strong("b")), Version::strong("a-b"));
         assert_ne!(strong.combined(&Version::strong("c")), Version::strong("a-b"));
-        for combined in [strong.combined(&weak), weak.combined(&strong), weak.combined(&Version::unsettled("c"))] {
+        for combined in
+            [strong.combined(&weak), weak.combined(&strong), weak.combined(&Version::unsettled("c"))]
+        {
             assert!(!combined.is_strong() && combined.pin().is_none(), "{combined:?}");
         }
         let combined = || strong.combined(&Version::unsettled("c"));

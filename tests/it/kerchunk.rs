@@ -7,7 +7,9 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use zarrd::store::{AllowedPrefix, OpenBudgets, ReferencesBudget, SharedStore, StoreOptions, open, open_within};
+use zarrd::store::{
+    AllowedPrefix, OpenBudgets, ReferencesBudget, SharedStore, StoreOptions, open, open_within,
+};
 
 use crate::support::process::{run, text};
 use crate::support::server::{Server, cpu};
@@ -58,9 +60,18 @@ async fn arrays_that_kerchunk_and_virtualizarr_refer_to_read_as_their_own_reader
 
 #[tokio::test]
 async fn stored_values_are_the_bytes_that_a_reader_of_the_document_by_hand_finds() {
-    for document in ["hdf5.json", "inline.json", "nested.json", "combined.json", "classic.json", "whole.json", "version0.json"] {
+    for document in [
+        "hdf5.json",
+        "inline.json",
+        "nested.json",
+        "combined.json",
+        "classic.json",
+        "whole.json",
+        "version0.json",
+    ] {
         let server = serve(document);
-        let parsed: Value = serde_json::from_slice(&std::fs::read(fixtures().join(document)).unwrap()).unwrap();
+        let parsed: Value =
+            serde_json::from_slice(&std::fs::read(fixtures().join(document)).unwrap()).unwrap();
         let refs = parsed.get("refs").unwrap_or(&parsed).as_object().unwrap();
         let listing = server.get("/store/m/?recursive&format=json").await.json();
         let listed: Vec<(&str, u64)> = listing["keys"]
@@ -96,8 +107,12 @@ async fn stored_values_are_the_bytes_that_a_reader_of_the_document_by_hand_finds
             let same = server.ask(Method::GET, &url, &[("if-none-match", &*etag)]).await;
             assert_eq!(same.status, StatusCode::NOT_MODIFIED, "{document} {key}");
             if size > 4 {
-                let part = server.ask(Method::GET, &url, &[("range", "bytes=2-3"), ("if-range", &*etag)]).await;
-                assert_eq!((part.status, &part.body), (StatusCode::PARTIAL_CONTENT, &answer.body.slice(2..4)));
+                let part =
+                    server.ask(Method::GET, &url, &[("range", "bytes=2-3"), ("if-range", &*etag)]).await;
+                assert_eq!(
+                    (part.status, &part.body),
+                    (StatusCode::PARTIAL_CONTENT, &answer.body.slice(2..4))
+                );
             }
         }
     }
@@ -144,10 +159,16 @@ async fn without_a_list_references_lead_nowhere() {
     });
     let server = Server::of(references(&document(folder.path(), &refs), Vec::new()));
     let mut reasons = Vec::new();
-    for key in ["a/0", "file", "plain", "metadata", "link", "loopback", "bucket", "up", "chained", "spelled", "host", "user"] {
+    for key in [
+        "a/0", "file", "plain", "metadata", "link", "loopback", "bucket", "up", "chained", "spelled", "host",
+        "user",
+    ] {
         let url = format!("/store/m/{key}");
         let reason = server.get(&url).await.refuses(502, "reference-refused", key);
-        assert!(!reason.contains("passwd") && !reason.contains("bucket/x") && !reason.contains("169"), "{reason}");
+        assert!(
+            !reason.contains("passwd") && !reason.contains("bucket/x") && !reason.contains("169"),
+            "{reason}"
+        );
         server.ask(Method::HEAD, &url, &[]).await.status.is_server_error().then_some(()).expect(key);
         reasons.push(reason);
     }
@@ -244,7 +265,8 @@ async fn a_document_that_is_refused_makes_its_mount_not_ready_and_no_value_absen
         let detail = answers(text, "references-refused").await;
         assert!(detail.contains(says), "{text}: {detail}");
     }
-    std::fs::write(&path, json!({"a/.zarray": metadata(2), "a/0": "\u{1}\u{2}\u{3}\u{4}"}).to_string()).unwrap();
+    std::fs::write(&path, json!({"a/.zarray": metadata(2), "a/0": "\u{1}\u{2}\u{3}\u{4}"}).to_string())
+        .unwrap();
     assert_eq!(server.elements("m/a", "...").await.as_ref(), [1, 2]);
 }
 
@@ -295,7 +317,8 @@ fn the_configuration_of_references_is_checked() {
         String::new(),
         format!("[mounts.m.virtual.{files:?}]\noptions = {{ symlinks = \"deny\" }}\n"),
         format!("[mounts.m.virtual.\"vcc://files/\"]\nat = {files:?}\n"),
-        "[mounts.m.virtual.\"s3://bucket/\"]\noptions = { region = \"us-east-1\", anonymous = true }\n".to_owned(),
+        "[mounts.m.virtual.\"s3://bucket/\"]\noptions = { region = \"us-east-1\", anonymous = true }\n"
+            .to_owned(),
     ] {
         assert_eq!(checked(&url, &rest), (Some(0), String::new()), "{rest}");
     }

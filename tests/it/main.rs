@@ -27,6 +27,7 @@ mod declarations;
 mod declared;
 mod dependents;
 mod disconnects;
+mod disk_cache;
 mod documents;
 mod downsample;
 mod edge;

@@ -11,8 +11,8 @@ use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::AllowList;
 use crate::store::{
-    LocalOptions, LocalStore, ReferenceStore, ReferencesBudget, SharedStore, StoreKind, StoreOptions, Symlinks,
-    ZipBudget, ZipStore,
+    LocalOptions, LocalStore, ReferenceStore, ReferencesBudget, SharedStore, StoreKind, StoreOptions,
+    Symlinks, ZipBudget, ZipStore,
 };
 
 /// What the stores of a server hold in memory together, as long as they are open.

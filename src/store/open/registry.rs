@@ -34,7 +34,9 @@ pub fn signing_schemes() -> impl Iterator<Item = &'static str> {
 /// values have no URL of their own.
 #[must_use]
 pub fn can_sign_urls(url: &str) -> bool {
-    !is_zip(url) && kerchunk_document(url).is_none() && backend_of(url).is_some_and(|backend| backend.can_sign)
+    !is_zip(url)
+        && kerchunk_document(url).is_none()
+        && backend_of(url).is_some_and(|backend| backend.can_sign)
 }
 
 /// The kinds of backend that an option means something to, by its key; `None` if there is no such option.

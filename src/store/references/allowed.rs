@@ -97,7 +97,8 @@ impl AllowList {
             let prefix: &Place = prefix;
             Some((store, place.as_str().strip_prefix(prefix.as_str())?))
         };
-        let Some((store, rest)) = self.prefixes.iter().map(|(prefix, store)| (prefix, store)).find_map(covering)
+        let Some((store, rest)) =
+            self.prefixes.iter().map(|(prefix, store)| (prefix, store)).find_map(covering)
         else {
             return Err(place.refusal().of(url));
         };

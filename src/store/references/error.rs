@@ -76,7 +76,9 @@ pub enum RefusedReference {
     #[error("it leads to none of the prefixes in the mount's `virtual`")]
     NotAllowed,
     /// A file of this machine that no prefix of the list covers.
-    #[error("it leads to a file of this machine, below none of the `file://` prefixes in the mount's `virtual`")]
+    #[error(
+        "it leads to a file of this machine, below none of the `file://` prefixes in the mount's `virtual`"
+    )]
     File,
     /// A link-local address, where cloud providers have their metadata services.
     #[error("it leads to a link-local address, which no prefix in the mount's `virtual` names")]

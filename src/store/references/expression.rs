@@ -57,7 +57,11 @@ impl Expression {
     }
 
     /// The value.
-    pub(super) fn evaluate<'a>(&'a self, names: &'a Names, templates: &Templates) -> Result<Cow<'a, Value>, Fault> {
+    pub(super) fn evaluate<'a>(
+        &'a self,
+        names: &'a Names,
+        templates: &Templates,
+    ) -> Result<Cow<'a, Value>, Fault> {
         match self {
             Self::Literal(value) => Ok(Cow::Borrowed(value)),
             Self::Name(name) => {
@@ -97,9 +101,9 @@ impl Operator {
                 let is_inexact = left.checked_rem(right).is_some_and(|rest| rest != 0);
                 quotient - i64::from(is_inexact && (left < 0) != (right < 0))
             }),
-            Self::Modulo => left.checked_rem(right).map(|rest| {
-                if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest }
-            }),
+            Self::Modulo => left
+                .checked_rem(right)
+                .map(|rest| if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest }),
         };
         value.ok_or(OVERFLOW)
     }
@@ -209,7 +213,9 @@ impl<'a> Parser<'a> {
                 let number = is_number.then(|| word.parse()).ok_or(SYNTAX)?;
                 number.map(|number| Expression::Literal(Value::Integer(number))).map_err(|_large| OVERFLOW)
             }
-            Some(_) if self.takes("(") => self.arguments(depth).map(|arguments| Expression::Call(word, arguments)),
+            Some(_) if self.takes("(") => {
+                self.arguments(depth).map(|arguments| Expression::Call(word, arguments))
+            }
             Some(_) => Ok(Expression::Name(word)),
         }
     }
@@ -270,8 +276,25 @@ mod tests {
     #[test]
     fn what_is_not_in_the_grammar_is_refused() {
         for text in [
-            "", "x", "i |abs", "i / 2", "i ** 2", "u.upper()", "u[0]", "1 +", "(1", "f(1)", "f(c=1", "g(c=1)",
-            "u + 1", "1 // 0", "1 % 0", "9223372036854775808", "9223372036854775807 + 1", "'a", "1x",
+            "",
+            "x",
+            "i |abs",
+            "i / 2",
+            "i ** 2",
+            "u.upper()",
+            "u[0]",
+            "1 +",
+            "(1",
+            "f(1)",
+            "f(c=1",
+            "g(c=1)",
+            "u + 1",
+            "1 // 0",
+            "1 % 0",
+            "9223372036854775808",
+            "9223372036854775807 + 1",
+            "'a",
+            "1x",
         ] {
             value(text).expect_err(text);
         }

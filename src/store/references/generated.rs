@@ -102,7 +102,9 @@ fn add(table: &mut TableBuilder, rule: &Rule<'_>, set: &TemplateSet) -> Result<(
         let render = |template: &Template| template.render(&names, &set.templates).map_err(refused);
         let number = |template: &Template| {
             let text = render(template)?;
-            text.trim().parse().map_err(|_invalid| refused("an offset or a length of `gen` is not a whole number"))
+            text.trim()
+                .parse()
+                .map_err(|_invalid| refused("an offset or a length of `gen` is not a whole number"))
         };
         let range = match &range {
             None => None,

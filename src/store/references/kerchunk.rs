@@ -29,12 +29,14 @@ const MAX_TEMPLATES: usize = 1 << 16;
 /// [`ReferenceError`].
 pub fn parse_kerchunk(document: &[u8], budget: &ReferencesBudget) -> Result<ReferenceTable, ReferenceError> {
     let mut table = TableBuilder::new(budget, document.len() as u64)?;
-    let text = std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
+    let text =
+        std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
     let head: Head<'_> = serde_json::from_str(text).map_err(syntax)?;
     match head.version {
         None => each_reference(text, &mut |key, reference| add(&mut table, key, reference, None))?,
         Some(version) if version.get().trim() == "1" => {
-            let templates = head.templates.map(templates_of).transpose()?.filter(|templates| !templates.is_empty());
+            let templates =
+                head.templates.map(templates_of).transpose()?.filter(|templates| !templates.is_empty());
             if let Some(refs) = head.refs {
                 each_reference(refs.get(), &mut |key, reference| {
                     add(&mut table, key, reference, templates.as_ref())
@@ -139,15 +141,16 @@ fn add(
             let Text(value) = serde_json::from_str(text).map_err(syntax)?;
             match value.strip_prefix("base64:") {
                 Some(encoded) => {
-                    let bytes = STANDARD.decode(encoded).map_err(|_invalid| fault(key, "its base64 is not valid"))?;
+                    let bytes =
+                        STANDARD.decode(encoded).map_err(|_invalid| fault(key, "its base64 is not valid"))?;
                     table.push_inline(key, &bytes)
                 }
                 None => table.push_inline(key, value.as_bytes()),
             }
         }
         Some(b'[') => {
-            let Range { url, range } =
-                serde_json::from_str(text).map_err(|_other| fault(key, "it is neither [url] nor [url, offset, length]"))?;
+            let Range { url, range } = serde_json::from_str(text)
+                .map_err(|_other| fault(key, "it is neither [url] nor [url, offset, length]"))?;
             let url = match templates.filter(|_| url.contains("{{")) {
                 Some(set) => Template::parse(&url)
                     .and_then(|template| template.render(&set.names, &set.templates))

@@ -23,8 +23,8 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use allowed::{AllowedPrefix, AllowedPrefixError, check_prefixes};
 pub(super) use allowed::AllowList;
+pub use allowed::{AllowedPrefix, AllowedPrefixError, check_prefixes};
 pub use budget::ReferencesBudget;
 pub use error::{BrokenReference, ReferenceError, RefusedReference};
 pub use kerchunk::parse_kerchunk;

@@ -64,7 +64,9 @@ impl Place {
     fn parse(scheme: &str, rest: &str) -> Result<Self, RefusedReference> {
         let is_scheme_byte =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte);
-        if !scheme.starts_with(|first: char| first.is_ascii_lowercase()) || !scheme.bytes().all(is_scheme_byte) {
+        if !scheme.starts_with(|first: char| first.is_ascii_lowercase())
+            || !scheme.bytes().all(is_scheme_byte)
+        {
             return Err(RefusedReference::Spelling);
         }
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -113,7 +115,9 @@ impl Place {
         }
         let address = Url::parse(&self.text).ok().and_then(|url| match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)),
+            Some(Host::Ipv6(address)) => {
+                Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
+            }
             Some(Host::Domain("localhost")) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             Some(Host::Domain(_)) | None => None,
         });
@@ -144,7 +148,8 @@ fn is_metadata_service(address: Ipv6Addr) -> bool {
 
 /// Checks that the host and port of a web server are in their normal spelling.
 fn check_host(scheme: &str, authority: &str) -> Result<(), RefusedReference> {
-    let url = Url::parse(&format!("{scheme}://{authority}/")).map_err(|_invalid| RefusedReference::Spelling)?;
+    let url =
+        Url::parse(&format!("{scheme}://{authority}/")).map_err(|_invalid| RefusedReference::Spelling)?;
     let host = url.host_str().unwrap_or_default();
     let normal = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     if normal == authority && !host.is_empty() { Ok(()) } else { Err(RefusedReference::Spelling) }
@@ -152,7 +157,9 @@ fn check_host(scheme: &str, authority: &str) -> Result<(), RefusedReference> {
 
 /// The path of a web server's URL without escapes.
 fn unescaped(path: &str) -> Result<String, RefusedReference> {
-    let digits = |at: usize| path.get(at + 1..at + 3).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let digits = |at: usize| {
+        path.get(at + 1..at + 3).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
     if !path.match_indices('%').all(|(at, _)| digits(at)) {
         return Err(RefusedReference::Escape);
     }

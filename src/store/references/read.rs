@@ -25,7 +25,9 @@ impl ReferenceStore {
         let info = head(store, &key, url).await?;
         let size = match part {
             None => info.size,
-            Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= info.size) => length,
+            Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= info.size) => {
+                length
+            }
             Some(_) => return Err(BrokenReference::Short.of(url).into()),
         };
         Ok(Some(document.referent_info(at, info, size)))

@@ -146,7 +146,10 @@ impl Store for ReferenceStore {
             };
             let found = Arc::clone(&document);
             let is_after = move |at: &usize| {
-                found.table.key(*at).is_some_and(|key| after.as_ref().is_none_or(|after| key > after.as_str()))
+                found
+                    .table
+                    .key(*at)
+                    .is_some_and(|key| after.as_ref().is_none_or(|after| key > after.as_str()))
             };
             let entries = iter((first..).take_while(is_listed).filter(is_after)).map(move |at| {
                 let (store, document) = (store.clone(), Arc::clone(&document));
@@ -192,7 +195,11 @@ impl Shortcuts for ReferenceStore {
     /// What a read costs is what the slowest of the stores makes it cost.
     fn capabilities(&self) -> Capabilities {
         let near = |store: &SharedStore| store.capabilities().near;
-        if near(&self.inner) && self.allowed.stores().all(near) { Capabilities::LOCAL } else { Capabilities::REMOTE }
+        if near(&self.inner) && self.allowed.stores().all(near) {
+            Capabilities::LOCAL
+        } else {
+            Capabilities::REMOTE
+        }
     }
 
     fn backend(&self) -> Option<BackendState> {

@@ -235,7 +235,11 @@ impl TableBuilder {
     fn reserve(&mut self, more: usize) -> Result<(), ReferenceError> {
         // Vectors double.
         let grown = |length: usize, capacity: usize, more: usize| {
-            if length.saturating_add(more) > capacity { capacity.saturating_mul(2).max(length + more) } else { capacity }
+            if length.saturating_add(more) > capacity {
+                capacity.saturating_mul(2).max(length + more)
+            } else {
+                capacity
+            }
         };
         let entry = size_of::<Entry>();
         let needed = grown(self.keys.len(), self.keys.capacity(), more)

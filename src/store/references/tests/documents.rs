@@ -91,12 +91,33 @@ fn the_chunk_of_an_array_without_dimensions_is_found_as_virtualizarr_names_it() 
 fn what_is_no_document_of_references_is_refused() {
     let long = format!("{{\"a\": [\"{}\"]}}", "u".repeat(5000));
     for document in [
-        "", "[]", "1", "null", "{", r#"{"a": 1}"#, r#"{"a": null}"#, r#"{"a": []}"#, r#"{"a": [1]}"#, r#"{"a": ["u", 1]}"#,
-        r#"{"a": ["u", 1, 2, 3]}"#, r#"{"a": ["u", -1, 2]}"#, r#"{"a": ["u", 1.5, 2]}"#, r#"{"a": ["u", null, 2]}"#,
-        r#"{"a": ["u", 9223372036854775807, 9223372036854775807]}"#, r#"{"a": ["u", 1e99, 2]}"#, r#"{"a": "base64:%"}"#,
-        r#"{"../a": "x"}"#, r#"{"": "x"}"#, r#"{"/a": "x"}"#, r#"{"a//b": "x"}"#, r#"{"a": "x"} {}"#,
-        r#"{"version": 2, "refs": {}}"#, r#"{"version": 1, "refs": []}"#, r#"{"version": 1, "gen": {}}"#,
-        r#"{"version": 1, "templates": {"a": 1}}"#, r#"{"version": 1, "templates": {"a": "{{b"}}"#,
+        "",
+        "[]",
+        "1",
+        "null",
+        "{",
+        r#"{"a": 1}"#,
+        r#"{"a": null}"#,
+        r#"{"a": []}"#,
+        r#"{"a": [1]}"#,
+        r#"{"a": ["u", 1]}"#,
+        r#"{"a": ["u", 1, 2, 3]}"#,
+        r#"{"a": ["u", -1, 2]}"#,
+        r#"{"a": ["u", 1.5, 2]}"#,
+        r#"{"a": ["u", null, 2]}"#,
+        r#"{"a": ["u", 9223372036854775807, 9223372036854775807]}"#,
+        r#"{"a": ["u", 1e99, 2]}"#,
+        r#"{"a": "base64:%"}"#,
+        r#"{"../a": "x"}"#,
+        r#"{"": "x"}"#,
+        r#"{"/a": "x"}"#,
+        r#"{"a//b": "x"}"#,
+        r#"{"a": "x"} {}"#,
+        r#"{"version": 2, "refs": {}}"#,
+        r#"{"version": 1, "refs": []}"#,
+        r#"{"version": 1, "gen": {}}"#,
+        r#"{"version": 1, "templates": {"a": 1}}"#,
+        r#"{"version": 1, "templates": {"a": "{{b"}}"#,
         r#"{"version": 1, "templates": {"a": "x"}, "refs": {"k": ["{{b}}"]}}"#,
         r#"{"version": 1, "templates": {"a": "x"}, "refs": {"k": ["{{a|upper}}"]}}"#,
         r#"{"version": 1, "templates": {"a": "{{b(c=1)}}", "b": "{{a(c=1)}}"}, "refs": {"k": ["{{a()}}"]}}"#,
@@ -118,7 +139,9 @@ fn what_is_no_document_of_references_is_refused() {
 
 #[test]
 fn a_document_of_nested_lists_is_refused_without_a_deep_stack() {
-    for document in ["[".repeat(1 << 20), format!("{{\"a\": {}", "[".repeat(1 << 20)), "{\"a\":".repeat(1 << 18)] {
+    for document in
+        ["[".repeat(1 << 20), format!("{{\"a\": {}", "[".repeat(1 << 20)), "{\"a\":".repeat(1 << 18)]
+    {
         parse_kerchunk(document.as_bytes(), &ReferencesBudget::default()).expect_err("deep");
     }
 }
@@ -140,5 +163,8 @@ fn what_a_document_takes_is_reserved_first_and_released_with_its_table() {
     whole().unwrap();
     let table = parse_kerchunk(text.as_bytes(), &ReferencesBudget::default()).unwrap();
     assert_eq!(table.len(), 100_000);
-    assert_eq!(table.find("a/99999").and_then(|at| table.reference(at)), Some(Reference::Whole("file-99999")));
+    assert_eq!(
+        table.find("a/99999").and_then(|at| table.reference(at)),
+        Some(Reference::Whole("file-99999"))
+    );
 }

@@ -62,8 +62,17 @@ fn other_spellings_are_refused_by_name() {
         }
     }
     for url in [
-        "", "s3://b", "s3://b/", "s3://b/a/../x", "../x", "/data/../x", "./x", "s3://b/a//x", "http://host/%2e%2e/x",
-        "http://host/a/%2E%2E/x", "s3://b/a\nx",
+        "",
+        "s3://b",
+        "s3://b/",
+        "s3://b/a/../x",
+        "../x",
+        "/data/../x",
+        "./x",
+        "s3://b/a//x",
+        "http://host/%2e%2e/x",
+        "http://host/a/%2E%2E/x",
+        "s3://b/a\nx",
     ] {
         assert!(matches!(reference(url), Err(R::Path(_))), "{url}: {:?}", reference(url));
     }
@@ -71,11 +80,21 @@ fn other_spellings_are_refused_by_name() {
 
 #[test]
 fn a_prefix_ends_in_a_slash() {
-    for url in ["s3://b/", "s3://b/a/", "https://host/", "file:///data/", "vcc://name/", "http://[::1]:80/a/"] {
+    for url in ["s3://b/", "s3://b/a/", "https://host/", "file:///data/", "vcc://name/", "http://[::1]:80/a/"]
+    {
         let place = Place::of_prefix(url);
         assert_eq!(place.is_ok(), !url.contains(":80"), "{url}: {place:?}");
     }
-    for url in ["s3://b/a", "s3://b/a//", "s3://b/../", "/data/", "b/", "S3://b/", "http://u@host/", "http://host/?/"] {
+    for url in [
+        "s3://b/a",
+        "s3://b/a//",
+        "s3://b/../",
+        "/data/",
+        "b/",
+        "S3://b/",
+        "http://u@host/",
+        "http://host/?/",
+    ] {
         assert!(Place::of_prefix(url).is_err(), "{url}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use futures::stream::{once, StreamExt};
+use futures::stream::{StreamExt, once};
 use serde_json::json;
 
 use crate::error::{Classify, ErrorClass};
@@ -12,8 +12,8 @@ use crate::key::{StoreKey, StorePrefix};
 use crate::store::references::AllowList;
 use crate::store::tests::cpu;
 use crate::store::{
-    AllowedPrefix, ByteRange, DirEntry, ObjectBackend, ReferenceStore, ReferencesBudget, SharedStore, Store, StoreError,
-    StoreOptions, WriteCondition,
+    AllowedPrefix, ByteRange, DirEntry, ObjectBackend, ReferenceStore, ReferencesBudget, SharedStore, Store,
+    StoreError, StoreOptions, WriteCondition,
 };
 
 fn key(text: &str) -> StoreKey {
@@ -36,7 +36,13 @@ async fn store(files: &SharedStore, document: serde_json::Value) -> ReferenceSto
     let allowed = AllowList::open("vcc://f/in/".to_owned(), &[prefix, below], |url, _| {
         Ok(Arc::clone(if url.ends_with("other/") { &other } else { files }))
     });
-    ReferenceStore::new(Arc::clone(files), key("refs.json"), allowed.unwrap(), cpu(), ReferencesBudget::default())
+    ReferenceStore::new(
+        Arc::clone(files),
+        key("refs.json"),
+        allowed.unwrap(),
+        cpu(),
+        ReferencesBudget::default(),
+    )
 }
 
 fn memory() -> SharedStore {
@@ -64,14 +70,24 @@ async fn a_key_reads_as_the_range_that_it_leads_to() {
     });
     let store = store(&files, document).await;
     for (name, all) in [
-        ("in", "inline"), ("whole", "0123456789"), ("part", "23456"), ("empty", ""), ("end", "9"),
-        ("longer", "the longer prefix"), ("none", ""),
+        ("in", "inline"),
+        ("whole", "0123456789"),
+        ("part", "23456"),
+        ("empty", ""),
+        ("end", "9"),
+        ("longer", "the longer prefix"),
+        ("none", ""),
     ] {
         let info = store.head(&key(name)).await.unwrap().unwrap();
         assert_eq!(info.size, all.len() as u64, "{name}");
         for range in [
-            ByteRange::Whole, ByteRange::Bounded(1, 3), ByteRange::Bounded(0, 99), ByteRange::From(2), ByteRange::Suffix(2),
-            ByteRange::Suffix(99), ByteRange::Bounded(5, 6),
+            ByteRange::Whole,
+            ByteRange::Bounded(1, 3),
+            ByteRange::Bounded(0, 99),
+            ByteRange::From(2),
+            ByteRange::Suffix(2),
+            ByteRange::Suffix(99),
+            ByteRange::Bounded(5, 6),
         ] {
             let expected = range.resolve(info.size);
             match store.get(&key(name), range, Some(&info.version)).await {
@@ -83,7 +99,11 @@ async fn a_key_reads_as_the_range_that_it_leads_to() {
                     let expected = expected.unwrap();
                     assert_eq!((&value.info, &value.range), (&info, &expected), "{name} {range:?}");
                     let bytes = value.bytes(1 << 20).await.unwrap();
-                    assert_eq!(bytes, all[expected.start as usize..expected.end as usize], "{name} {range:?}");
+                    assert_eq!(
+                        bytes,
+                        all[expected.start as usize..expected.end as usize],
+                        "{name} {range:?}"
+                    );
                 }
             }
         }
@@ -163,7 +183,8 @@ async fn listings_have_every_key_in_order_with_its_size() {
         if at % 2 == 0 { 10 } else { at as u64 }
     };
     for prefix in ["", "a/", "a/0/", "b/", "c/", "b/c/d/"] {
-        let prefix = if prefix.is_empty() { StorePrefix::root() } else { StorePrefix::parse(prefix).unwrap() };
+        let prefix =
+            if prefix.is_empty() { StorePrefix::root() } else { StorePrefix::parse(prefix).unwrap() };
         for after in ["", "a", "a.", "a/", "a/0/", "a/0/0", "b/c/", "zz"] {
             // The naive model: every key, cut at the next slash.
             let mut model: Vec<String> = Vec::new();
@@ -186,7 +207,8 @@ async fn listings_have_every_key_in_order_with_its_size() {
             let all: Vec<_> = store.list_prefix(&prefix, after_key.as_ref()).try_collect().await.unwrap();
             let all: Vec<&str> = all.iter().map(|entry| entry.key.as_str()).collect();
             let is_listed = |name: &&str| {
-                name.starts_with(prefix.as_str()) && after_key.as_ref().is_none_or(|after| *name > after.as_str())
+                name.starts_with(prefix.as_str())
+                    && after_key.as_ref().is_none_or(|after| *name > after.as_str())
             };
             let model: Vec<&str> = names.into_iter().filter(is_listed).collect();
             assert_eq!(all, model, "{prefix:?} after {after:?}");
