@@ -80,7 +80,7 @@ const BUDGETS: [Budget; 10] = [
     cached("value_size", |config| config.cache.value_size, 2, 4096 * MIB),
     cached("encoded_size", |config| config.cache.encoded_size, 2, 4096 * MIB),
     cached("zip_directory_size", |config| config.cache.zip_directory_size, 1, 1024 * MIB),
-    cached("references_size", |config| config.cache.references_size, 1, 4096 * MIB),
+    cached("references_size", |config| config.cache.references_size, 1, 1024 * MIB),
     in_flight("http", |config| config.http.inflight_size),
     in_flight("fetch", |config| config.fetch.inflight_size),
     Budget {

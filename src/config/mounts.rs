@@ -37,7 +37,7 @@ pub struct MountOptions {
     /// A path, or the URL of a backend, such as `s3://bucket/prefix`, `gs://`, `az://` or `http(s)://`, without credentials or
     /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only. With `kerchunk+` before
     /// it (`kerchunk+s3://bucket/refs.json`, `kerchunk+file:///srv/refs.json`), it is what the references in that document lead to,
-    /// read-only.
+    /// read-only; a URL that ends in `/`, `.parq` or `.parquet` is a directory of references in Parquet.
     ///
     /// Example: `"/srv/zarr"`
     pub url: String,
@@ -351,9 +351,6 @@ fn url_error(url: &str) -> Option<String> {
         return Some("is empty".to_owned());
     }
     if let Some(document) = kerchunk_document(url) {
-        if document.ends_with('/') {
-            return Some("names no document of references: it ends in a slash".to_owned());
-        }
         return url_error(document);
     }
     if let Some((scheme, rest)) = url.split_once("://") {

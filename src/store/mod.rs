@@ -53,8 +53,9 @@ pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
 pub use references::{
-    AllowedPrefix, AllowedPrefixError, BrokenReference, Place, Reference, ReferenceError, ReferenceStore,
-    ReferenceTable, ReferencesBudget, RefusedReference, check_prefixes, parse_kerchunk,
+    AllowedPrefixError, BrokenReference, ParquetReferenceStore, Reference, ReferenceError, ReferencePlace,
+    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, check_prefixes, check_records,
+    parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;

@@ -11,8 +11,8 @@ use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::AllowList;
 use crate::store::{
-    LocalOptions, LocalStore, ReferenceStore, ReferencesBudget, SharedStore, StoreKind, StoreOptions,
-    Symlinks, ZipBudget, ZipStore,
+    LocalOptions, LocalStore, ParquetReferenceStore, ReferenceStore, ReferencesBudget, SharedStore,
+    StoreKind, StoreOptions, Symlinks, ZipBudget, ZipStore,
 };
 
 /// What the stores of a server hold in memory together, as long as they are open.
@@ -75,6 +75,11 @@ fn open_zip(
     Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone(), directories.clone())))
 }
 
+/// Whether the URL of references names a directory in Parquet.
+fn is_parquet(url: &str) -> bool {
+    ["/", ".parq", ".parquet"].iter().any(|end| url.ends_with(end))
+}
+
 /// The store over the document of references that a URL names. The document need not exist yet.
 fn open_references(
     url: &str,
@@ -85,6 +90,8 @@ fn open_references(
     if options.writable {
         return Err(OpenError::Options("references are only read, so `writable` must be false"));
     }
+    let is_parquet = is_parquet(url);
+    let url = url.strip_suffix('/').unwrap_or(url);
     let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
     let name = StoreKey::parse(&decoded_file_name(url, name)?)?;
     let base = format!("{directory}/");
@@ -95,6 +102,10 @@ fn open_references(
         open_directory(prefix, options)
             .map_err(|source| OpenError::AtPrefix { prefix: prefix.to_owned(), source: Box::new(source) })
     })?;
+    if is_parquet {
+        let inner = open_directory(url, options)?;
+        return Ok(Arc::new(ParquetReferenceStore::new(inner, allowed, cpu.clone(), budget.clone())?));
+    }
     let inner = open_directory(directory, options)?;
     Ok(Arc::new(ReferenceStore::new(inner, name, allowed, cpu.clone(), budget.clone())))
 }

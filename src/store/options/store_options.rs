@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::section::{section, sections};
 use crate::store::backend::ThrottleOptions;
 use crate::store::object::TimeoutOptions;
-use crate::store::{AllowedPrefix, LocalOptions, Secret};
+use crate::store::{LocalOptions, Secret};
 
 /// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
 /// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
@@ -87,6 +87,25 @@ impl StoreOptions {
     pub(in crate::store) fn to_local(&self) -> LocalOptions {
         let (writable, trusts_file_times) = (self.writable, self.trusts_file_times);
         LocalOptions { writable, trusts_file_times, ..self.local.clone() }
+    }
+}
+
+/// A prefix that references may lead to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedPrefix {
+    /// The beginning of URLs, as references have it: a scheme, a bucket or host, and a path that ends in a slash.
+    pub url: String,
+    /// Where that is, if it is not the URL itself.
+    pub at: Option<String>,
+    /// Options of the backend there.
+    pub options: StoreOptions,
+}
+
+impl AllowedPrefix {
+    /// The URL of the store.
+    #[must_use]
+    pub fn store_url(&self) -> &str {
+        self.at.as_deref().unwrap_or(&self.url)
     }
 }
 

@@ -35,6 +35,9 @@ pub enum ReferenceError {
         /// What is wrong with it.
         fault: &'static str,
     },
+    /// A file of references in Parquet is not one.
+    #[error("a file of references is refused: {0}")]
+    Record(&'static str),
     /// The document does not fit into the budget for the references of all mounts.
     #[error(
         "the document of references is refused: it takes {needed} bytes of memory, which exceeds what is free of the {limit} bytes \
@@ -170,7 +173,7 @@ impl ReferenceError {
     /// Whether the error is a property of this version of the document, and so will occur again.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
-            Self::Document(_) | Self::Syntax { .. } | Self::Entry { .. } => true,
+            Self::Document(_) | Self::Syntax { .. } | Self::Entry { .. } | Self::Record(_) => true,
             // Lasting if it is too large even alone; otherwise other mounts may release memory.
             Self::OverBudget { needed, limit } => needed > limit,
             Self::NoDocument | Self::Refused { .. } | Self::Broken { .. } | Self::Cpu(_) => false,
@@ -182,9 +185,11 @@ impl Classify for ReferenceError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::NoDocument => ErrorClass::BackendFailed,
-            Self::Document(_) | Self::Syntax { .. } | Self::Entry { .. } | Self::OverBudget { .. } => {
-                ErrorClass::ReferencesRefused
-            }
+            Self::Document(_)
+            | Self::Syntax { .. }
+            | Self::Entry { .. }
+            | Self::Record(_)
+            | Self::OverBudget { .. } => ErrorClass::ReferencesRefused,
             Self::Refused { .. } => ErrorClass::ReferenceRefused,
             Self::Broken { .. } => ErrorClass::ReferenceBroken,
             Self::Cpu(error) => error.class(),

@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::ReferenceError;
-use super::expression::{Fault, Names, Value};
-use super::kerchunk::{TemplateSet, Text, syntax};
+use super::expression::{TemplateFault, TemplateValue};
+use super::json::{Text, syntax};
 use super::table::TableBuilder;
-use super::template::Template;
+use super::template::{Template, TemplateNames, TemplateSet};
 
 /// The most rules, and the most values that a dimension lists.
 const MAX_ITEMS: usize = 1 << 16;
@@ -44,7 +44,7 @@ struct Items<'a>(Vec<&'a RawValue>);
 
 /// The values of a dimension.
 enum Axis {
-    List(Vec<Value>),
+    List(Vec<TemplateValue>),
     Steps { start: i64, step: i64, count: u64 },
 }
 
@@ -92,7 +92,7 @@ fn add(table: &mut TableBuilder, rule: &Rule<'_>, set: &TemplateSet) -> Result<(
     let count = axes.iter().try_fold(1_u64, |count, (_, axis)| count.checked_mul(axis.count()));
     let count = count.filter(|count| *count <= MAX_COMBINATIONS);
     let count = count.ok_or(refused("a rule of `gen` has too many combinations"))?;
-    let mut names: Names = set.names.clone();
+    let mut names: TemplateNames = set.names.clone();
     for index in 0..count {
         let mut rest = index;
         for (name, axis) in axes.iter().rev() {
@@ -132,9 +132,9 @@ impl Axis {
             let value = |item: &RawValue| match item.get().as_bytes().first() {
                 Some(b'"') => {
                     let Text(text) = serde_json::from_str(item.get()).map_err(syntax)?;
-                    Ok(Value::Text(text.into_owned()))
+                    Ok(TemplateValue::Text(text.into_owned()))
                 }
-                _ => serde_json::from_str(item.get()).map(Value::Integer).map_err(syntax),
+                _ => serde_json::from_str(item.get()).map(TemplateValue::Integer).map_err(syntax),
             };
             return items.into_iter().map(value).collect::<Result<_, _>>().map(Self::List);
         }
@@ -155,13 +155,13 @@ impl Axis {
         }
     }
 
-    fn value(&self, index: u64) -> Result<Value, Fault> {
+    fn value(&self, index: u64) -> Result<TemplateValue, TemplateFault> {
         let value = match self {
             Self::List(values) => usize::try_from(index).ok().and_then(|index| values.get(index)).cloned(),
             Self::Steps { start, step, .. } => i64::try_from(index)
                 .ok()
                 .and_then(|index| index.checked_mul(*step)?.checked_add(*start))
-                .map(Value::Integer),
+                .map(TemplateValue::Integer),
         };
         value.ok_or("a dimension of `gen` has a value that is too large")
     }

@@ -15,9 +15,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::budget::ReferencesBudget;
-use super::expression::{Names, Templates, Value};
+use super::expression::TemplateValue;
+use super::json::{Text, syntax};
 use super::table::{ReferenceTable, TableBuilder, fault};
-use super::template::Template;
+use super::template::{Template, TemplateSet};
 use super::{ReferenceError, generated};
 
 /// The most templates of a document.
@@ -64,24 +65,6 @@ struct Head<'a> {
     refs: Option<&'a RawValue>,
 }
 
-/// The error of the parser, without its text, which repeats parts of the document.
-pub(super) fn syntax(error: serde_json::Error) -> ReferenceError {
-    ReferenceError::Syntax { line: error.line(), column: error.column() }
-}
-
-/// The templates of a document: those with expressions can be called, the others are values.
-#[derive(Debug, Default)]
-pub(super) struct TemplateSet {
-    pub(super) names: Names,
-    pub(super) templates: Templates,
-}
-
-impl TemplateSet {
-    fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.templates.is_empty()
-    }
-}
-
 fn templates_of(raw: &RawValue) -> Result<TemplateSet, ReferenceError> {
     let mut set = TemplateSet::default();
     let mut failure = None;
@@ -93,7 +76,7 @@ fn templates_of(raw: &RawValue) -> Result<TemplateSet, ReferenceError> {
             let template = Template::parse(&value).map_err(ReferenceError::Document)?;
             set.templates.insert(name.to_owned(), template);
         } else {
-            set.names.insert(name.to_owned(), Value::Text(value.into_owned()));
+            set.names.insert(name.to_owned(), TemplateValue::Text(value.into_owned()));
         }
         Ok(())
     };
@@ -124,6 +107,21 @@ fn finished(parsed: serde_json::Result<()>, failure: Option<ReferenceError>) -> 
         Some(failure) => Err(failure),
         None => parsed.map_err(syntax),
     }
+}
+
+/// Adds the entries of an object of documents, and calls `each` with those that are objects.
+pub(super) fn add_documents(
+    table: &mut TableBuilder,
+    documents: &RawValue,
+    each: &mut dyn FnMut(&str, &RawValue) -> Result<(), ReferenceError>,
+) -> Result<(), ReferenceError> {
+    each_reference(documents.get(), &mut |key, document| {
+        if !document.get().starts_with('{') {
+            return Err(fault(key, "it is no document"));
+        }
+        add(table, key, document, None)?;
+        each(key, document)
+    })
 }
 
 /// Adds an entry. With templates, those in its URL are filled in.
@@ -161,33 +159,6 @@ fn add(
             table.push_url(key, &url, range)
         }
         Some(_) | None => Err(fault(key, "it is neither a text, an object nor a list")),
-    }
-}
-
-/// A text of JSON, copied only if it has escapes.
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(TextVisitor)
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Place`]: the URL of a reference in its one normal spelling, so that it can be compared with a prefix as text.
+//! [`ReferencePlace`]: the URL of a reference in its one normal spelling, so that it can be compared with a prefix as text.
 //!
 //! What has two spellings is refused instead of guessed: another case of the scheme, `file:/`, `..`, escaped slashes, a
 //! user name, a port that is the scheme's own. A plain absolute path is a `file://` URL; a relative one begins where the
@@ -14,14 +14,14 @@ use crate::key::{KeyError, StoreKey};
 
 /// A place that a reference leads to, or a prefix of such places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ReferencePlace {
     /// `scheme://authority/path`, the path unescaped.
     text: String,
     /// Where the path begins.
     path: usize,
 }
 
-impl Place {
+impl ReferencePlace {
     /// The place that a reference's URL names. `base` is the URL of the directory that the document lies in, with a slash
     /// at its end.
     ///

@@ -5,86 +5,86 @@
 
 use bytes::Bytes;
 
-use super::loaded::Document;
-use super::reference_store::ReferenceStore;
+use super::allowed::AllowList;
+use super::loaded::LoadedReferences;
 use super::table::Reference;
 use super::{BrokenReference, RefusedReference};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, SharedStore, StoreError, Value, ValueBody, ValueInfo};
 
-impl ReferenceStore {
-    /// Size and version of the value at an index.
-    pub(super) async fn info(&self, document: &Document, at: usize) -> Result<Option<ValueInfo>, StoreError> {
-        let (url, part) = match document.table.reference(at) {
-            None => return Ok(None),
-            Some(Reference::Inline(bytes)) => return Ok(Some(document.inline_info(at, bytes.len() as u64))),
-            Some(Reference::Whole(url)) => (url, None),
-            Some(Reference::Part { url, offset, length }) => (url, Some((offset, length))),
-        };
-        let (store, key) = self.allowed.resolve(url)?;
-        let info = head(store, &key, url).await?;
-        let size = match part {
-            None => info.size,
-            Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= info.size) => {
-                length
-            }
-            Some(_) => return Err(BrokenReference::Short.of(url).into()),
-        };
-        Ok(Some(document.referent_info(at, info, size)))
-    }
+/// Size and version of the value at an index.
+pub(super) async fn info(
+    allowed: &AllowList,
+    document: &LoadedReferences,
+    at: usize,
+) -> Result<Option<ValueInfo>, StoreError> {
+    let (url, part) = match document.table.reference(at) {
+        None => return Ok(None),
+        Some(Reference::Inline(bytes)) => return Ok(Some(document.inline_info(at, bytes.len() as u64))),
+        Some(Reference::Whole(url)) => (url, None),
+        Some(Reference::Part { url, offset, length }) => (url, Some((offset, length))),
+    };
+    let (store, key) = allowed.resolve(url)?;
+    let info = head(store, &key, url).await?;
+    let size = match part {
+        None => info.size,
+        Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= info.size) => length,
+        Some(_) => return Err(BrokenReference::Short.of(url).into()),
+    };
+    Ok(Some(document.referent_info(at, info, size)))
+}
 
-    /// The value of a key, or a part of it.
-    pub(super) async fn read(
-        &self,
-        document: &Document,
-        key: &StoreKey,
-        range: ByteRange,
-    ) -> Result<Option<Value>, StoreError> {
-        let Some(at) = document.table.find(key.as_str()) else { return Ok(None) };
-        match document.table.reference(at) {
-            None => Ok(None),
-            Some(Reference::Inline(bytes)) => {
-                let size = bytes.len() as u64;
-                let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
-                let places = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-                let (start, end) = places.ok_or(StoreError::WrongLength)?;
-                let body = ValueBody::Bytes(bytes.slice(start..end));
-                Ok(Some(Value { info: document.inline_info(at, size), range, body }))
-            }
-            Some(Reference::Whole(url)) => {
-                let (store, key) = self.allowed.resolve(url)?;
-                let value = get(store, &key, range, url).await?;
-                let size = value.info.size;
-                Ok(Some(Value { info: document.referent_info(at, value.info, size), ..value }))
-            }
-            Some(Reference::Part { url, offset, length }) => {
-                let (store, key) = self.allowed.resolve(url)?;
-                let range = range.resolve(length).ok_or(StoreError::RangeNotSatisfiable { size: length })?;
-                let ends = offset.checked_add(range.start).zip(offset.checked_add(range.end));
-                let (start, end) = ends.ok_or_else(|| BrokenReference::Short.of(url))?;
-                let (info, body) = if range.is_empty() {
-                    (head(store, &key, url).await?, ValueBody::Bytes(Bytes::new()))
-                } else {
-                    let value = get(store, &key, ByteRange::Bounded(start, end), url).await;
-                    let value = value.map_err(|error| match error {
-                        StoreError::RangeNotSatisfiable { .. } => BrokenReference::Short.of(url).into(),
-                        error => error,
-                    })?;
-                    if value.range != (start..end) {
-                        return Err(BrokenReference::Short.of(url).into());
-                    }
-                    (value.info, value.body)
-                };
-                if offset.checked_add(length).is_none_or(|end| end > info.size) {
+/// The value of a key, or a part of it.
+pub(super) async fn read(
+    allowed: &AllowList,
+    document: &LoadedReferences,
+    key: &StoreKey,
+    range: ByteRange,
+) -> Result<Option<Value>, StoreError> {
+    let Some(at) = document.table.find(key.as_str()) else { return Ok(None) };
+    match document.table.reference(at) {
+        None => Ok(None),
+        Some(Reference::Inline(bytes)) => {
+            let size = bytes.len() as u64;
+            let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+            let places = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+            let (start, end) = places.ok_or(StoreError::WrongLength)?;
+            let body = ValueBody::Bytes(bytes.slice(start..end));
+            Ok(Some(Value { info: document.inline_info(at, size), range, body }))
+        }
+        Some(Reference::Whole(url)) => {
+            let (store, key) = allowed.resolve(url)?;
+            let value = get(store, &key, range, url).await?;
+            let size = value.info.size;
+            Ok(Some(Value { info: document.referent_info(at, value.info, size), ..value }))
+        }
+        Some(Reference::Part { url, offset, length }) => {
+            let (store, key) = allowed.resolve(url)?;
+            let range = range.resolve(length).ok_or(StoreError::RangeNotSatisfiable { size: length })?;
+            let ends = offset.checked_add(range.start).zip(offset.checked_add(range.end));
+            let (start, end) = ends.ok_or_else(|| BrokenReference::Short.of(url))?;
+            let (info, body) = if range.is_empty() {
+                (head(store, &key, url).await?, ValueBody::Bytes(Bytes::new()))
+            } else {
+                let value = get(store, &key, ByteRange::Bounded(start, end), url).await;
+                let value = value.map_err(|error| match error {
+                    StoreError::RangeNotSatisfiable { .. } => BrokenReference::Short.of(url).into(),
+                    error => error,
+                })?;
+                if value.range != (start..end) {
                     return Err(BrokenReference::Short.of(url).into());
                 }
-                Ok(Some(Value { info: document.referent_info(at, info, length), range, body }))
+                (value.info, value.body)
+            };
+            if offset.checked_add(length).is_none_or(|end| end > info.size) {
+                return Err(BrokenReference::Short.of(url).into());
             }
+            Ok(Some(Value { info: document.referent_info(at, info, length), range, body }))
         }
     }
 }
 
-impl Document {
+impl LoadedReferences {
     fn inline_info(&self, at: usize, size: u64) -> ValueInfo {
         let version = self.info.version.for_part(&at.to_string());
         ValueInfo { size, version, modified: self.info.modified }

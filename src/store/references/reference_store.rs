@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::future::join;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
 
 use super::allowed::AllowList;
 use super::budget::ReferencesBudget;
-use super::loaded::{Document, LoadedTable};
+use super::load::{TRIES, current, parsed};
+use super::loaded::{Loaded, LoadedReferences};
 use super::table::ReferenceTable;
+use super::{parse_kerchunk, read};
 use crate::cpu::ComputePool;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
@@ -17,10 +20,8 @@ use crate::store::{
     StoreError, StoreKind, Value, ValueInfo, Version,
 };
 
-/// The most attempts of a read, if the document changes meanwhile.
-pub(super) const TRIES: usize = 3;
 /// The most files that one listing asks for their sizes at one time.
-const LISTED_AT_ONCE: usize = 16;
+pub(super) const LISTED_AT_ONCE: usize = 16;
 
 /// A read-only store over a document of references. Clones share what is loaded of it.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub struct ReferenceStore {
     pub(super) allowed: Arc<AllowList>,
     pub(super) cpu: ComputePool,
     pub(super) budget: ReferencesBudget,
-    pub(super) loaded: Arc<LoadedTable>,
+    pub(super) loaded: Arc<Loaded<LoadedReferences>>,
 }
 
 impl ReferenceStore {
@@ -48,22 +49,38 @@ impl ReferenceStore {
         Self { inner, file, allowed: Arc::new(allowed), cpu, budget, loaded: Arc::default() }
     }
 
+    /// The references of the current version of the document.
+    async fn current_document(&self) -> Result<Arc<LoadedReferences>, StoreError> {
+        let file = (&self.inner, &self.file);
+        let load = async |info: ValueInfo| {
+            let parse = |bytes: &Bytes, budget: &ReferencesBudget| parse_kerchunk(bytes, budget);
+            let table = parsed(file, info.clone(), (&self.cpu, &self.budget), parse).await?;
+            Ok(LoadedReferences { info, table })
+        };
+        current(&self.loaded, file, load).await
+    }
+
     async fn read_once(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Value>, StoreError> {
         let Some(cached) = self.loaded.last() else {
             let current = self.current_document().await?;
-            return self.read(&current, key, range).await;
+            return read::read(&self.allowed, &current, key, range).await;
         };
         // Whether the document is still this one is found out while the value is read.
-        let (current, value) = join(self.current_document(), self.read(&cached, key, range)).await;
+        let (current, value) =
+            join(self.current_document(), read::read(&self.allowed, &cached, key, range)).await;
         let current = current?;
-        if Arc::ptr_eq(&current, &cached) { value } else { self.read(&current, key, range).await }
+        if Arc::ptr_eq(&current, &cached) {
+            value
+        } else {
+            read::read(&self.allowed, &current, key, range).await
+        }
     }
 
     /// An entry of a listing.
-    async fn listed(&self, document: &Document, at: usize) -> Result<Option<ListEntry>, StoreError> {
+    async fn listed(&self, document: &LoadedReferences, at: usize) -> Result<Option<ListEntry>, StoreError> {
         let Some(key) = document.table.key(at) else { return Ok(None) };
         let key = StoreKey::parse(key).map_err(|_checked| StoreError::WrongLength)?;
-        Ok(self.info(document, at).await?.map(|info| ListEntry { key, info }))
+        Ok(read::info(&self.allowed, document, at).await?.map(|info| ListEntry { key, info }))
     }
 }
 
@@ -81,7 +98,7 @@ impl Store for ReferenceStore {
         let document = self.current_document().await?;
         match document.table.find(key.as_str()) {
             None => Ok(None),
-            Some(at) => self.info(&document, at).await,
+            Some(at) => read::info(&self.allowed, &document, at).await,
         }
     }
 
@@ -171,35 +188,33 @@ impl Store for ReferenceStore {
 }
 
 /// A key directly under a prefix, or a prefix.
-struct Step {
-    text: String,
-    at: usize,
-    prefix: Option<StorePrefix>,
+pub(super) struct ListedStep {
+    pub(super) text: String,
+    pub(super) at: usize,
+    pub(super) prefix: Option<StorePrefix>,
 }
 
 /// The key or prefix directly under `prefix` at the index `next`, which advances beyond it.
-fn next_under(table: &ReferenceTable, prefix: &StorePrefix, next: &mut usize) -> Option<Step> {
+pub(super) fn next_under(
+    table: &ReferenceTable,
+    prefix: &StorePrefix,
+    next: &mut usize,
+) -> Option<ListedStep> {
     let at = *next;
     let key = table.key(at)?;
     let rest = key.strip_prefix(prefix.as_str())?;
     let Some((name, _)) = rest.split_once('/') else {
         *next = at + 1;
-        return Some(Step { text: key.to_owned(), at, prefix: None });
+        return Some(ListedStep { text: key.to_owned(), at, prefix: None });
     };
     let below = prefix.join(name).ok()?;
     *next = table.first_behind(below.as_str());
-    Some(Step { text: below.as_str().to_owned(), at, prefix: Some(below) })
+    Some(ListedStep { text: below.as_str().to_owned(), at, prefix: Some(below) })
 }
 
 impl Shortcuts for ReferenceStore {
-    /// What a read costs is what the slowest of the stores makes it cost.
     fn capabilities(&self) -> Capabilities {
-        let near = |store: &SharedStore| store.capabilities().near;
-        if near(&self.inner) && self.allowed.stores().all(near) {
-            Capabilities::LOCAL
-        } else {
-            Capabilities::REMOTE
-        }
+        self.allowed.capabilities(&self.inner)
     }
 
     fn backend(&self) -> Option<BackendState> {

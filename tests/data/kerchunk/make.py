@@ -1,7 +1,7 @@
 """Makes the files of this folder: small netCDF files, references into them by kerchunk and VirtualiZarr, and `expected.json`:
 what fsspec's reference file system and zarr-python read through these references.
 
-    python make.py        # needs kerchunk 0.2, virtualizarr 2.5, h5py, netCDF4, jinja2, fastparquet, scipy, zarr 3.1
+    python make.py        # needs kerchunk 0.2, virtualizarr 2.5, h5py, netCDF4, jinja2, fastparquet, pandas 2, pyarrow, scipy, zarr 3.1
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import netCDF4
 import numpy
 import obspec_utils.registry
 import obstore.store
+import pyarrow.parquet
 import virtualizarr
 import virtualizarr.parsers
 import xarray
@@ -147,11 +148,20 @@ with virtualizarr.open_virtual_dataset(
                     for k, v in refs["refs"].items()}
     save("virtualizarr.json", refs)
 
-# Parquet.
-for name, document, size in [("hdf5.parq", "hdf5.json", 10), ("combined.parq", "combined.json", 4), ("whole.parq", "whole.json", 1000)]:
+# Parquet: plain paths, paths in a dictionary, and files by pyarrow with pages of version 2.
+for name, document, size, threshold in [
+    ("hdf5.parq", "hdf5.json", 10, 10), ("combined.parq", "combined.json", 4, 10), ("whole.parq", "whole.json", 1000, 10),
+    ("virtualizarr.parq", "virtualizarr.json", 100, 1), ("arrow.parq", "hdf5.json", 5, 10),
+]:
     refs = json.loads((HERE / document).read_text())["refs"]
-    refs = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in refs.items()}
-    refs_to_dataframe(refs, str(HERE / name), record_size=size)
+    refs = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in refs.items()
+            if not key.startswith("scalar/") or name != "virtualizarr.parq"}
+    refs_to_dataframe(refs, str(HERE / name), record_size=size, categorical_threshold=threshold)
+for path in (HERE / "arrow.parq").glob("*/*.parq"):
+    table = pyarrow.parquet.read_table(path)
+    table = pyarrow.table({name: table[name].cast(type) for name, type in
+                           [("path", "string"), ("offset", "int64"), ("size", "int64"), ("raw", "binary")]})
+    pyarrow.parquet.write_table(table, path, compression="zstd", data_page_version="2.0")
 
 expected = []
 for name in sorted([*HERE.glob("*.json"), *HERE.glob("*.parq")]):

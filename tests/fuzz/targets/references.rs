@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use zarrd::store::{Place, Reference, ReferencesBudget, parse_kerchunk};
+use zarrd::store::{ReferencePlace, Reference, ReferencesBudget, parse_kerchunk};
 
 /// The most memory that a document may take.
 const BUDGET_BYTES: u64 = 4 << 20;
@@ -31,7 +31,7 @@ fuzz_target!(|document: &[u8]| {
 });
 
 fn check(url: &str) {
-    let Ok(place) = Place::of_reference(url, BASE) else { return };
+    let Ok(place) = ReferencePlace::of_reference(url, BASE) else { return };
     let text = place.as_str();
     assert!(text.ends_with(place.path()) && !place.path().is_empty());
     assert!(place.path().split('/').all(|name| !name.is_empty() && name != "." && name != ".."));

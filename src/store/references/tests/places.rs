@@ -1,11 +1,11 @@
 //! Which URLs of references and of prefixes have a normal spelling, and what they are compared as.
 
-use crate::store::{Place, RefusedReference};
+use crate::store::{ReferencePlace, RefusedReference};
 
 const BASE: &str = "s3://bucket/documents/";
 
 fn reference(url: &str) -> Result<String, RefusedReference> {
-    Place::of_reference(url, BASE).map(|place| place.as_str().to_owned())
+    ReferencePlace::of_reference(url, BASE).map(|place| place.as_str().to_owned())
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn other_spellings_are_refused_by_name() {
 fn a_prefix_ends_in_a_slash() {
     for url in ["s3://b/", "s3://b/a/", "https://host/", "file:///data/", "vcc://name/", "http://[::1]:80/a/"]
     {
-        let place = Place::of_prefix(url);
+        let place = ReferencePlace::of_prefix(url);
         assert_eq!(place.is_ok(), !url.contains(":80"), "{url}: {place:?}");
     }
     for url in [
@@ -95,7 +95,7 @@ fn a_prefix_ends_in_a_slash() {
         "http://u@host/",
         "http://host/?/",
     ] {
-        assert!(Place::of_prefix(url).is_err(), "{url}");
+        assert!(ReferencePlace::of_prefix(url).is_err(), "{url}");
     }
 }
 
@@ -117,7 +117,7 @@ fn addresses_of_this_network_are_refused_by_name() {
         ("http://example.org/x", R::NotAllowed),
         ("s3://b/x", R::NotAllowed),
     ] {
-        let place = Place::of_reference(url, BASE).unwrap();
+        let place = ReferencePlace::of_reference(url, BASE).unwrap();
         assert_eq!(place.refusal(), refused, "{url}");
     }
 }
