@@ -67,9 +67,9 @@ pub(super) fn add_all(
     rules: &str,
     templates: &TemplateSet,
 ) -> Result<(), ReferenceError> {
-    let Items(rules) = serde_json::from_str(rules).map_err(syntax)?;
+    let Items(rules) = serde_json::from_str(rules).map_err(|error| syntax(&error))?;
     rules.into_iter().try_for_each(|rule| {
-        let rule: Rule<'_> = serde_json::from_str(rule.get()).map_err(syntax)?;
+        let rule: Rule<'_> = serde_json::from_str(rule.get()).map_err(|error| syntax(&error))?;
         add(table, &rule, templates)
     })
 }
@@ -118,7 +118,7 @@ fn add(table: &mut TableBuilder, rule: &Rule<'_>, set: &TemplateSet) -> Result<(
 /// The template of an offset or a length, which may be a number too.
 fn number(raw: &RawValue) -> Result<Template, ReferenceError> {
     let text = match raw.get().as_bytes().first() {
-        Some(b'"') => serde_json::from_str::<Text<'_>>(raw.get()).map_err(syntax)?.0,
+        Some(b'"') => serde_json::from_str::<Text<'_>>(raw.get()).map_err(|error| syntax(&error))?.0,
         _ => raw.get().into(),
     };
     Template::parse(&text).map_err(ReferenceError::Document)
@@ -128,17 +128,19 @@ impl Axis {
     fn parse(raw: &RawValue) -> Result<Self, ReferenceError> {
         let text = raw.get();
         if text.starts_with('[') {
-            let Items(items) = serde_json::from_str(text).map_err(syntax)?;
+            let Items(items) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
             let value = |item: &RawValue| match item.get().as_bytes().first() {
                 Some(b'"') => {
-                    let Text(text) = serde_json::from_str(item.get()).map_err(syntax)?;
+                    let Text(text) = serde_json::from_str(item.get()).map_err(|error| syntax(&error))?;
                     Ok(TemplateValue::Text(text.into_owned()))
                 }
-                _ => serde_json::from_str(item.get()).map(TemplateValue::Integer).map_err(syntax),
+                _ => serde_json::from_str(item.get())
+                    .map(TemplateValue::Integer)
+                    .map_err(|error| syntax(&error)),
             };
             return items.into_iter().map(value).collect::<Result<_, _>>().map(Self::List);
         }
-        let Steps { start, stop, step } = serde_json::from_str(text).map_err(syntax)?;
+        let Steps { start, stop, step } = serde_json::from_str(text).map_err(|error| syntax(&error))?;
         let (distance, width) = match step {
             0 => return Err(ReferenceError::Document("a dimension of `gen` has steps of 0")),
             1.. => (i128::from(stop) - i128::from(start), i128::from(step)),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::ReferenceError;
 
 /// The error of the parser, without its text, which repeats parts of the document.
-pub(super) fn syntax(error: serde_json::Error) -> ReferenceError {
+pub(super) fn syntax(error: &serde_json::Error) -> ReferenceError {
     ReferenceError::Syntax { line: error.line(), column: error.column() }
 }
 

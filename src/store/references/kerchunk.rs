@@ -32,7 +32,7 @@ pub fn parse_kerchunk(document: &[u8], budget: &ReferencesBudget) -> Result<Refe
     let mut table = TableBuilder::new(budget, document.len() as u64)?;
     let text =
         std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
-    let head: Head<'_> = serde_json::from_str(text).map_err(syntax)?;
+    let head: Head<'_> = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     match head.version {
         None => each_reference(text, &mut |key, reference| add(&mut table, key, reference, None))?,
         Some(version) if version.get().trim() == "1" => {
@@ -105,7 +105,7 @@ fn each_reference(
 fn finished(parsed: serde_json::Result<()>, failure: Option<ReferenceError>) -> Result<(), ReferenceError> {
     match failure {
         Some(failure) => Err(failure),
-        None => parsed.map_err(syntax),
+        None => parsed.map_err(|error| syntax(&error)),
     }
 }
 
@@ -136,7 +136,7 @@ fn add(
         // An object is the document that it spells.
         Some(b'{') => table.push_inline(key, text.as_bytes()),
         Some(b'"') => {
-            let Text(value) = serde_json::from_str(text).map_err(syntax)?;
+            let Text(value) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
             match value.strip_prefix("base64:") {
                 Some(encoded) => {
                     let bytes =

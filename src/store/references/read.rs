@@ -31,7 +31,7 @@ pub(super) async fn info(
         Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= info.size) => length,
         Some(_) => return Err(BrokenReference::Short.of(url).into()),
     };
-    Ok(Some(document.referent_info(at, info, size)))
+    Ok(Some(document.referent_info(at, &info, size)))
 }
 
 /// The value of a key, or a part of it.
@@ -56,7 +56,7 @@ pub(super) async fn read(
             let (store, key) = allowed.resolve(url)?;
             let value = get(store, &key, range, url).await?;
             let size = value.info.size;
-            Ok(Some(Value { info: document.referent_info(at, value.info, size), ..value }))
+            Ok(Some(Value { info: document.referent_info(at, &value.info, size), ..value }))
         }
         Some(Reference::Part { url, offset, length }) => {
             let (store, key) = allowed.resolve(url)?;
@@ -79,7 +79,7 @@ pub(super) async fn read(
             if offset.checked_add(length).is_none_or(|end| end > info.size) {
                 return Err(BrokenReference::Short.of(url).into());
             }
-            Ok(Some(Value { info: document.referent_info(at, info, length), range, body }))
+            Ok(Some(Value { info: document.referent_info(at, &info, length), range, body }))
         }
     }
 }
@@ -91,7 +91,7 @@ impl LoadedReferences {
     }
 
     /// The information about a value of `size` bytes that is, or lies in, the file that `referent` describes.
-    fn referent_info(&self, at: usize, referent: ValueInfo, size: u64) -> ValueInfo {
+    fn referent_info(&self, at: usize, referent: &ValueInfo, size: u64) -> ValueInfo {
         let version = self.info.version.for_part(&at.to_string()).combined(&referent.version);
         // The value is as old as the later one of the two.
         let modified = self.info.modified.zip(referent.modified).map(|(one, two)| one.max(two));

@@ -1,10 +1,10 @@
-//! Documents of references: whatever they are made of, they are read within their budget or refused, what is read is found
+//! Documents of references, and files of them in Parquet: whatever they are made of, they are read within their budget or refused, what is read is found
 //! again, and no URL leads out of a prefix that it begins with.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use zarrd::store::{ReferencePlace, Reference, ReferencesBudget, parse_kerchunk};
+use zarrd::store::{Reference, ReferencePlace, ReferencesBudget, check_records, parse_kerchunk};
 
 /// The most memory that a document may take.
 const BUDGET_BYTES: u64 = 4 << 20;
@@ -12,7 +12,10 @@ const BUDGET_BYTES: u64 = 4 << 20;
 const BASE: &str = "https://host/documents/";
 
 fuzz_target!(|document: &[u8]| {
-    let Ok(table) = parse_kerchunk(document, &ReferencesBudget::new(BUDGET_BYTES)) else { return };
+    let budget = ReferencesBudget::new(BUDGET_BYTES);
+    // As the file itself says.
+    let parse = if document.starts_with(b"PAR1") { check_records } else { parse_kerchunk };
+    let Ok(table) = parse(document, &budget) else { return };
     let mut before = None;
     for at in 0..table.len() {
         let key = table.key(at).unwrap();

@@ -58,7 +58,7 @@ impl ParquetHead {
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_large| BROKEN)?;
         let start = inner.len().checked_sub(length).ok_or(BROKEN)?;
         let (mut rows, mut groups) = (0, 0);
-        let (mut optional, mut found): (Vec<(Vec<u8>, bool)>, Vec<Found>) = Default::default();
+        let (mut optional, mut found): (Vec<(Vec<u8>, bool)>, Vec<Found>) = (Vec::new(), Vec::new());
         Thrift::new(inner.get(start..).unwrap_or_default()).fields(|thrift, id, _| {
             match id {
                 2 => thrift.items(|thrift| {

@@ -64,7 +64,7 @@ impl Metadata {
         let mut table = TableBuilder::new(budget, document.len() as u64)?;
         let text =
             std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
-        let Head { metadata, record_size } = serde_json::from_str(text).map_err(syntax)?;
+        let Head { metadata, record_size } = serde_json::from_str(text).map_err(|error| syntax(&error))?;
         if record_size == 0 {
             return Err(ReferenceError::Document("its `record_size` is 0"));
         }
@@ -76,7 +76,7 @@ impl Metadata {
                 return Ok(());
             };
             let Array { shape, chunks, dimension_separator } =
-                serde_json::from_str(document.get()).map_err(syntax)?;
+                serde_json::from_str(document.get()).map_err(|error| syntax(&error))?;
             if dimension_separator.is_some_and(|separator| separator != ".") {
                 return Err(ReferenceError::Document("an array has another separator than `.` in its keys"));
             }

@@ -1,4 +1,4 @@
-//! Directories of references in Parquet, as kerchunk and VirtualiZarr write them.
+//! Directories of references in Parquet, as kerchunk and `VirtualiZarr` write them.
 //!
 //! `.zmetadata` has the documents of all nodes, and the number of references in a file. The references of an array are
 //! in `ARRAY/refs.N.parq`, in the order of its chunks, last dimension fastest: columns `path`, `offset`, `size` and

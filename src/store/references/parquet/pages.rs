@@ -120,7 +120,7 @@ pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<C
                 } else {
                     (None, page)
                 };
-                values.append(&page, &head, levels, column, dictionary.as_ref())?;
+                values.append(&page, &head, levels.as_deref(), column, dictionary.as_ref())?;
             }
             DATA_2 => {
                 let levels = head.repetition.checked_add(head.definition).ok_or(BROKEN)?;
@@ -132,7 +132,7 @@ pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<C
                     .then(|| hybrid(page.get(head.repetition..levels).ok_or(CUT)?, 1, head.values));
                 let is_compressed = column.is_compressed && !head.is_stored;
                 let page = decoded(page.slice(levels..), head.decoded - levels, is_compressed)?;
-                values.append(&page, &head, defined.transpose()?, column, dictionary.as_ref())?;
+                values.append(&page, &head, defined.transpose()?.as_deref(), column, dictionary.as_ref())?;
             }
             // An index of pages.
             _ => {}
@@ -195,7 +195,7 @@ fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>, ParquetFau
         let (taken, behind) = rest.split_at_checked(length).ok_or(CUT)?;
         *rest = behind;
         let number =
-            |taken: &[u8]| taken.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            |taken: &[u8]| taken.iter().rev().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
         Ok::<_, ParquetFault>((taken.to_vec(), if length <= 8 { number(taken) } else { 0 }))
     };
     while numbers.len() < count {
@@ -225,10 +225,10 @@ fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>, ParquetFau
             }
             let (packed, _) = take(&mut rest, available)?;
             let numbers_here = length.saturating_mul(8).min(left);
-            let bit = |at: usize| packed.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+            let bit = |at: usize| packed.get(at / 8).is_some_and(|byte| (byte >> (at % 8)) & 1 == 1);
             numbers.extend((0..numbers_here).map(|number| {
                 let first = number * width as usize;
-                (0..width).fold(0, |value, at| value | u32::from(bit(first + at as usize)) << at)
+                (0..width).fold(0, |value, at| value | (u32::from(bit(first + at as usize)) << at))
             }));
         }
     }
@@ -248,11 +248,11 @@ impl ColumnValues {
         &mut self,
         page: &Bytes,
         head: &PageHead,
-        levels: Option<Vec<u32>>,
+        levels: Option<&[u32]>,
         column: &RecordColumn,
         dictionary: Option<&Plain>,
     ) -> Result<(), ParquetFault> {
-        let is_there = |row: usize| levels.as_ref().is_none_or(|levels| levels.get(row) == Some(&1));
+        let is_there = |row: usize| levels.is_none_or(|levels| levels.get(row) == Some(&1));
         let count = (0..head.values).filter(|row| is_there(*row)).count();
         let (values, indices) = match (head.encoding, dictionary) {
             (PLAIN, _) => (&plain(page, column.kind, count)?.0, None),

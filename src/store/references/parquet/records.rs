@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::fault::ParquetFault;
 use super::grid::ChunkNumbers;
 use super::head::ParquetHead;
 use super::pages::{self, ColumnValues};
@@ -71,7 +70,6 @@ fn rows(
 /// # Errors
 /// [`ReferenceError`].
 pub fn check_records(file: &[u8], budget: &ReferencesBudget) -> Result<ReferenceTable, ReferenceError> {
-    let chunks =
-        ChunkNumbers::new(&[u64::MAX], &[1]).ok_or(ReferenceError::Record(ParquetFault::default()))?;
+    let chunks = ChunkNumbers::new(&[u64::MAX], &[1]).ok_or(ReferenceError::Record(""))?;
     parse(&Bytes::copy_from_slice(file), budget, ("a/", &chunks, 0))
 }
