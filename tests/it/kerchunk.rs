@@ -1,4 +1,4 @@
-//! Documents of references as mounts: what kerchunk and VirtualiZarr wrote reads as their own readers read it, and what
+//! Documents of references as mounts: what kerchunk and `VirtualiZarr` wrote reads as their own readers read it, and what
 //! leads where it may not is refused by name.
 
 use std::path::{Path, PathBuf};
@@ -85,12 +85,11 @@ async fn stored_values_are_the_bytes_that_a_reader_of_the_document_by_hand_finds
             let value = match &refs[key] {
                 Value::Array(items) => {
                     let file = std::fs::read(fixtures().join(items[0].as_str().unwrap())).unwrap();
-                    match items.len() {
-                        1 => file,
-                        _ => {
-                            let (offset, length) = (items[1].as_u64().unwrap(), items[2].as_u64().unwrap());
-                            file[offset as usize..(offset + length) as usize].to_vec()
-                        }
+                    if items.len() == 1 {
+                        file
+                    } else {
+                        let number = |at: usize| usize::try_from(items[at].as_u64().unwrap()).unwrap();
+                        file[number(1)..number(1) + number(2)].to_vec()
                     }
                 }
                 Value::Object(_) => continue,
