@@ -150,6 +150,12 @@ impl CfValues {
         self.packing.is_none() && Kind::of(&self.data_type) != Kind::Float
     }
 
+    /// Whether every element has a value: no float may be NaN, and none is marked as missing.
+    #[must_use]
+    pub fn are_complete(&self) -> bool {
+        self.are_integers() && self.are_real() && self.missing.elements().next().is_none()
+    }
+
     /// Whether elements are integers without a sign.
     #[must_use]
     pub fn are_unsigned(&self) -> bool {

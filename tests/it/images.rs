@@ -546,3 +546,26 @@ async fn the_pictures_of_a_plate_fit_and_cost_no_more_than_one_picture_may() {
     let small = small.finish();
     small.get("/v1/image/m/p?slice=:,:").await.refuses(413, "too-large", "two images of four bytes");
 }
+
+#[tokio::test]
+async fn a_picture_whose_file_could_be_longer_than_a_request_can_hold_is_refused_before_it_is_drawn() {
+    let store = memory();
+    let mut noise = document(&[1024, 1024], "float32", 1024);
+    noise["attributes"] = json!({ "valid_range": [0, 1] });
+    put(&store, "a/zarr.json", noise.to_string()).await;
+    let counting = Counting::new(store.clone());
+    let mut server = Server::build(Mount::read_only("m", counting.clone()));
+    (server.http.inflight_size, server.http.streamed_response_size) = (4 << 20, 64 << 10);
+    let server = server.finish();
+    counting.reset();
+    for method in [Method::GET, Method::HEAD] {
+        let refused = server.ask(method.clone(), "/v1/image/m/a?size=max", &[]).await;
+        assert_eq!(refused.status, 413, "{method}");
+        assert_eq!(counting.ranges(), [], "{method}");
+        if method == Method::GET {
+            let detail = refused.refuses(413, "too-large", "a long file");
+            assert!(detail.contains("`size`") && detail.contains("http.inflight_size"), "{detail}");
+        }
+    }
+    assert_eq!(server.get("/v1/image/m/a?size=256").await.status, 200);
+}

@@ -32,7 +32,7 @@ use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
+use crate::render::raster::{Decoding, Picture, Plane, extremes, most_file_bytes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::ValueInfo;
@@ -45,6 +45,8 @@ const LOOKUPS: usize = 16;
 const TRIES: usize = 3;
 /// Bytes of memory for each pixel of the whole picture: its colours, those of its parts, and the file.
 const BYTES_PER_PIXEL: u64 = 24;
+/// Bytes of a pixel in the file: its colour and its opacity.
+const PIXEL_BYTES: u64 = 4;
 
 /// The picture of several images, before any element is read.
 pub(super) struct Montage {
@@ -114,6 +116,7 @@ pub(super) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
+    respond::check_file(state, entrant, montage.file_bytes())?;
     let mut permit = state
         .traffic
         .admission
@@ -164,11 +167,23 @@ impl Montage {
 
     /// The pixels of the whole picture.
     fn pixels(&self) -> u64 {
+        let (width, height) = self.size();
+        width.saturating_mul(height)
+    }
+
+    /// The bytes of the file, at most.
+    fn file_bytes(&self) -> u64 {
+        let (width, height) = self.size();
+        most_file_bytes(width, height, PIXEL_BYTES)
+    }
+
+    /// Columns and rows of the whole picture.
+    fn size(&self) -> (u64, u64) {
         let side = |of: fn((u64, u64)) -> u64| self.scenes().map(|scene| of(scene.size())).max().unwrap_or(0);
         // A pixel apart.
         let whole = |side: u64, count: u64| side.saturating_add(1).saturating_mul(count).saturating_sub(1);
         let (width, height) = (side(|(width, _)| width), side(|(_, height)| height));
-        whole(width, self.columns).saturating_mul(whole(height, self.rows))
+        (whole(width, self.columns), whole(height, self.rows))
     }
 
     /// The response, and the bytes of its body.
