@@ -144,6 +144,12 @@ impl CfValues {
         self.visit(items, &mut Numbers(numbers));
     }
 
+    /// Whether stored numbers are scaled or shifted.
+    #[must_use]
+    pub fn are_packed(&self) -> bool {
+        self.packing.is_some()
+    }
+
     /// Whether values are integers.
     #[must_use]
     pub fn are_integers(&self) -> bool {

@@ -46,6 +46,12 @@ impl Decoding {
         self.values.unpacked(stored)
     }
 
+    /// Whether stored numbers are scaled or shifted.
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        self.values.are_packed()
+    }
+
     /// Whether every element stands for a number.
     #[must_use]
     pub fn is_complete(&self) -> bool {
