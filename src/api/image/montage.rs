@@ -13,7 +13,6 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::grid::ImageGrid;
 use super::headers::ImageHeaders;
-use super::layout::Layout;
 use super::picture_tag::PictureTag;
 use super::planned::planned as planned_image;
 use super::query::ImageQuery;
@@ -54,8 +53,6 @@ pub(super) struct Montage {
     columns: u64,
     /// The images with their rows and columns; at least one.
     images: Vec<(u64, u64, Arc<Scene>)>,
-    /// What is shown of the first image, in elements of its finest level.
-    pub(super) layout: Layout,
 }
 
 /// The planes of an image, with the numbers that their elements stand for.
@@ -75,16 +72,13 @@ pub(super) async fn planned(
     let limits = share(&state.engine.read, count);
     let frame = PictureFrame::of(query, state.options.image.max_pixels).part(grid.columns, grid.rows);
     let mut images = Vec::with_capacity(grid.images.len());
-    let mut layout = None;
     for (row, column, subject) in grid.images {
         let whole = subject.layout(query)?;
-        let (mut scene, shown) = planned_image(state, target, query, subject, whole, frame, &limits).await?;
+        let (mut scene, _) = planned_image(state, target, query, subject, whole, frame, &limits).await?;
         scene.flips_rows = query.plane.origin == Some(RowOrigin::Lower);
         images.push((row, column, Arc::new(scene)));
-        layout.get_or_insert(shown);
     }
-    let layout = layout.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
-    let montage = Montage { rows: grid.rows, columns: grid.columns, images, layout };
+    let montage = Montage { rows: grid.rows, columns: grid.columns, images };
     // Each image is within its share, but every place is as wide as the widest and as high as the highest one.
     let (pixels, most) = (montage.pixels(), state.options.image.max_pixels);
     if pixels > most {

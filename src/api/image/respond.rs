@@ -100,6 +100,7 @@ pub(crate) async fn respond(
         let made_of = Dependencies::new(target.opener.clone(), path, node, made_of);
         let made_of = match &scene.subject.above {
             Above::Node(path, node) => made_of.and_node(path.clone(), node),
+            Above::Absent(path, located_at) => made_of.and_absent(path.clone(), *located_at),
             Above::Nothing | Above::Unknown => made_of,
         };
         CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)

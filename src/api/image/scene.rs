@@ -186,6 +186,7 @@ impl Scene {
         for (channel, color, given) in words {
             let window = channel
                 .or_else(|| layout.channels.map(|_| 0))
+                .or_else(|| subject.only_channel(&layout))
                 .and_then(|at| subject.ome.as_ref()?.channels.get(usize::try_from(at).ok()?)?.window);
             let context = RangeContext {
                 data_type: &metadata.data_type,
