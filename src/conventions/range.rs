@@ -85,7 +85,7 @@ pub struct StatedRange {
 
 /// The range in the attributes of an array: the valid range, else the actual range. `unpacked` is the number that a stored one
 /// stands for: the actual range is of those numbers, and the valid range of stored ones (CF 1.11, section 2.5.1), unless it
-/// is written in the type of unpacked numbers, which then is what it is of (NetCDF Users Guide, "Attribute conventions").
+/// is written in the type of unpacked numbers, which then is what it is of (the users guide of netCDF, "Attribute conventions").
 #[must_use]
 pub fn stated_range(
     attribute: impl Fn(&str) -> Option<Value>,
