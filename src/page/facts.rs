@@ -1,8 +1,10 @@
 //! Numbers and shapes as people read them, and the facts about an array that pages show.
 
+use super::packing::values_of;
 use crate::array::Array;
 use crate::conventions::is_number;
 use crate::metadata::{ArrayMetadata, DataType};
+use crate::reduce::CfValues;
 
 /// Longest text of a value in a cell, in characters.
 const MOST_VALUE: usize = 60;
@@ -91,7 +93,10 @@ pub(super) struct ShownArray {
     pub(super) names: Vec<String>,
     /// Whether each name is the dimension's own.
     pub(super) is_named: Vec<bool>,
+    pub(super) data_type: DataType,
     pub(super) type_name: String,
+    /// How its elements become numbers.
+    pub(super) values: CfValues,
     pub(super) drawn: Drawn,
     pub(super) item_bytes: u64,
     pub(super) zarr_format: u8,
@@ -119,6 +124,8 @@ impl ShownArray {
             shape: metadata.shape.clone(),
             names: (0..rank).map(|dim| own(dim).map_or_else(|| format!("dim_{dim}"), name)).collect(),
             is_named: (0..rank).map(|dim| own(dim).is_some()).collect(),
+            data_type: metadata.data_type.clone(),
+            values: values_of(&metadata.data_type, &metadata.attributes),
             type_name: cut(&metadata.data_type.name(), MOST_NAME),
             drawn: Drawn::of(&metadata.data_type),
             item_bytes: item_bytes as u64,

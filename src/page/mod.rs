@@ -17,6 +17,7 @@ mod label_layer;
 mod labels;
 mod layout;
 mod node_page;
+mod packing;
 mod problem;
 mod sign_in;
 mod snippets;

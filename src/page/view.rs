@@ -88,9 +88,29 @@ impl ArrayView {
             Some(Err(error)) => Self { complaint: Some(error.to_string()), ..Self::default_of(facts, array) },
             None => {
                 let view = Self::default_of(facts, array);
-                Self { shown: swapped(view.shown), ..view }
+                let shown = swapped(view.shown);
+                Self { shown, ..view }.at_box(state, facts)
             }
         }
+    }
+
+    /// The view, if it is a window that no URL asks for: that of the part of the plane which the URL names, if it does.
+    fn at_box(mut self, state: &PageState, facts: &ShownArray) -> Self {
+        let numbers = |text: &str| text.split(',').map(|one| one.trim().parse().ok()).collect::<Option<Vec<u64>>>();
+        let part = state.get("box").and_then(numbers);
+        if let (Some(&[x, y, width, height]), Shown::Plane { rows, columns, .. }) = (part.as_deref(), self.shown)
+            && self.is_window
+            && width.min(height) > 0
+            && x < facts.shape[columns]
+            && y < facts.shape[rows]
+        {
+            for (dim, start, count) in [(rows, y, height), (columns, x, width)] {
+                let count = count.min(facts.shape[dim] - start);
+                self.subset[dim] = AxisRange { start, count, step: 1, keep: true };
+            }
+            self.is_window = false;
+        }
+        self
     }
 
     /// The view of an image that a URL asks for: all its channels at once, unless the URL has an index of their dimension.
@@ -288,13 +308,17 @@ fn default_index(name: &str, length: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::DataType;
+    use crate::reduce::CfValues;
 
     fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ShownArray {
         ShownArray {
             shape: shape.to_vec(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             is_named: vec![true; names.len()],
+            data_type: DataType::UInt8,
             type_name: type_name.to_owned(),
+            values: CfValues::stored(&DataType::UInt8),
             drawn: Drawn::Numbers,
             item_bytes: 1,
             zarr_format: 3,

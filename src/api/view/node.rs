@@ -13,7 +13,7 @@ use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::{OmeNode, is_vector_store};
+use crate::conventions::{OmeNode, is_northing, is_vector_store};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
@@ -22,6 +22,7 @@ use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
 use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place};
+use crate::reduce::CfValues;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 
@@ -246,6 +247,9 @@ impl View<'_> {
                 units: text("units"),
                 calendar: text("calendar"),
                 length,
+                is_northing: is_northing(path.name(), &coordinate.attributes),
+                data_type: coordinate.data_type.clone(),
+                values: CfValues::unmasked(&coordinate.data_type, &coordinate.attributes),
             });
         }
         found

@@ -53,7 +53,7 @@ async function ownHistogram(viewer, box, slice) {
     return;
   }
   const answer = await getElements(link(config.data, { slice, format: "bytes" }));
-  const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
+  const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
   const ends = percentiles(values, [0, 100]) || [0, 1];
   const width = (ends[1] - ends[0]) / BINS || 1;
   const counts = new Array(BINS).fill(0);
@@ -99,7 +99,7 @@ export function lineTab(viewer) {
     const slice = viewer.sliceText().split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
     try {
       const [answer] = await Promise.all([getElements(link(config.data, { slice, format: "bytes" })), viewer.hasCoordinates]);
-      const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
+      const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
       const known = viewer.coordinates.get(dim);
       byId("plot").replaceChildren(chooser(), line({
         values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,
