@@ -139,6 +139,18 @@ impl ShownArray {
         }
     }
 
+    /// The facts about a field of a struct, if a request names one: as they are stored.
+    pub(super) fn at_field(mut self, data_type: &DataType, name: Option<&str>) -> Self {
+        let DataType::Struct(structure) = data_type else { return self };
+        if let Some(field) = structure.fields().iter().find(|field| Some(&*field.name) == name) {
+            self.type_name = cut(&field.data_type.name(), MOST_NAME);
+            self.drawn = Drawn::of(&field.data_type);
+            self.values = CfValues::stored(&field.data_type);
+            self.data_type = field.data_type.clone();
+        }
+        self
+    }
+
     /// Elements of the array.
     pub(super) fn elements(&self) -> u128 {
         product(&self.shape)

@@ -96,9 +96,11 @@ impl ArrayView {
 
     /// The view, if it is a window that no URL asks for: that of the part of the plane which the URL names, if it does.
     fn at_box(mut self, state: &PageState, facts: &ShownArray) -> Self {
-        let numbers = |text: &str| text.split(',').map(|one| one.trim().parse().ok()).collect::<Option<Vec<u64>>>();
+        let numbers =
+            |text: &str| text.split(',').map(|one| one.trim().parse().ok()).collect::<Option<Vec<u64>>>();
         let part = state.get("box").and_then(numbers);
-        if let (Some(&[x, y, width, height]), Shown::Plane { rows, columns, .. }) = (part.as_deref(), self.shown)
+        if let (Some(&[x, y, width, height]), Shown::Plane { rows, columns, .. }) =
+            (part.as_deref(), self.shown)
             && self.is_window
             && width.min(height) > 0
             && x < facts.shape[columns]
@@ -199,9 +201,10 @@ fn range_text(range: &AxisRange, length: u64) -> String {
     if range.step == 1 && range.start == 0 && range.count == length {
         return ":".to_owned();
     }
-    let stop = if range.step > 0 {
-        let last = range.at(range.count.saturating_sub(1));
-        if range.count == 0 { range.start.to_string() } else { (last + 1).to_string() }
+    let stop = if range.count == 0 {
+        range.start.to_string()
+    } else if range.step > 0 {
+        (range.at(range.count - 1) + 1).to_string()
     } else {
         let last = range.at(range.count.saturating_sub(1));
         last.checked_sub(1).map(|stop| stop.to_string()).unwrap_or_default()
@@ -393,6 +396,7 @@ mod tests {
         assert_eq!(slice(&facts, &[("isel.time", "-1")]), ("3,:,:".to_owned(), plane));
         assert_eq!(slice(&facts, &[("slice", ":,1,2")]), (":,1,2".to_owned(), Shown::Line(0)));
         assert_eq!(slice(&facts, &[("slice", "0,1:4:2,::-1")]).0, "0,1:4:2,5::-1");
+        assert_eq!(slice(&facts, &[("slice", "0,3:3:-2,2:2")]).0, "0,3:3:-2,2:2");
         let swapped = Shown::Plane { rows: 2, columns: 1, colors: None };
         assert_eq!(slice(&facts, &[("axes", "lon,lat")]).1, swapped);
         // What cannot be used is reported, and the default is shown.

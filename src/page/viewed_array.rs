@@ -124,8 +124,10 @@ impl ViewedArray<'_> {
                 "shape": level.facts.shape, "chunk": level.facts.decoded_shape,
             })
         };
-        let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length,
-            "north": one.is_northing, "cf": packing::of_values(&one.values, &one.data_type.name()) });
+        let coordinate = |one: &Coordinate| {
+            json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length,
+            "north": one.is_northing, "cf": packing::of_values(&one.values, &one.data_type.name()) })
+        };
         let image = self.image.map(|ViewedImage { image, levels, labels, .. }| {
             json!({
                 "levels": levels.iter().map(level).collect::<Value>(), "channels": channels(&image.channels),
@@ -141,6 +143,7 @@ impl ViewedArray<'_> {
             "shape": facts.shape, "names": facts.names, "named": facts.is_named,
             "chunk": facts.decoded_shape, "shard": facts.is_sharded.then_some(&facts.chunk_shape),
             "itemBytes": facts.item_bytes,
+            "fields": self.state.get("fields"),
             "selected": self.view.slice(&facts.shape),
             "slice": self.view.subset.iter().zip(&facts.shape).map(ranges).collect::<Value>(),
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
@@ -170,11 +173,17 @@ fn channels(channels: &[ChannelSummary]) -> Value {
 /// Links to the elements of the view in several formats.
 pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
     let slice = viewed.view.slice(&viewed.facts.shape);
-    let link =
-        |format: &str| join(&viewed.links.data, [("slice", slice.as_str()), ("format", format)].into_iter());
+    let fields = viewed.state.get("fields").map(|fields| ("fields", fields));
+    let link = |format: &str| {
+        join(
+            &viewed.links.data,
+            [("slice", slice.as_str())].into_iter().chain(fields).chain([("format", format)]),
+        )
+    };
+    let is_packed = viewed.facts.values.packing().is_some();
     html! {
         span.downloads {
-            "This slice as "
+            "This slice" (if is_packed { ", as the numbers that are stored, as " } else { " as " })
             @for (at, format) in ["npy", "csv", "json", "arrow"].into_iter().enumerate() {
                 (if at == 0 { "" } else { ", " })
                 a href=(link(format)) data-format=(format) { (format) }

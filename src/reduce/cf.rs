@@ -300,7 +300,8 @@ mod tests {
 
     #[test]
     fn what_marks_missing_elements_is_known_as_numbers() {
-        let Value::Object(members) = json!({ "_FillValue": "AAAAAACAj8A=", "missing_value": [0.1, 7] }) else {
+        let Value::Object(members) = json!({ "_FillValue": "AAAAAACAj8A=", "missing_value": [0.1, 7] })
+        else {
             panic!("an object")
         };
         let attributes = Attributes::from(members);

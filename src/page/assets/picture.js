@@ -1,6 +1,6 @@
 // A plane on a canvas: zoom, pan, the grid of chunks, and the element under the pointer.
 
-import { element, numberText } from "./element.js";
+import { element, inNextFrame, numberText } from "./element.js";
 
 /**
  * @typedef {{x: number, y: number, w: number, h: number}} Box In elements of the plane.
@@ -20,6 +20,7 @@ export class Picture {
    * @param {Listener} listener
    */
   constructor(stage, plane, listener) {
+    this.draw = inNextFrame(() => this.drawNow());
     this.stage = stage;
     this.plane = plane;
     this.listener = listener;
@@ -140,20 +141,16 @@ export class Picture {
     this.draw();
   }
 
-  draw() {
-    if (this.isWaiting) return;
-    this.isWaiting = true;
-    requestAnimationFrame(() => {
-      this.isWaiting = false;
-      this.drawNow();
-    });
-  }
-
   drawNow() {
     const context = this.canvas.getContext("2d");
     if (!context || !this.scale) return;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    // What is missing is hatched within the plane alone.
+    const { width, height } = this.plane;
+    const ends = [-this.left, -this.top, width, height].map((one) => (one * this.scale) / this.ratio);
+    this.canvas.style.backgroundPosition = `${ends[0]}px ${ends[1]}px`;
+    this.canvas.style.backgroundSize = `${ends[2]}px ${ends[3]}px`;
     for (const plane of this.planes) this.drawPlane(context, plane, true);
     if (this.overlay) {
       context.globalAlpha = this.overlay.opacity;

@@ -165,7 +165,7 @@ export class Source {
     const fits = step > 1 && this.reduces;
     const slice = this.slice(level, rows, columns, fits ? 1 : step, other);
     const side = Math.ceil(Math.max(h, w) / step);
-    const url = link(level.data, { slice, format: "bytes", fit: fits ? `${side},${side}` : null });
+    const url = link(level.data, { slice, fields: this.config.fields, format: "bytes", fit: fits ? `${side},${side}` : null });
     const [sy, sx] = [this.height / height, this.width / width];
     const box = { x: columns[0] * sx, y: rows[0] * sy, w: w * sx, h: h * sy };
     return { url, box, cost: this.cost(level, rows, columns), reduced: step };

@@ -115,7 +115,7 @@ export class Viewer {
     const axes = this.config.rows > this.config.columns ? `${this.config.rows},${this.config.columns}` : "";
     const channels = this.channels.length ? this.words.get("channels") : "";
     try {
-      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, format: "json" }));
+      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, fields: this.config.fields, format: "json" }));
       if (legend.kind === "colormap") [this.known, this.knownColors] = [legend.range, Uint32Array.from(legend.colors, rgba)];
       this.isLabels = legend.kind === "categories";
       for (const { value, color } of legend.categories || []) this.ownColors.set(value, rgba(color));
@@ -192,7 +192,7 @@ export class Viewer {
   async loadRanges() {
     const channels = this.channels.slice(0, 32).map((channel) => channel.index).join(",");
     if (this.config.labels && !channels) return;
-    const words = { channels, scale: this.scale, decode: this.words.get("decode"), format: "json" };
+    const words = { channels, fields: this.config.fields, scale: this.scale, decode: this.words.get("decode"), format: "json" };
     try {
       const legend = await getJson(link(this.config.legend, words));
       this.autoEnds = legend.kind === "colormap" ? legend.range : null;
@@ -571,7 +571,7 @@ export class Viewer {
       return one === colors ? 0 : this.source.index[one];
     });
     try {
-      const answer = await getElements(link(data, { slice: slice.join(","), format: "bytes" }));
+      const answer = await getElements(link(data, { slice: slice.join(","), fields: this.config.fields, format: "bytes" }));
       const values = unpack(numbers(answer.buffer, cf.as || answer.type || type), cf);
       const known = this.coordinates.get(dim);
       const here = dim === rows ? y : dim === columns ? x : this.source.index[dim];
@@ -845,7 +845,7 @@ export class Viewer {
   }
 
   writeNow() {
-    const order = ["slice", "axes", "origin", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
+    const order = ["slice", "axes", "fields", "origin", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
     const words = /** @type {Record<string, any>} */ (this.state());
     const names = [...order.filter((name) => name in words), ...Object.keys(words).filter((name) => !order.includes(name))];
     const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
@@ -860,7 +860,7 @@ export class Viewer {
     }
     const slice = this.sliceText();
     for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {
-      format.href = link(this.config.data, { slice, format: format.dataset.format });
+      format.href = link(this.config.data, { slice, fields: this.config.fields, format: format.dataset.format });
     }
     const hidden = /** @type {HTMLInputElement | null} */ (document.querySelector("#controls input[name=slice]"));
     if (hidden) hidden.value = slice;
