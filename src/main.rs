@@ -99,6 +99,11 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
             "the mount `{name}`: another server has its directory open for writing now; `serve` would not wait for it"
         ));
     }
+    if checked.disk_in_use {
+        note(format_args!(
+            "the disk cache: another server uses its directory now; `serve` would not wait for it"
+        ));
+    }
     print(&shown)?;
     if !connect {
         return Ok(ExitCode::SUCCESS);
@@ -218,9 +223,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         _ => error.downcast_ref::<AppError>(),
     };
     match app_error {
-        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Tls(_) | AppError::Access(_)) => {
-            EXIT_CONFIGURATION
-        }
+        Some(
+            AppError::Mount { .. }
+            | AppError::DiskCache(_)
+            | AppError::Http(_)
+            | AppError::Tls(_)
+            | AppError::Access(_),
+        ) => EXIT_CONFIGURATION,
         Some(AppError::Bind { .. }) => EXIT_BIND,
         Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }

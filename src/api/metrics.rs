@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet,
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::cache::{CacheKind, CacheUsage};
+use crate::cache::{CacheKind, CacheUsage, DiskReport};
 use crate::metrics::Counts;
 use crate::metrics::histogram::{Counted, Histogram};
 use crate::services::engine::ArrayEngine;
@@ -232,7 +232,61 @@ fn caches(engine: &ArrayEngine, responses: &ResponseCaches, writer: &mut Writer<
         name!("cache_bytes"),
         "Bytes of the cached entries, including overhead",
         by_kind(|usage| usage.bytes),
-    )
+    )?;
+    match engine.caches.disk_report() {
+        Some(report) => disk_cache(&report, writer),
+        None => Ok(()),
+    }
+}
+
+fn disk_cache(report: &DiskReport, writer: &mut Writer<'_>) -> fmt::Result {
+    let reads = report.mounts.iter().flat_map(|(mount, reads)| {
+        [("disk", reads.hits), ("backend", reads.misses)]
+            .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
+    });
+    writer.counter(
+        name!("disk_cache_reads"),
+        "Reads of stored values that may be on the disk, by origin: disk (cache hit) or backend",
+        reads,
+    )?;
+    writer.counter(
+        name!("disk_cache_read_bytes"),
+        "Bytes read from the disk cache",
+        report.mounts.iter().map(|(mount, reads)| ([("mount", &**mount)], reads.hit_bytes)),
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("disk_cache_limit_bytes"),
+        "Bytes that the files of the disk cache may take",
+        report.size,
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("disk_cache_paused"),
+        "Whether the disk cache is not written for now because the disk failed or is full",
+        u64::from(report.is_paused),
+    )?;
+    for (name, help, count) in [
+        (name!("disk_cache_written_bytes"), "Bytes written to the disk cache", report.written_bytes),
+        (
+            name!("disk_cache_dropped"),
+            "Parts of values not written to the disk cache because they came too fast or the disk failed",
+            report.dropped,
+        ),
+        (
+            name!("disk_cache_damaged"),
+            "Records of the disk cache that were not as they were written, and were read from the backend",
+            report.damaged,
+        ),
+        (
+            name!("disk_cache_failures"),
+            "Reads and writes of files of the disk cache that failed",
+            report.failures,
+        ),
+    ] {
+        writer.one(MetricType::Counter, name, help, count)?;
+    }
+    Ok(())
 }
 
 fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
@@ -264,6 +318,15 @@ fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
+    let stale = mounts.iter().filter_map(|mount| {
+        let staleness = mount.staleness.as_ref()?;
+        Some(([("mount", mount.name.as_str())], staleness.uses()))
+    });
+    writer.counter(
+        name!("backend_stale_lookups"),
+        "Earlier lookups of values that were used because the backend failed or was slow",
+        stale,
+    )?;
     writer.gauge(
         name!("backend_circuit_open"),
         "Whether the circuit breaker of a backend is open or half-open after repeated failures",

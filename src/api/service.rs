@@ -2,6 +2,7 @@
 //!
 //! None of them waits for admission, so that they respond under overload.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 use super::metrics::{self as metrics_text, CONTENT_TYPE};
 use super::view;
 use crate::auth::caller::{Administrator, Caller};
+use crate::cache::DiskReads;
 use crate::http::base_path::BasePath;
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
@@ -102,6 +104,45 @@ pub(crate) struct MountInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "timed-out")]
     why: Option<&'static str>,
+    /// How its reads were answered since the server started.
+    reads: MountReads,
+}
+
+/// Reads of a mount, by the cache that could answer them.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct MountReads {
+    /// Decoded chunks: from memory, or from the store.
+    memory: CacheReads,
+    /// Stored values and parts of them: from the disk cache, or from the backend. Absent without a disk cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<CacheReads>,
+}
+
+/// Reads that a cache answered, and those that it did not.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct CacheReads {
+    /// Reads that it answered.
+    hits: u64,
+    /// Reads that went on to the store.
+    misses: u64,
+}
+
+impl MountReads {
+    /// The reads of each mount, by its name.
+    fn by_mount(state: &AppState) -> BTreeMap<Box<str>, Self> {
+        let chunks = state.counts.reads.chunks().into_iter();
+        let mut reads: BTreeMap<_, _> = chunks
+            .map(|(name, hits, misses)| (name, Self { memory: CacheReads { hits, misses }, disk: None }))
+            .collect();
+        for (name, DiskReads { hits, misses, .. }) in
+            state.engine.caches.disk_report().unwrap_or_default().mounts
+        {
+            if let Some(reads) = reads.get_mut(&name) {
+                reads.disk = Some(CacheReads { hits, misses });
+            }
+        }
+        reads
+    }
 }
 
 /// Paths of the representations of a mount.
@@ -144,6 +185,20 @@ pub(crate) struct MountList {
     /// Memory limits of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<MemoryInfo>,
+    /// The cache on a local disk, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_cache: Option<DiskCacheInfo>,
+}
+
+/// The cache on a local disk.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DiskCacheInfo {
+    /// Bytes that its files may take.
+    size: u64,
+    /// Bytes that its files take.
+    bytes: u64,
+    /// Whether nothing is written for now, because the disk failed or is full.
+    paused: bool,
 }
 
 /// Health of the server.
@@ -239,15 +294,14 @@ fn page(base: &str, document: &ServiceDocument) -> String {
     responses((status = 200, description = "The mounts", body = MountList))
 )]
 pub(crate) async fn list_mounts(
-    State(mounts): State<Arc<Mounts>>,
-    State(readiness): State<Arc<Readiness>>,
-    State(lifecycle): State<Arc<Lifecycle>>,
+    State(state): State<AppState>,
     base: BasePath,
     caller: Caller,
 ) -> Json<MountList> {
-    let states = readiness.check().await;
+    let states = state.readiness.check().await;
+    let mut reads = MountReads::by_mount(&state);
     let state_of = |name: &str| states.get(name).copied();
-    let mounts = known(&mounts, &caller).map(|mount| MountInfo {
+    let mounts = known(&state.mounts, &caller).map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
         links: MountLinks::of(&base, &mount.name),
@@ -256,8 +310,13 @@ pub(crate) async fn list_mounts(
         allow_prefix_delete: mount.may_erase_prefixes(),
         state: state_of(&mount.name).map_or("unavailable", MountState::as_str),
         why: state_of(&mount.name).and_then(MountState::why),
+        reads: reads.remove(mount.name.as_str()).unwrap_or_default(),
     });
-    Json(MountList { mounts: mounts.collect(), memory: lifecycle.memory().cloned() })
+    let mounts = mounts.collect();
+    let disk = state.engine.caches.disk_report();
+    let disk_cache =
+        disk.map(|disk| DiskCacheInfo { size: disk.size, bytes: disk.bytes, paused: disk.is_paused });
+    Json(MountList { mounts, memory: state.lifecycle.memory().cloned(), disk_cache })
 }
 
 /// Check liveness

@@ -110,6 +110,15 @@ pub(super) fn text(
         let _ = writeln!(text, "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for operators");
     }
     let _ = writeln!(text, "Memory: {}", memory(config));
+    if let Some(path) = &config.cache.disk.path {
+        let disk = &config.cache.disk;
+        let (most, index) = (size(disk.size), size(disk.index_size));
+        let _ = writeln!(
+            text,
+            "Disk cache: {}, at most {most}, with {index} of memory for its index",
+            path.display()
+        );
+    }
     let is_reachable = !address.ip().to_canonical().is_loopback();
     let open: Vec<&MountLine> =
         mounts.iter().filter(|mount| mount.anonymous > AnonymousAccess::None).collect();

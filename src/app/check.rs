@@ -4,6 +4,7 @@ use futures::future::join_all;
 
 use super::error::AppError;
 use super::server::App;
+use crate::cache::{DiskCache, DiskCacheError};
 use crate::config::Config;
 use crate::store::{OpenError, StoreError};
 
@@ -16,17 +17,27 @@ pub struct Checked {
     app: App,
     /// Mounts whose directories another server has open for writing, most likely the one that is to be restarted.
     pub in_use: Vec<String>,
+    /// Whether another server uses the directory of the disk cache now.
+    pub disk_in_use: bool,
 }
 
-/// Opens what `serve` would open, with one difference: a directory that another server has open for writing is opened for reading.
+/// Opens what `serve` would open, with two differences: a directory that another server has open for writing is opened for reading,
+/// and the disk cache is checked and not opened.
 ///
 /// # Errors
 /// Those of [`App::build`].
 pub async fn check(mut config: Config) -> Result<Checked, AppError> {
     let mut in_use = Vec::new();
+    let disk_in_use = match DiskCache::check(&config.cache.disk) {
+        Ok(()) => false,
+        Err(DiskCacheError::InUse(_)) => true,
+        Err(error) => return Err(error.into()),
+    };
+    // To open it would evict what no longer fits.
+    config.cache.disk.path = None;
     loop {
         match App::build(config.clone()).await {
-            Ok(app) => return Ok(Checked { app, in_use }),
+            Ok(app) => return Ok(Checked { app, in_use, disk_in_use }),
             Err(AppError::Mount {
                 name,
                 source: OpenError::Directory { source: StoreError::RootInUse(_), .. },

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::auth::AccessError;
+use crate::cache::DiskCacheError;
 use crate::config::TlsError;
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
@@ -28,6 +29,9 @@ pub enum AppError {
     /// The threads for decoding cannot be started.
     #[error("the threads for decoding cannot be started")]
     Cpu(#[from] ComputePoolError),
+    /// The disk cache cannot be opened.
+    #[error("the disk cache (`cache.disk`) cannot be used")]
+    DiskCache(#[from] DiskCacheError),
     /// Options or mounts that are rejected.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
@@ -56,6 +60,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
+            Self::DiskCache(source) => source.class(),
             Self::Http(_) | Self::Tls(_) | Self::Access(_) => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }

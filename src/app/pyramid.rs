@@ -46,11 +46,13 @@ impl Classify for PyramidError {
 /// # Errors
 /// [`PyramidError`]; what was written by then stays.
 pub async fn write_pyramid(
-    config: Config,
+    mut config: Config,
     spec: PyramidSpec,
     destination: &Path,
     report: impl Fn(WrittenNode) + Sync,
 ) -> Result<(), PyramidError> {
+    // A server may use its directory, and a source is read once.
+    config.cache.disk.path = None;
     let app = App::build(config).await?;
     let pyramids = app.state.mounts.pyramids(PYRAMID_SOURCE).ok_or(PyramidError::NoSource)?;
     let local = LocalOptions { durability: Durability::Rename, ..LocalOptions::default() };

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::disk_report::DiskReport;
 use super::weighted_cache::CacheUsage;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 
@@ -20,10 +21,14 @@ pub enum CacheKind {
     Node,
     /// Small stored values, or parts of them.
     Value,
+    /// The last lookups of values of mounts whose freshness has `stale`.
+    Lookup,
     /// Re-encoded chunks.
     Encoded,
     /// Small responses.
     Answers,
+    /// Parts of stored values, on a local disk.
+    Disk,
 }
 
 impl CacheKind {
@@ -35,8 +40,10 @@ impl CacheKind {
             Self::Index => "index",
             Self::Node => "node",
             Self::Value => "value",
+            Self::Lookup => "lookup",
             Self::Encoded => "encoded",
             Self::Answers => "answers",
+            Self::Disk => "disk",
         }
     }
 }
@@ -52,6 +59,17 @@ pub trait Evictable: std::fmt::Debug + Send + Sync {
 
     /// Removes about half of all entries.
     fn evict_half(&self);
+
+    /// Admits everything that is read of the keys of a mount below a prefix, until the result is dropped. `None` for a cache
+    /// that admits everything anyway.
+    fn admit_all(&self, _mount: &str, _prefix: &StorePrefix) -> Option<Box<dyn Send>> {
+        None
+    }
+
+    /// The report of a cache on a disk; `None` for one in memory.
+    fn disk_report(&self) -> Option<DiskReport> {
+        None
+    }
 }
 
 /// All caches of the server. Clones share them.
@@ -76,6 +94,18 @@ impl Caches {
     #[must_use]
     pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
+    }
+
+    /// Admits everything that is read of the keys of a mount below a prefix, until the result is dropped.
+    #[must_use]
+    pub fn admit_all(&self, mount: &str, prefix: &StorePrefix) -> Vec<Box<dyn Send>> {
+        self.0.iter().filter_map(|cache| cache.admit_all(mount, prefix)).collect()
+    }
+
+    /// The report of the disk cache, if there is one.
+    #[must_use]
+    pub fn disk_report(&self) -> Option<DiskReport> {
+        self.0.iter().find_map(|cache| cache.disk_report())
     }
 
     /// Removes about half of all entries.

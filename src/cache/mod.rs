@@ -1,4 +1,5 @@
-//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and small responses.
+//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and small responses; and of
+//! stored bytes of remote mounts, on a local disk.
 //!
 //! Every entry has the version of the stored value that it came from in its key, so no entry can be stale: a value that
 //! changed has another version, and the entry of the old version is not requested any more and is evicted. Capacities are
@@ -6,6 +7,8 @@
 //! single request can cancel. Without this module the server is slower, never wrong.
 
 mod caches;
+mod disk;
+mod disk_report;
 mod encoded;
 mod generation;
 mod nodes;
@@ -14,16 +17,20 @@ mod recent_parts;
 mod response_cache;
 mod single_flight;
 mod source;
+mod stale;
 mod uncached;
 mod values;
 mod version_index;
 mod weighted_cache;
 
 pub use caches::{CacheKind, Caches, Evictable};
+pub use disk::{CachedMount, DiskCache, DiskCacheError, DiskCacheOptions};
+pub use disk_report::{DiskReads, DiskReport};
 pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};
 pub use nodes::BoundedNodeCache;
 pub use options::CacheOptions;
 pub use response_cache::ResponseCache;
 pub use source::CachedSource;
+pub use stale::{StaleCache, StaleLookups, Staleness};
 pub use values::ValueCache;
 pub use weighted_cache::CacheUsage;

@@ -91,7 +91,7 @@ pub struct CachedSource {
 impl CachedSource {
     /// A source that caches what `inner` returns.
     #[must_use]
-    pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
+    pub fn new(inner: Arc<dyn ChunkSource>, options: &CacheOptions) -> Self {
         let decoded_bytes = options.decoded_size - options.response_bytes();
         let decoded = WeightedCache::new(decoded_bytes, |id: &DecodedKey, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)

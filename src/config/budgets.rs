@@ -10,6 +10,7 @@ use super::machine::AvailableMemory;
 use super::options::Config;
 use super::origin::Origin;
 use super::tree::{ConfigValue, LocatedValue};
+use crate::cache::DiskCacheOptions;
 use crate::units::size;
 use crate::views::rechunk::RechunkBudget;
 
@@ -167,7 +168,7 @@ pub(super) fn resolve_auto(tree: &mut LocatedValue, memory: AvailableMemory) {
     let bytes = memory.total_and_share().map_or_else(
         // It is not known how much memory there is.
         || budgets_of(&Config::default()),
-        |(_, share)| choose_budgets(share, given),
+        |(_, share)| choose_budgets(share.saturating_sub(disk_bytes(tree)), given),
     );
     for ((budget, given), bytes) in BUDGETS.iter().zip(given).zip(bytes) {
         if given.is_none() {
@@ -175,6 +176,20 @@ pub(super) fn resolve_auto(tree: &mut LocatedValue, memory: AvailableMemory) {
         }
     }
 }
+
+/// Memory of the disk cache, which is set aside only if there is one.
+fn disk_bytes(tree: &LocatedValue) -> u64 {
+    if tree.get(&["cache", "disk", "path"]).is_none() {
+        return 0;
+    }
+    let index = tree.get(&DISK_INDEX).and_then(|entry| size_of(&entry.node)).unwrap_or_default();
+    (index / 10 + 1)
+        .saturating_mul(Purpose::Cached.tenfold_cost())
+        .saturating_add(DiskCacheOptions::IN_FLIGHT_BYTES)
+}
+
+/// The key of the index of the disk cache.
+const DISK_INDEX: [&str; 3] = ["cache", "disk", "index_size"];
 
 /// The key of the limit of memory.
 const MAX_MEMORY: [&str; 2] = ["server", "max_memory"];
@@ -204,8 +219,9 @@ pub(super) fn check(config: &Config, tree: &LocatedValue) -> Result<(), ConfigEr
     }
     let is_set = |key: &[&str]| tree.origin_of(key) != Origin::Default;
     let size = |key: &[&str]| tree.get(key).and_then(|entry| size_of(&entry.node)).unwrap_or_default();
-    let set: Vec<_> = BUDGETS.iter().map(|budget| budget.key).filter(|key| is_set(key)).collect();
-    let key = set.iter().copied().max_by_key(|key| size(key)).unwrap_or(MAX_MEMORY);
+    let keys = BUDGETS.iter().map(|budget| budget.key.as_slice()).chain([DISK_INDEX.as_slice()]);
+    let set: Vec<&[&str]> = keys.filter(|key| is_set(key)).collect();
+    let key = set.iter().copied().max_by_key(|key| size(key)).unwrap_or(&MAX_MEMORY);
     let advice = if set.is_empty() {
         "raise the limit".to_owned()
     } else {
@@ -213,7 +229,7 @@ pub(super) fn check(config: &Config, tree: &LocatedValue) -> Result<(), ConfigEr
         format!("lower {}, or set it to \"auto\"", names.join(" or "))
     };
     Err(ConfigError::InvalidValue {
-        origin: tree.origin_of(&key),
+        origin: tree.origin_of(key),
         key: key.join("."),
         reason: format!(
             "the budgets add up to {} MiB, and the process may use {} MiB (`server.max_memory`, or the limit of \
@@ -229,6 +245,16 @@ impl Config {
     #[must_use]
     pub fn budgets(&self) -> [(String, u64); BUDGETS.len()] {
         BUDGETS.map(|budget| (budget.key.join("."), (budget.bytes)(self)))
+    }
+
+    /// The budget of the index of the disk cache, with its key, if there is such a cache.
+    #[must_use]
+    pub fn disk_budget(&self) -> Option<(String, u64)> {
+        self.disk_index().map(|bytes| (DISK_INDEX.join("."), bytes))
+    }
+
+    fn disk_index(&self) -> Option<u64> {
+        self.cache.disk.path.is_some().then_some(self.cache.disk.index_size)
     }
 }
 
@@ -247,7 +273,15 @@ impl MemoryBound {
     /// The bound for the budgets of a configuration.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
-        Self::from_budgets(budgets_of(config))
+        let bound = Self::from_budgets(budgets_of(config));
+        match config.disk_index() {
+            None => bound,
+            Some(index) => Self {
+                cached: bound.cached.saturating_add(index),
+                in_flight: bound.in_flight.saturating_add(DiskCacheOptions::IN_FLIGHT_BYTES),
+                ..bound
+            },
+        }
     }
 
     fn from_budgets(bytes: Bytes<u64>) -> Self {
@@ -299,6 +333,7 @@ mod tests {
             value_size: 5 * MIB,
             encoded_size: 3 * MIB,
             zip_directory_size: 2 * MIB,
+            disk: DiskCacheOptions::default(),
         };
         let mut config = Config { cache, ..Config::default() };
         config.http.inflight_size = 30 * MIB;
@@ -307,6 +342,10 @@ mod tests {
         let text = MemoryBound::from_config(&config).to_string();
         let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 in flight, 8 freed recently; and up to 160 KiB per connection";
         assert_eq!(text, expected);
+        config.cache.disk =
+            DiskCacheOptions { path: Some("/c".into()), index_size: 10 * MIB, ..config.cache.disk };
+        let with_disk = MemoryBound::from_config(&config).bytes();
+        assert_eq!(with_disk, (455 + 11) * MIB + DiskCacheOptions::IN_FLIGHT_BYTES);
     }
 
     /// The bound of budgets.

@@ -21,7 +21,8 @@ pub(super) const FILE: &str = "ZARRD_CONFIG";
 /// The variable that names the file below it, which a container image sets.
 pub(super) const BASE_FILE: &str = "ZARRD_BASE_CONFIG";
 /// Settings without a default, which are therefore not keys of the defaults.
-const WITHOUT_DEFAULT: [&str; 4] = [
+const WITHOUT_DEFAULT: [&str; 5] = [
+    "ZARRD__CACHE__DISK__PATH",
     "ZARRD__SERVER__ADMIN_LISTEN",
     "ZARRD__SERVER__TLS__CERTIFICATE",
     "ZARRD__SERVER__TLS__KEY",

@@ -182,6 +182,9 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
     if let Some((key, reason)) = config.limits.first_error() {
         return Err(invalid(&["limits", key], reason));
     }
+    if let Some((key, reason)) = config.cache.disk.first_error() {
+        return Err(invalid(&["cache", "disk", key], reason));
+    }
     if let Some((key, reason)) = config.log.first_error() {
         return Err(invalid(&["log", key], reason));
     }

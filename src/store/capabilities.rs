@@ -10,14 +10,20 @@ pub struct Capabilities {
     pub in_memory: bool,
     /// The longest read, in bytes, that adjacent ranges are merged into; `None` for no bound of the backend's own.
     pub max_coalesced_bytes: Option<u64>,
+    /// Whether a read that is pinned to a version may return that version although another one is stored by now. A caller that
+    /// needs the stored version requests it first.
+    pub serves_pinned: bool,
 }
 
 impl Capabilities {
     /// A backend that takes a network request for each read.
-    pub const REMOTE: Self = Self { near: false, in_memory: false, max_coalesced_bytes: None };
+    pub const REMOTE: Self =
+        Self { near: false, in_memory: false, max_coalesced_bytes: None, serves_pinned: false };
     /// Files of this machine. There is no latency to save by longer reads, and what is read first is decoded while the
     /// rest is read.
-    pub const LOCAL: Self = Self { near: true, in_memory: false, max_coalesced_bytes: Some(1 << 20) };
+    pub const LOCAL: Self =
+        Self { near: true, in_memory: false, max_coalesced_bytes: Some(1 << 20), serves_pinned: false };
     /// Values in this process's memory.
-    pub const MEMORY: Self = Self { near: true, in_memory: true, max_coalesced_bytes: None };
+    pub const MEMORY: Self =
+        Self { near: true, in_memory: true, max_coalesced_bytes: None, serves_pinned: false };
 }

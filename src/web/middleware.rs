@@ -29,6 +29,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
 use super::compression::{self, Wish};
+use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
 use crate::admission::memory_pressure::MemoryPressure;
 use crate::admission::overloaded;
@@ -432,6 +433,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     };
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
+            let stale = StaleHeaders::of(state, spec, root, &request);
             // The rare branch is boxed, because a future is as large as its largest branch.
             let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
                 let answers = head_of_body(&state.options, &method, request, next);
@@ -441,6 +443,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 next.instrument(observed.span().clone()).await
             };
             leave.apply(&mut answer);
+            if let Some(stale) = stale {
+                stale.put(&mut answer);
+            }
             if let Some((rates, share)) = rated {
                 // The body of a HEAD is not sent.
                 let sent = if method == Method::HEAD { 0 } else { answer.body().size_hint().lower() };

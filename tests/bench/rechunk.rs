@@ -234,7 +234,7 @@ fn site(folder: &Path) -> Endpoint {
     let cache = CacheOptions::default();
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
     let arrays = ArrayEngine {
-        reader: Reader::new(Arc::new(CachedSource::new(source, cache)), cpu.clone()),
+        reader: Reader::new(Arc::new(CachedSource::new(source, &cache)), cpu.clone()),
         cpu,
         memo: Arc::new(BoundedNodeCache::new(cache.node_size)),
         answers_bytes: 0,

@@ -13,7 +13,7 @@ use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 use crate::support::counting::Decodes;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
-use crate::support::server::{NO_CACHES, Server, erase, put};
+use crate::support::server::{Server, erase, no_caches, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// Chunks of an array.
@@ -247,7 +247,7 @@ async fn a_cached_response_equals_an_uncached_one() {
     let mount = || Mount::read_only("m", Arc::clone(&store));
     let warm = Server::build(mount()).finish();
     let mut uncached = Server::build(mount());
-    uncached.cache = NO_CACHES;
+    uncached.cache = no_caches();
     let cold = uncached.finish();
     let tag = cold.get("/v1/data/m/0?slice=:,3,5").await.header("etag").to_owned();
     let ways: [&[(&str, &str)]; 12] = [

@@ -12,7 +12,7 @@ use crate::support::encoded::{bound, parsed};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, Selected, flat, places, spell};
 use crate::support::property::holds;
-use crate::support::server::{Answer, NO_CACHES, Server};
+use crate::support::server::{Answer, Server, no_caches};
 use crate::support::strategies::{Case, case, random_selection};
 
 /// A configuration of the server; responses are the same under each.
@@ -41,7 +41,7 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
     server.read.segment_size = setup.band_bytes;
     server.fetch.max_coalesce_gap = setup.gap_bytes;
     if !setup.cache {
-        server.cache = NO_CACHES;
+        server.cache = no_caches();
     }
     (server.finish(), model, array)
 }

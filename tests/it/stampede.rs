@@ -14,7 +14,7 @@ use crate::support::counting::{Counting, Decodes, until};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model};
-use crate::support::server::{Answer, NO_CACHES, Server, put};
+use crate::support::server::{Answer, Server, no_caches, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// Bytes of the index of the shard below: 16 inner chunks and a checksum.
@@ -182,7 +182,7 @@ async fn a_value_rewritten_between_requests_is_never_served_from_a_cache() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_shard_rewritten_during_a_read_never_gives_a_mixed_response() {
-    for cache in [CacheOptions::default(), NO_CACHES] {
+    for cache in [CacheOptions::default(), no_caches()] {
         let scene = Scene::with(Counting::new, 0, cache).await;
         // Encoded to different lengths: an old index on a new shard would point astray.
         let shards: Vec<Vec<u8>> = (1..=4)

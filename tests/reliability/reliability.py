@@ -30,6 +30,7 @@ PARTS = {
     "faults": suites.faults,
     "damaged": suites.damaged,
     "killed": suites.killed,
+    "disk": suites.disk,
     "writers": suites.writers,
     "paths": paths.run,
     "stale": stale.run,

@@ -43,6 +43,12 @@ def killed(long):
     return [("kill -9 in the middle of writes", re.search(r"^\d+ kills.*$", printed, re.MULTILINE)[0])]
 
 
+def disk(long):
+    """A disk cache in front of a bucket whose objects change."""
+    printed = rust("a_killed_server_with_a_disk_cache", ZARRD_DISK_KILLS="500" if long else "20")
+    return [("kill -9 with a disk cache under load", re.search(r"^\d+ kills.*$", printed, re.MULTILINE)[0])]
+
+
 def writers(long):
     """S5: increments of one value by many, under conditions, by one server; and one log, by two before a bucket with faults."""
     printed = rust("every_acknowledged_increment_is_stored", ZARRD_ROUNDS="10000" if long else "250")

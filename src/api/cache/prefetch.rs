@@ -81,6 +81,8 @@ pub(crate) async fn prefetch(
     wanted: &PrefetchRequest,
 ) -> Result<PrefetchReport, Problem> {
     let _permit = admission.acquire(entrant, engine.read.segment_size).await?;
+    // One read is enough: what is prefetched is requested later.
+    let _admitted = engine.caches.admit_all(&target.mount.cache_name, target.path.prefix());
     let mut warming =
         Prefetch { engine, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();

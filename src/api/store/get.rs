@@ -1,7 +1,7 @@
 //! Conditional and partial reads of one value, with as few backend requests as possible.
 //!
 //! Without conditions a read is one `get`. `If-Match` with one tag, which clients send with each further read of a
-//! shard, is also one `get`: the store checks the tag. Any other condition starts with a `head`. It is the cheapest
+//! shard, is also one `get`: the store checks the tag, unless it may serve an earlier version under its tag. Any other condition starts with a `head`. It is the cheapest
 //! operation of a store, local or remote, and it answers the common revalidation (304) without opening a body only to
 //! discard it. A `get` that follows is pinned to the version for which the conditions were evaluated.
 
@@ -91,7 +91,8 @@ pub(crate) async fn get(
             got => got?.map_or(Ok(GetOutcome::Absent), |value| checked(value, asked)),
         };
     }
-    if let Some(version) = conditions.sole_match().filter(|_| !if_range) {
+    let checks_tags = !store.capabilities().serves_pinned;
+    if let Some(version) = conditions.sole_match().filter(|_| !if_range && checks_tags) {
         match store.get(key, asked, Some(&version)).await {
             Err(StoreError::VersionChanged) => return Ok(GetOutcome::Failed),
             // The condition takes precedence over the range, and the store may have checked the range first.

@@ -166,7 +166,8 @@ async fn the_list_of_mounts_and_the_service_document_link_to_each_mount() {
         serde_json::json!({"name": "m", "store": "/store/m/", "kind": "memory", "writable": true,
             "allow_prefix_delete": true, "state": "ready", "links": {"store": "/store/m/", "plain": "/plain/m/",
             "unshard": "/unshard/m/", "rechunk": "/rechunk/m/auto/raw/",
-            "pyramid": "/pyramid/m/auto/auto/raw/", "nodes": "/v1/nodes/m/", "data": "/v1/data/m/"}})
+            "pyramid": "/pyramid/m/auto/auto/raw/", "nodes": "/v1/nodes/m/", "data": "/v1/data/m/"},
+            "reads": {"memory": {"hits": 0, "misses": 0}}})
     );
     assert_eq!(
         (&mounts["mounts"][1]["writable"], mounts["mounts"].as_array().unwrap().len()),

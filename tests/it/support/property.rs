@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, TestRunner};
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
-use super::server::{NO_CACHES, Server};
+use super::server::{Server, no_caches};
 
 /// The size of segments, and whether there are caches; responses are the same under each.
 pub type Setup = (u64, bool);
@@ -21,7 +21,7 @@ pub fn server_with(store: SharedStore, (segment_size, is_cached): Setup) -> Serv
     let mut server = Server::build(Mount::read_only("m", store));
     server.read.segment_size = segment_size;
     if !is_cached {
-        server.cache = NO_CACHES;
+        server.cache = no_caches();
     }
     server.finish()
 }

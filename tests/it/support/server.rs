@@ -102,14 +102,17 @@ impl Answer {
 pub struct Server(Endpoint, Option<AppState>);
 
 /// Nothing is cached.
-pub const NO_CACHES: CacheOptions = CacheOptions {
-    decoded_size: 0,
-    index_size: 0,
-    node_size: 0,
-    value_size: 0,
-    encoded_size: 0,
-    zip_directory_size: 0,
-};
+pub fn no_caches() -> CacheOptions {
+    CacheOptions {
+        decoded_size: 0,
+        index_size: 0,
+        node_size: 0,
+        value_size: 0,
+        encoded_size: 0,
+        zip_directory_size: 0,
+        ..CacheOptions::default()
+    }
+}
 
 /// The parts of a server.
 pub struct ServerBuilder {
@@ -264,7 +267,7 @@ impl ServerBuilder {
         if let Some(decodes) = self.decodes {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
-        let source = CachedSource::new(source, self.cache);
+        let source = CachedSource::new(source, &self.cache);
         let nodes = BoundedNodeCache::new(self.cache.node_size);
         let encoded = EncodedCache::new(self.cache.encoded_size);
         let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());

@@ -1,0 +1,203 @@
+//! [`DiskCache`]: the disk cache of the server, which stores of mounts are wrapped in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::collector::Queue;
+use super::engine::{Engine, Purge};
+use super::options::DiskCacheOptions;
+use super::recovery::{self, DiskCacheError};
+use super::store::DiskStore;
+use super::threads::Threads;
+use super::tier::{DiskCounts, Tier};
+use super::writer::{DiskWriter, Message};
+use crate::cache::caches::{CacheKind, Evictable};
+use crate::cache::disk_report::{DiskReads, DiskReport};
+use crate::cache::weighted_cache::CacheUsage;
+use crate::key::StorePrefix;
+use crate::store::{CachePolicy, SharedStore};
+
+/// How long a purge waits to be durable. It holds for this process at once.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Stored bytes of remote mounts on a local disk. Clones share it.
+#[derive(Clone, Debug)]
+pub struct DiskCache(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    tier: Arc<Tier>,
+    /// The scopes of the mounts, by the names that those are cached under.
+    scopes: Mutex<Vec<(Box<str>, Arc<str>)>>,
+    mounts: Mutex<BTreeMap<Box<str>, Arc<DiskCounts>>>,
+}
+
+/// The store of a mount, and what the disk cache needs to know of it.
+#[derive(Debug)]
+pub struct CachedMount<'a> {
+    /// The name of the mount.
+    pub name: &'a str,
+    /// The name that its values are cached under.
+    pub cache_name: &'a str,
+    /// What distinguishes its store from every other, over restarts.
+    pub place: &'a str,
+    /// How old a validation of a value may be.
+    pub policy: CachePolicy,
+    /// Whether it can be written by clients.
+    pub writable: bool,
+}
+
+impl DiskCache {
+    /// Opens the cache in the directory of the options, with what it has from earlier runs. `None` without a directory. Blocks.
+    ///
+    /// # Errors
+    /// [`DiskCacheError`] if the directory cannot be used, or another server uses it.
+    pub fn open(options: &DiskCacheOptions) -> Result<Option<Self>, DiskCacheError> {
+        let Some(path) = &options.path else { return Ok(None) };
+        let (engine, next) = recovery::open(path, options)?;
+        let engine = Arc::new(engine);
+        let (sender, receiver) = mpsc::channel();
+        let writer = DiskWriter::new(Arc::clone(&engine), next);
+        std::thread::Builder::new()
+            .name("zarrd-disk-cache".to_owned())
+            .spawn(move || writer.run(&receiver))
+            .map_err(DiskCacheError::Thread)?;
+        Ok(Some(Self(Arc::new(Shared {
+            tier: Arc::new(Tier { engine, queue: Queue::new(sender), threads: Threads::new() }),
+            scopes: Mutex::default(),
+            mounts: Mutex::default(),
+        }))))
+    }
+
+    /// Checks that [`DiskCache::open`] would succeed now. What is in the directory stays.
+    ///
+    /// # Errors
+    /// As for [`DiskCache::open`].
+    pub fn check(options: &DiskCacheOptions) -> Result<(), DiskCacheError> {
+        options.path.as_deref().map_or(Ok(()), recovery::check)
+    }
+
+    /// The store of a mount with its bytes cached on the disk, if that can be faster than the store itself.
+    #[must_use]
+    pub fn wrap(&self, mount: &CachedMount<'_>, store: SharedStore) -> SharedStore {
+        let capabilities = store.capabilities();
+        if capabilities.near || capabilities.in_memory || mount.policy == CachePolicy::Uncached {
+            return store;
+        }
+        // The names of mounts are in it, so that no mount gets what another one's credentials read.
+        let scope: Arc<str> = format!("{}@{}", mount.name, mount.place).into();
+        let mut scopes = lock(&self.0.scopes);
+        scopes.retain(|(known, _)| **known != *mount.cache_name);
+        scopes.push((mount.cache_name.into(), Arc::clone(&scope)));
+        let counts = Arc::clone(lock(&self.0.mounts).entry(mount.name.into()).or_default());
+        let is_immutable = mount.policy == CachePolicy::Immutable && !mount.writable;
+        Arc::new(DiskStore::new(Arc::clone(&self.0.tier), scope, store, counts, is_immutable))
+    }
+
+    fn reads_by_mount(&self) -> Vec<(Box<str>, DiskReads)> {
+        let reads = |counts: &DiskCounts| DiskReads {
+            hits: counts.hits.load(Ordering::Relaxed),
+            misses: counts.misses.load(Ordering::Relaxed),
+            hit_bytes: counts.hit_bytes.load(Ordering::Relaxed),
+        };
+        lock(&self.0.mounts).iter().map(|(name, counts)| (name.clone(), reads(counts))).collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.0.tier.engine
+    }
+
+    fn scope(&self, cache_name: &str) -> Option<Arc<str>> {
+        let scopes = lock(&self.0.scopes);
+        scopes.iter().find(|(name, _)| **name == *cache_name).map(|(_, scope)| Arc::clone(scope))
+    }
+
+    /// Waits until everything that was queued is written. Blocks.
+    #[cfg(test)]
+    pub(super) fn flush(&self) {
+        let (done, wait) = mpsc::sync_channel(1);
+        self.0.tier.queue.sender.send(Message::Flush(done)).unwrap();
+        wait.recv().unwrap();
+    }
+}
+
+impl Evictable for DiskCache {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
+        let mounts = self.reads_by_mount();
+        let sum = |of: fn(&DiskReads) -> u64| mounts.iter().map(|(_, reads)| of(reads)).sum();
+        let engine = &self.0.tier.engine;
+        let (entries, bytes) = {
+            let state = engine.state();
+            (state.index.parts() as u64, state.bytes())
+        };
+        let usage = CacheUsage {
+            hits: sum(|reads| reads.hits),
+            misses: sum(|reads| reads.misses),
+            evictions: engine.counts.evictions.load(Ordering::Relaxed),
+            entries,
+            bytes,
+        };
+        vec![(CacheKind::Disk, usage)]
+    }
+
+    /// Blocks until the purge is durable. Returns 0: what is purged is not counted, and its bytes are evicted with their segments.
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        let Some(scope) = self.scope(mount) else { return 0 };
+        let engine = &self.0.tier.engine;
+        // What is queued now is not written.
+        engine.generation.advance();
+        {
+            let mut state = engine.state();
+            let Some(at) = state.end() else { return 0 };
+            state.purges.push(Purge { scope: (&*scope).into(), prefix: prefix.clone(), at });
+        }
+        let (done, wait) = mpsc::sync_channel(1);
+        if self.0.tier.queue.sender.send(Message::Purge(scope, prefix.clone(), done)).is_ok() {
+            let _ = wait.recv_timeout(PURGE_TIMEOUT);
+        }
+        0
+    }
+
+    /// Nothing: its memory is bounded, and what it has is not in memory.
+    fn evict_half(&self) {}
+
+    fn admit_all(&self, mount: &str, prefix: &StorePrefix) -> Option<Box<dyn Send>> {
+        let number = self.0.tier.engine.begin_admission(&self.scope(mount)?, prefix);
+        Some(Box::new(AdmitAll { engine: Arc::clone(&self.0.tier.engine), number }))
+    }
+
+    fn disk_report(&self) -> Option<DiskReport> {
+        let (engine, counts) = (&self.0.tier.engine, &self.0.tier.engine.counts);
+        Some(DiskReport {
+            size: engine.size,
+            bytes: engine.bytes(),
+            is_paused: engine.is_paused.load(Ordering::Relaxed),
+            dropped: counts.dropped.load(Ordering::Relaxed),
+            written_bytes: counts.written_bytes.load(Ordering::Relaxed),
+            damaged: counts.damaged.load(Ordering::Relaxed),
+            failures: counts.failures.load(Ordering::Relaxed),
+            mounts: self.reads_by_mount(),
+        })
+    }
+}
+
+/// Admits everything below a prefix until it is dropped.
+struct AdmitAll {
+    engine: Arc<Engine>,
+    number: u64,
+}
+
+impl Drop for AdmitAll {
+    fn drop(&mut self) {
+        self.engine.end_admission(self.number);
+    }
+}
+
+/// No code panics while it holds such a lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

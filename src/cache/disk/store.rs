@@ -1,0 +1,287 @@
+//! [`DiskStore`]: a store whose bytes are cached on the disk, under the versions that they have.
+//!
+//! A read of a value that is on the disk first asks the backend for the value's version, unless the caller did: one request without
+//! a body. Where values never change it asks nothing. Whatever fails on the disk is read from the backend. Only strong versions are
+//! cached; writes, listings and absence pass through.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+
+use super::collector::Collector;
+use super::engine::ValueName;
+use super::record::MAX_DATA;
+use super::tier::{DiskCounts, Tier};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{
+    ByteRange, Capabilities, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+/// Bytes that are read from the disk at a time. Twice as many are in memory where a client is slow, and a streamed response is
+/// charged for no more than 1 MiB.
+const WINDOW: u64 = 2 * MAX_DATA as u64;
+
+/// A store in front of which the disk cache is.
+#[derive(Debug)]
+pub(super) struct DiskStore {
+    tier: Arc<Tier>,
+    scope: Arc<str>,
+    inner: SharedStore,
+    counts: Arc<DiskCounts>,
+    /// Whether stored values never change.
+    is_immutable: bool,
+}
+
+/// What a read finds before it asks the backend for bytes.
+enum Found {
+    /// The backend says that there is no such value.
+    Absent,
+    Stored(Value),
+    /// The bytes are to be read from the backend.
+    Missing,
+}
+
+impl DiskStore {
+    pub(super) fn new(
+        tier: Arc<Tier>,
+        scope: Arc<str>,
+        inner: SharedStore,
+        counts: Arc<DiskCounts>,
+        is_immutable: bool,
+    ) -> Self {
+        Self { tier, scope, inner, counts, is_immutable }
+    }
+
+    fn name(&self, key: &StoreKey) -> ValueName {
+        ValueName { scope: Arc::clone(&self.scope), key: key.clone() }
+    }
+
+    /// A range of a value, if it is on the disk at the version that is requested or stored.
+    async fn find(
+        &self,
+        name: &ValueName,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Found, StoreError> {
+        let engine = &self.tier.engine;
+        let (version, stored) = if let Some(version) = if_match {
+            (version.clone(), None)
+        } else {
+            let Some((_, range)) = engine.covers(name, None, range) else { return Ok(Found::Missing) };
+            match self.current_info(name, range.start).await {
+                Ok(Some(info)) => (info.version.clone(), Some(info)),
+                Ok(None) => return Ok(Found::Absent),
+                // Some backends answer GET alone. One that is overloaded is not asked twice.
+                Err(StoreError::Backend(_) | StoreError::NotSupported(_)) => return Ok(Found::Missing),
+                Err(error) => return Err(error),
+            }
+        };
+        let covered = engine.covers(name, Some(&version), range).filter(|_| version.is_strong());
+        let Some((size, range)) = covered else { return Ok(Found::Missing) };
+        let first = range.start..range.end.min(range.start.saturating_add(WINDOW));
+        let Some((modified, bytes)) = self.read(name, &version, first.clone()).await else {
+            return Ok(Found::Missing);
+        };
+        let info = stored.unwrap_or(ValueInfo { size, version, modified });
+        if info.size != size {
+            return Ok(Found::Missing);
+        }
+        let body = if first.end == range.end {
+            ValueBody::Bytes(bytes)
+        } else {
+            let rest = Rest {
+                tier: Arc::clone(&self.tier),
+                inner: Arc::clone(&self.inner),
+                name: name.clone(),
+                version: info.version.clone(),
+                left: first.end..range.end,
+            };
+            let first = futures::stream::once(std::future::ready(Ok(bytes)));
+            ValueBody::Stream(first.chain(rest.stream()).boxed())
+        };
+        Ok(Found::Stored(Value { info, range, body }))
+    }
+
+    /// The version that is stored now, of a value of which the byte at an offset is on the disk.
+    async fn current_info(&self, name: &ValueName, at: u64) -> Result<Option<ValueInfo>, StoreError> {
+        if self.is_immutable
+            && let Some(info) = self.cached_info(name, at).await
+        {
+            return Ok(Some(info));
+        }
+        self.inner.head(&name.key).await
+    }
+
+    async fn cached_info(&self, name: &ValueName, at: u64) -> Option<ValueInfo> {
+        let (engine, name) = (Arc::clone(&self.tier.engine), name.clone());
+        self.tier.threads.run(move || engine.info(&name, at)).await
+    }
+
+    async fn read(
+        &self,
+        name: &ValueName,
+        version: &Version,
+        range: Range<u64>,
+    ) -> Option<(Option<SystemTime>, Bytes)> {
+        read(&self.tier, name, version, range).await
+    }
+}
+
+/// Reads a range from the disk, on a thread.
+async fn read(
+    tier: &Tier,
+    name: &ValueName,
+    version: &Version,
+    range: Range<u64>,
+) -> Option<(Option<SystemTime>, Bytes)> {
+    let (engine, name, version) = (Arc::clone(&tier.engine), name.clone(), version.clone());
+    tier.threads.run(move || engine.read(&name, &version, &range)).await
+}
+
+/// The rest of a long range: from the disk and, from where that fails, from the backend.
+struct Rest {
+    tier: Arc<Tier>,
+    inner: SharedStore,
+    name: ValueName,
+    version: Version,
+    left: Range<u64>,
+}
+
+impl Rest {
+    fn stream(self) -> ValueStream {
+        let windows = try_unfold(self, |mut rest| async move {
+            if rest.left.is_empty() {
+                return Ok::<_, StoreError>(None);
+            }
+            let window = rest.left.start..rest.left.end.min(rest.left.start.saturating_add(WINDOW));
+            let end = window.end;
+            let cached = read(&rest.tier, &rest.name, &rest.version, window).await;
+            let part = if let Some((_, bytes)) = cached {
+                rest.left.start = end;
+                futures::stream::once(std::future::ready(Ok(bytes))).boxed()
+            } else {
+                let stream = rest.read_backend().await?;
+                rest.left.start = rest.left.end;
+                stream
+            };
+            Ok(Some((part, rest)))
+        });
+        windows.try_flatten().boxed()
+    }
+
+    async fn read_backend(&self) -> Result<ValueStream, StoreError> {
+        let range = ByteRange::Bounded(self.left.start, self.left.end);
+        let value = self.inner.get(&self.name.key, range, Some(&self.version)).await?;
+        let value = value.ok_or(StoreError::VersionChanged)?;
+        if value.info.version != self.version {
+            return Err(StoreError::VersionChanged);
+        }
+        if value.range != self.left {
+            return Err(StoreError::WrongLength);
+        }
+        Ok(value.into_exact_stream())
+    }
+}
+
+#[async_trait]
+impl Store for DiskStore {
+    fn kind(&self) -> StoreKind {
+        self.inner.kind()
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if self.is_immutable {
+            let name = self.name(key);
+            if self.tier.engine.covers(&name, None, ByteRange::Bounded(0, 1)).is_some()
+                && let Some(info) = self.cached_info(&name, 0).await
+            {
+                return Ok(Some(info));
+            }
+        }
+        self.inner.head(key).await
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let (name, since) = (self.name(key), self.tier.engine.generation.current());
+        // Boxed, because it would make the future of every read larger.
+        match Box::pin(self.find(&name, range, if_match)).await? {
+            Found::Absent => return Ok(None),
+            Found::Stored(value) => {
+                self.counts.hits.fetch_add(1, Ordering::Relaxed);
+                self.counts.hit_bytes.fetch_add(value.len(), Ordering::Relaxed);
+                return Ok(Some(value));
+            }
+            Found::Missing => {}
+        }
+        let Some(value) = self.inner.get(key, range, if_match).await? else { return Ok(None) };
+        if !value.info.version.is_strong() || value.is_empty() {
+            return Ok(Some(value));
+        }
+        self.counts.misses.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Collector::tap(&self.tier.engine, &self.tier.queue, name, since, value)))
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetResult, StoreError> {
+        self.inner.set(key, body, condition).await
+    }
+
+    async fn copy(
+        &self,
+        from: &StoreKey,
+        if_match: Option<&Version>,
+        to: &StoreKey,
+        condition: WriteCondition,
+    ) -> Result<Option<CopyResult>, StoreError> {
+        self.inner.copy(from, if_match, to, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.inner.erase(key, condition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.inner.erase_prefix(prefix).await
+    }
+
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.inner.list_dir_after(prefix, after)
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.inner.list_prefix(prefix, after)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}
+
+impl Shortcuts for DiskStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { serves_pinned: true, ..self.inner.capabilities() }
+    }
+}

@@ -1,0 +1,39 @@
+//! [`Tier`]: the parts of the disk cache that the stores of all mounts share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::collector::Queue;
+use super::engine::Engine;
+use super::threads::Threads;
+use super::writer::Message;
+
+/// How long the end of the cache waits for the thread that writes, whose disk may not respond.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Files and index, the queue to the thread that writes, and the threads that read. It ends with its last user.
+#[derive(Debug)]
+pub(super) struct Tier {
+    pub(super) engine: Arc<Engine>,
+    pub(super) queue: Queue,
+    pub(super) threads: Threads,
+}
+
+impl Drop for Tier {
+    fn drop(&mut self) {
+        let (done, wait) = mpsc::sync_channel(1);
+        if self.queue.sender.send(Message::Stop(done)).is_ok() {
+            let _ = wait.recv_timeout(STOP_TIMEOUT);
+        }
+    }
+}
+
+/// Counts of the reads of one mount.
+#[derive(Debug, Default)]
+pub(super) struct DiskCounts {
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) hit_bytes: AtomicU64,
+}
