@@ -41,8 +41,11 @@ pub(super) fn count_text(number: u128) -> String {
     text
 }
 
-/// `2 × 3 × 4`.
+/// `2 × 3 × 4`, or in words that there are no dimensions.
 pub(super) fn shape_text(shape: &[u64]) -> String {
+    if shape.is_empty() {
+        return "one element".to_owned();
+    }
     shape.iter().map(|&length| count_text(length.into())).collect::<Vec<_>>().join(" × ")
 }
 

@@ -226,13 +226,14 @@ impl GroupPage {
         let (rows, columns) = (plate.rows.iter().take(MOST_SIDE), plate.columns.iter().take(MOST_SIDE));
         let side = well_side(plate.columns.len());
         let source = |path: &str| join(&at(path, &self.place.links.image), [("size", side)].into_iter());
+        let with_images = plate.declared_wells.saturating_sub(self.missing_wells.len() as u64);
         let legend = join(&self.place.links.legend, [("format", "json")].into_iter());
         let is_there = |path: &&str| !self.missing_wells.contains(*path);
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
                 table.plate data-legend=(legend) {
-                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (plate.declared_wells) " with images" }
+                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (with_images) " with images" }
                     thead { tr { td {} @for column in columns.clone() { th scope="col" { bdi { (cut(column, 8)) } } } } }
                     tbody {
                         @for (r, row) in (0..).zip(rows) {

@@ -32,7 +32,7 @@ def running(tmp_path_factory):
     array = zarr.create_group(folder / "m").create_array("a b/c'd & $x#é", shape=VALUES.shape, chunks=(2, 5, 5), dtype="int16", dimension_names=("t", "y", "x"))
     array[...] = VALUES
     for name in TYPES:
-        zarr.open_group(folder / "m").create_array(f"types/{name}", data=VALUES.astype(name), chunks=(2, 5, 5))
+        zarr.open_group(folder / "m").create_array(f"types/{name}", data=numpy.abs(VALUES).astype(name), chunks=(2, 5, 5))
     with processes.zarrd(f"m={folder / 'm'}", "--demo") as running:
         yield running
 
@@ -169,7 +169,7 @@ def test_viewers_get_a_multiscale_image(running, node, path):
     assert node(lines["Viv"], "data.map((level) => level.shape)") == shapes
     of_viv = re.search(r'"(http://[^"]+)"', lines["Viv"])[1]
     assert requests.get(f"{of_viv}/0/zarr.json", timeout=processes.SECONDS).json()["data_type"] not in NOT_READ_BY_BROWSERS
-    assert isinstance(node(lines["Viv"], "Number((await data.at(-1).getRaster({ selection: Object.fromEntries(data[0].labels.slice(0, -2).map((name) => [name, 0])) })).data[0])"), int | float)
+    assert node(lines["Viv"], "(await data.at(-1).getRaster({ selection: Object.fromEntries(data[0].labels.slice(0, -2).map((name) => [name, 0])) })).data.length") > 0
 
 
 def test_every_program_is_run_or_checked(running):

@@ -35,6 +35,12 @@ def stored(tmp_path_factory):
     image(root, "plate/A/1/0")
     image(root, "stack", labels=["nuclei"])
     image(root, "stack/labels/nuclei")
+    for path, depth, more in [("deep", 8, {}), ("deep/labels/cells", 4, {"image-label": {}})]:
+        axes = [{"name": name, "type": "space"} for name in "zyx"]
+        datasets = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [8 / depth, 1, 1]}]}]
+        group = root.create_group(path, attributes={"ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}], **more}})
+        group.create_array("0", data=numpy.ones((depth, 6, 6), "uint8"), chunks=(1, 6, 6), dimension_names=("z", "y", "x"))
+    root["deep/labels"].attrs["ome"] = {"version": "0.5", "labels": ["cells"]}
     zarr.create_array(folder / "one", data=numpy.arange(64.0).reshape(8, 8))
     (folder / "files").mkdir()
     (folder / "files" / "notes.txt").write_text("no Zarr")
@@ -111,6 +117,12 @@ def test_wells_have_one_range_and_missing_ones_no_link(visit, stored):
     plain = visit(f"{stored.base}/view/m/plate", scripts=False)
     assert [one for one in plain["requests"] if one.startswith("/v1/image/")] == ["/v1/image/m/plate/A/1?size=96"]
     assert "below this group" not in plain["text"]
+
+
+def test_labels_without_scripts_are_those_of_the_same_depth(visit, stored):
+    found = visit(f"{stored.base}/view/m/deep?slice=6,:,:&labels=cells", scripts=False)
+    shown = [one for one in found["requests"] if one.startswith("/v1/image/m/deep/labels/")]
+    assert len(shown) == 1 and "isel.z=3" in shown[0], found["requests"]
 
 
 def test_the_card_of_a_mount_shows_what_is_in_it(stored):
