@@ -1,4 +1,4 @@
-//! What the scripts of a page are told of the numbers that elements stand for (CF conventions, sections 2.5.1, 3.1 and 8.1):
+//! What the scripts of a page are given of the numbers that elements stand for (CF conventions, sections 2.5.1, 3.1 and 8.1):
 //! those of pictures and statistics.
 
 use serde_json::{Map, Value, json};

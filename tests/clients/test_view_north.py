@@ -9,7 +9,7 @@ import processes
 from test_view_pixels import SHOWN, assert_same
 
 ROWS, COLUMNS = 72, 108
-"""So many that no part of them which is shown here is so large that its numbers are written over it."""
+"""Enough, so that no element is drawn with its number over it."""
 LARGE = 5000
 """Rows and columns of a plane that costs more than a page loads unasked."""
 

@@ -40,7 +40,7 @@ pub(crate) const ROOT_VIEW: RouteSpec =
 const MOST_CHILDREN: usize = 200;
 /// Most groups above an array that may be the image which it is a level of.
 const MOST_ABOVE: usize = 2;
-/// Most wells of a plate that are looked for.
+/// Most wells of a plate that are checked.
 const MOST_WELLS: usize = 400;
 /// Longest search for the wells of a plate: after it, all count as there.
 const WELLS_WAIT: Duration = Duration::from_secs(1);
