@@ -1,9 +1,8 @@
 //! Numbers and shapes as people read them, and the facts about an array that pages show.
 
-use super::packing::values_of;
 use crate::array::Array;
 use crate::conventions::is_number;
-use crate::metadata::{ArrayMetadata, DataType};
+use crate::metadata::{ArrayMetadata, Attributes, DataType};
 use crate::reduce::CfValues;
 
 /// Longest text of a value in a cell, in characters.
@@ -173,6 +172,11 @@ impl ShownArray {
     pub(super) fn chunk_bytes(&self) -> Option<u128> {
         Some(product(self.decoded_shape.as_deref()?).saturating_mul(self.item_bytes.into()))
     }
+}
+
+/// How elements become numbers. Elements of a type that has no numbers are as they are stored.
+fn values_of(data_type: &DataType, attributes: &Attributes) -> CfValues {
+    CfValues::decoded(data_type, attributes).unwrap_or_else(|_too_many| CfValues::stored(data_type))
 }
 
 /// The product of lengths.

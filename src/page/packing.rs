@@ -4,16 +4,10 @@
 use serde_json::{Map, Value, json};
 
 use super::facts::{ShownArray, cut};
-use crate::metadata::{Attributes, DataType};
 use crate::reduce::CfValues;
 
 /// Most numbers of a range.
 const MOST_NUMBERS: usize = 256;
-
-/// How elements become numbers. Elements of a type that has no numbers are as they are stored.
-pub(super) fn values_of(data_type: &DataType, attributes: &Attributes) -> CfValues {
-    CfValues::decoded(data_type, attributes).unwrap_or_else(|_too_many| CfValues::stored(data_type))
-}
 
 /// How the scripts turn stored numbers of a type into values.
 pub(super) fn of_values(values: &CfValues, type_name: &str) -> Map<String, Value> {
