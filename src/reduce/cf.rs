@@ -138,6 +138,23 @@ impl CfValues {
         self.packing.map_or(stored, |(scale, offset)| stored * scale + offset)
     }
 
+    /// `scale_factor` and `add_offset`, if there is one of them.
+    #[must_use]
+    pub fn packing(&self) -> Option<(f64, f64)> {
+        self.packing
+    }
+
+    /// The stored numbers that mark missing elements, as the nearest float64.
+    #[must_use]
+    pub fn missing_numbers(&self) -> Vec<f64> {
+        let stored = Self { missing: Missing::default(), packing: None, ..self.clone() };
+        let mut numbers = Vec::new();
+        for element in self.missing.elements() {
+            stored.append_numbers(element, &mut numbers);
+        }
+        numbers
+    }
+
     /// Appends the values of real elements in canonical form; NaN where an element is missing.
     pub fn append_numbers(&self, items: &[u8], numbers: &mut Vec<f64>) {
         numbers.reserve(items.len() / self.element_bytes().max(1));
@@ -291,6 +308,18 @@ mod tests {
         for attributes in [json!({ "scale_factor": [0.5] }), json!({ "scale_factor": "0.5" })] {
             assert_eq!(decoded(&DataType::Int16, attributes, &items), ["2", "-0.5", "3.5", "-1.5"]);
         }
+    }
+
+    #[test]
+    fn what_marks_missing_elements_is_known_as_numbers() {
+        let Value::Object(members) = json!({ "_FillValue": "AAAAAACAj8A=", "missing_value": [0.1, 7] })
+        else {
+            panic!("an object")
+        };
+        let attributes = Attributes::from(members);
+        let numbers = |data_type| CfValues::decoded(data_type, &attributes).unwrap().missing_numbers();
+        assert_eq!(numbers(&DataType::Float64), [-1008.0, 0.1, 7.0]);
+        assert_eq!(numbers(&DataType::Float32), [-1008.0, f64::from(0.1_f32), 7.0]);
     }
 
     #[test]
