@@ -318,6 +318,15 @@ fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
+    let stale = mounts.iter().filter_map(|mount| {
+        let staleness = mount.staleness.as_ref()?;
+        Some(([("mount", mount.name.as_str())], staleness.uses()))
+    });
+    writer.counter(
+        name!("backend_stale_lookups"),
+        "Earlier lookups of values that were used because the backend failed or was slow",
+        stale,
+    )?;
     writer.gauge(
         name!("backend_circuit_open"),
         "Whether the circuit breaker of a backend is open or half-open after repeated failures",

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::demo;
 use super::error::AppError;
-use crate::cache::{CachedMount, DiskCache, ValueCache};
+use crate::cache::{CachedMount, DiskCache, StaleCache, ValueCache};
 use crate::config::{Config, DEMO, MountOptions};
 use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::services::Mount;
-use crate::store::{self, CachePolicy, OpenBudgets, SharedStore, StoreOptions, Version};
+use crate::store::{self, CachePolicy, Freshness, OpenBudgets, SharedStore, StoreOptions, Version};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl ServedMount {
 struct OpenStore {
     url: String,
     options: StoreOptions,
-    freshness: CachePolicy,
+    freshness: Freshness,
     /// The separator that cached nodes were opened with.
     separator: Option<Separator>,
     /// The store itself, without the layers above it.
@@ -63,6 +63,8 @@ impl OpenStore {
 pub(super) struct MountOpener {
     pub(super) cpu: ComputePool,
     pub(super) values: ValueCache,
+    /// The last lookups of stores that may be stale.
+    stale: StaleCache,
     /// The cache of remote stores, below that of values.
     disk: Option<DiskCache>,
     /// What all stores together may hold as long as they are open.
@@ -74,11 +76,11 @@ pub(super) struct MountOpener {
 impl MountOpener {
     pub(super) fn new(
         cpu: ComputePool,
-        values: ValueCache,
+        (values, stale): (ValueCache, StaleCache),
         disk: Option<DiskCache>,
         budgets: OpenBudgets,
     ) -> Self {
-        Self { cpu, values, disk, budgets, generation: 0 }
+        Self { cpu, values, stale, disk, budgets, generation: 0 }
     }
 
     /// The mounts of a configuration, some of which may be served already. No backend is contacted.
@@ -137,7 +139,7 @@ impl MountOpener {
         store: SharedStore,
     ) -> SharedStore {
         let Some(disk) = &self.disk else { return store };
-        let (policy, writable) = (options.freshness, options.writable);
+        let (policy, writable) = (options.freshness.policy, options.writable);
         // Of fixed length, and readable by no one.
         let place = Version::from_own_text(format!("{}\n{}", options.url, store_options.place()).as_bytes());
         disk.wrap(&CachedMount { name, cache_name, place: place.tag(), policy, writable }, store)
@@ -153,7 +155,7 @@ impl MountOpener {
         let mut store_options = StoreOptions {
             writable: options.writable,
             signs_urls: options.redirect,
-            trusts_file_times: options.freshness != CachePolicy::Uncached,
+            trusts_file_times: options.freshness.policy != CachePolicy::Uncached,
             references: options.allowed_prefixes(),
             ..options.options.clone()
         };
@@ -178,14 +180,17 @@ impl MountOpener {
                 && opened.separator == options.dimension_separator
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
-        let (store, cache_name) = if let Some(ServedMount { mount, .. }) = same {
-            (Arc::clone(&mount.store), Arc::clone(&mount.cache_name))
+        let (store, cache_name, staleness) = if let Some(ServedMount { mount, .. }) = same {
+            (Arc::clone(&mount.store), Arc::clone(&mount.cache_name), mount.staleness.clone())
         } else {
             let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
             let stored = self.on_disk((name, options), &cache_name, &store_options, observed);
-            (self.values.wrap(&cache_name, stored, options.freshness), cache_name)
+            let stale = self.stale.of_mount(&cache_name, options.freshness);
+            let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
+            let policy = options.freshness.policy;
+            (self.values.wrap_stale(&cache_name, stored, policy, stale), cache_name, staleness)
         };
         let mount = Mount {
             name: name.to_owned(),
@@ -198,6 +203,7 @@ impl MountOpener {
             consolidated: options.consolidated,
             hosts: options.hosts.clone(),
             backend,
+            staleness,
             redirect: options.redirect.then_some(options.redirect_lifetime),
         };
         let (url, freshness, separator) =

@@ -18,7 +18,7 @@ use super::shutdown::{self, Phase, Shutdown, Signals};
 use super::tls::Tls;
 use super::{descriptors, memory_pressure};
 use crate::array::{DirectSource, Reader};
-use crate::cache::{BoundedNodeCache, CachedSource, Caches, DiskCache, EncodedCache, ValueCache};
+use crate::cache::{BoundedNodeCache, CachedSource, Caches, DiskCache, EncodedCache, StaleCache, ValueCache};
 use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
 use crate::cpu::ComputePool;
 use crate::metrics::ProcessMetrics;
@@ -50,19 +50,22 @@ impl App {
         // TLS towards backends. It fails if a provider is installed already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cpu = ComputePool::new(config.cpu)?;
-        let values = ValueCache::new(config.cache.value_size);
+        let lookup_bytes = config.cache.lookup_bytes();
+        let values = ValueCache::new(config.cache.value_size.saturating_sub(lookup_bytes));
+        let stale = StaleCache::new(lookup_bytes);
         let budgets = OpenBudgets {
             zip: ZipBudget::new(config.cache.zip_directory_size),
             references: ReferencesBudget::new(config.cache.references_size),
         };
         let disk = DiskCache::open(&config.cache.disk)?;
-        let mut opener = MountOpener::new(cpu.clone(), values.clone(), disk.clone(), budgets);
+        let mut opener =
+            MountOpener::new(cpu.clone(), (values.clone(), stale.clone()), disk.clone(), budgets);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.image = config.image;
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
         http.ui = config.server.ui;
-        let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values, disk), http)?;
+        let state = AppState::new(mounts_of(&served), arrays(&config, cpu, (values, stale), disk), http)?;
         state.access.set_rules(access(&config)?);
         state.lifecycle.set_memory(memory_info(&config));
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
@@ -238,15 +241,20 @@ fn memory_info(config: &Config) -> MemoryInfo {
 }
 
 /// The engine that decodes arrays, with its caches.
-fn arrays(config: &Config, cpu: ComputePool, values: ValueCache, disk: Option<DiskCache>) -> ArrayEngine {
+fn arrays(
+    config: &Config,
+    cpu: ComputePool,
+    (values, stale): (ValueCache, StaleCache),
+    disk: Option<DiskCache>,
+) -> ArrayEngine {
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
     let source = CachedSource::new(source, &config.cache);
     let nodes = BoundedNodeCache::new(config.cache.node_size);
     let encoded = EncodedCache::new(config.cache.encoded_size);
     // The disk first: what is read from it in the meantime is purged by those after it.
     let caches = disk.into_iter().fold(Caches::default(), Caches::and);
-    // Values last: what is derived from them is purged by then.
-    let caches = caches.and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
+    // Values and lookups last: what is derived from them is purged by then.
+    let caches = caches.and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values).and(stale);
     ArrayEngine {
         reader: Reader::new(Arc::new(source), cpu.clone()),
         cpu,

@@ -21,6 +21,8 @@ pub enum CacheKind {
     Node,
     /// Small stored values, or parts of them.
     Value,
+    /// The last lookups of values of mounts whose freshness has `stale`.
+    Lookup,
     /// Re-encoded chunks.
     Encoded,
     /// Small responses.
@@ -38,6 +40,7 @@ impl CacheKind {
             Self::Index => "index",
             Self::Node => "node",
             Self::Value => "value",
+            Self::Lookup => "lookup",
             Self::Encoded => "encoded",
             Self::Answers => "answers",
             Self::Disk => "disk",

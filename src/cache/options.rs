@@ -7,6 +7,8 @@ use crate::store::{ReferencesBudget, ZipBudget};
 
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
+/// The bytes for stored values divided by this are for the last lookups of values.
+const LOOKUPS_SHARE: u64 = 8;
 
 /// Memory for caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +23,8 @@ pub struct CacheOptions {
     /// Opened nodes (arrays and groups), and documents derived from their metadata.
     #[serde(with = "crate::units::size")]
     pub node_size: u64,
-    /// Stored values, or parts of them, of up to 256 KiB each, as they are stored.
+    /// Stored values, or parts of them, of up to 256 KiB each, as they are stored; an eighth is for the last known versions of
+    /// values of mounts whose `freshness` has `stale`.
     #[serde(with = "crate::units::size")]
     pub value_size: u64,
     /// Chunks that were re-encoded for `/rechunk` and `/pyramid`.
@@ -45,6 +48,12 @@ impl CacheOptions {
     #[must_use]
     pub const fn response_bytes(&self) -> u64 {
         self.decoded_size / RESPONSES_SHARE
+    }
+
+    /// The part of [`CacheOptions::value_size`] that is for the last lookups of values.
+    #[must_use]
+    pub const fn lookup_bytes(&self) -> u64 {
+        self.value_size / LOOKUPS_SHARE
     }
 }
 

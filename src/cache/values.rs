@@ -15,11 +15,13 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::caches::{CacheKind, Evictable, is_key_below};
+use super::stale::{BackendAnswer, StaleLookups};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, CachePolicy, Capabilities, CopyResult, DirEntries, ListEntry, SetResult, SharedStore,
+    Shortcuts, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken,
+    WriteCondition,
 };
 
 /// Values and parts up to this length are cached: copying a longer one takes about as long as reading it.
@@ -68,6 +70,18 @@ impl ValueCache {
     /// The store of a mount with its small values cached. What it returns may be as old as `policy` allows.
     #[must_use]
     pub fn wrap(&self, mount: &str, store: SharedStore, policy: CachePolicy) -> SharedStore {
+        self.wrap_stale(mount, store, policy, None)
+    }
+
+    /// As [`ValueCache::wrap`]; while the backend fails or is slow, the last lookups are used.
+    #[must_use]
+    pub fn wrap_stale(
+        &self,
+        mount: &str,
+        store: SharedStore,
+        policy: CachePolicy,
+        stale: Option<StaleLookups>,
+    ) -> SharedStore {
         // Values that are in memory already need no cache.
         if store.capabilities().in_memory {
             return store;
@@ -75,7 +89,7 @@ impl ValueCache {
         let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
         lock(&self.valid_since).push((Arc::clone(&mount), Arc::clone(&valid_since)));
         let values = Arc::clone(&self.values);
-        Arc::new(CachedStore { mount, inner: store, values, policy, valid_since })
+        Arc::new(CachedStore { mount, inner: store, values, policy, valid_since, stale })
     }
 }
 
@@ -105,6 +119,7 @@ struct CachedStore {
     values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
     policy: CachePolicy,
     valid_since: ValidSince,
+    stale: Option<StaleLookups>,
 }
 
 impl CachedStore {
@@ -137,6 +152,44 @@ impl CachedStore {
         value.len() <= LARGEST_BYTES && can_revalidate
     }
 
+    /// The value as the backend has it, or as the last lookup found it.
+    async fn lookup(&self, key: &StoreKey, stale: &StaleLookups) -> Result<Option<ValueInfo>, StoreError> {
+        let (inner, name) = (Arc::clone(&self.inner), key.clone());
+        let request = async move { inner.head(&name).await };
+        match stale.ask(key, request, Clone::clone).await {
+            BackendAnswer::Received(answer) => answer,
+            BackendAnswer::Stale(last) => Ok(last.info.clone()),
+        }
+    }
+
+    /// Reads a value from the backend, or at the version of the last lookup from a cache.
+    async fn read(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+        stale: &StaleLookups,
+    ) -> Result<Option<Value>, StoreError> {
+        let at_version = async |version: &Version| match self.values.get(&self.part_key(key, range)) {
+            Some(cached) if cached.info.version == *version => Ok(Some(cached.value())),
+            // From the disk, if it is there.
+            _ => self.inner.get(key, range, Some(version)).await,
+        };
+        if let Some(version) = if_match {
+            return at_version(version).await;
+        }
+        let (inner, name) = (Arc::clone(&self.inner), key.clone());
+        let request = async move { inner.get(&name, range, None).await };
+        let info_of = |value: &Option<Value>| value.as_ref().map(|value| value.info.clone());
+        match stale.ask(key, request, info_of).await {
+            BackendAnswer::Received(answer) => answer,
+            BackendAnswer::Stale(last) => match &last.info {
+                Some(info) => at_version(&info.version).await,
+                None => Ok(None),
+            },
+        }
+    }
+
     /// Invalidates all checks that began before now.
     fn invalidate(&self) {
         *lock(&self.valid_since) = Instant::now();
@@ -162,9 +215,11 @@ impl Store for CachedStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        match self.get_fresh(key, ByteRange::Whole) {
-            Some(cached) => Ok(Some(cached.info.clone())),
-            None => self.inner.head(key).await,
+        match (self.get_fresh(key, ByteRange::Whole), &self.stale) {
+            (Some(cached), _) => Ok(Some(cached.info.clone())),
+            // Boxed, because it would make the future of every lookup larger.
+            (None, Some(stale)) => Box::pin(self.lookup(key, stale)).await,
+            (None, None) => self.inner.head(key).await,
         }
     }
 
@@ -184,7 +239,11 @@ impl Store for CachedStore {
             }
         }
         let (validated, since) = (Instant::now(), self.values.generation());
-        match self.inner.get(key, range, if_match).await {
+        let found = match &self.stale {
+            Some(stale) => Box::pin(self.read(key, range, if_match, stale)).await,
+            None => self.inner.get(key, range, if_match).await,
+        };
+        match found {
             Ok(Some(value)) if self.is_cacheable(key, &value) => {
                 self.values.add_misses(1);
                 let (info, part) = (value.info.clone(), value.range.clone());
@@ -264,6 +323,11 @@ impl Store for CachedStore {
 impl Shortcuts for CachedStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let inner = self.inner.capabilities();
+        Capabilities { serves_pinned: inner.serves_pinned || self.stale.is_some(), ..inner }
     }
 
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {

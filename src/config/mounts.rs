@@ -18,8 +18,8 @@ use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
-    AllowedPrefix, AllowedPrefixError, CachePolicy, StoreOptions, backends_of, can_sign_urls, check_prefixes,
-    is_zip, kerchunk_document, kind_of, schemes, signing_schemes,
+    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, StoreOptions, backends_of, can_sign_urls,
+    check_prefixes, is_zip, kerchunk_document, kind_of, schemes, signing_schemes,
 };
 use crate::units::duration;
 
@@ -61,13 +61,15 @@ pub struct MountOptions {
     /// * `"ttl:60s"` (or ms, m, h): values that were validated within this time are not revalidated.
     /// * `"immutable"`: what was read once is never revalidated.
     /// * `"uncached"`: nothing is cached. For directories and zip files of this machine only.
+    /// * `"ttl:60s, stale:1h"` or `"always, stale:1h"`: while the backend fails or does not respond within a second, what was
+    ///   cached is used for up to this time longer. Such responses have `Age` and `Cache-Status`. For read-only mounts.
     ///
     /// Writes through this server are visible at once in any case, and the backend is always queried for new keys. Whether a file
     /// has changed is decided by its timestamps, which writes through memory maps (`numpy.memmap`) may not update:
     /// `"uncached"` is for files that are written so. Each response is then read from the file, and its entity tag promises
     /// nothing, so no condition on it holds.
     #[serde(default)]
-    pub freshness: CachePolicy,
+    pub freshness: Freshness,
     /// The separator in the chunk keys of v2 arrays whose metadata does not give one: `"."` or `"/"`. Without it, the first chunk
     /// of each such array is requested under both names, and if that is missing, its keys are listed.
     ///
@@ -217,10 +219,23 @@ pub(super) fn redirect_error(mount: &MountOptions) -> Option<(&'static str, Stri
 
 /// Why a mount cannot have its `freshness`; `None` if it can.
 pub(super) fn freshness_error(mount: &MountOptions) -> Option<String> {
-    let is_valid = mount.freshness != CachePolicy::Uncached || mount.local_root().is_some();
-    (!is_valid).then(|| {
-        "`uncached` is for directories and zip files of this machine: other backends name versions themselves".to_owned()
-    })
+    let Freshness { policy, stale } = mount.freshness;
+    if policy == CachePolicy::Uncached && mount.local_root().is_none() {
+        return Some(
+            "`uncached` is for directories and zip files of this machine: other backends name versions themselves"
+                .to_owned(),
+        );
+    }
+    stale?;
+    match policy {
+        CachePolicy::Immutable | CachePolicy::Uncached => {
+            Some("`stale` is for `always` and `ttl`: remove it".to_owned())
+        }
+        _ if mount.writable => {
+            Some("`stale` is for read-only mounts: a reader could miss what was just written".to_owned())
+        }
+        CachePolicy::Always | CachePolicy::Ttl(_) => None,
+    }
 }
 
 /// The longest lifetime of URLs that backends sign.

@@ -422,19 +422,27 @@ fn a_mount_can_set_the_separator_of_chunk_keys() {
 
 #[test]
 fn a_mount_can_set_its_freshness() {
-    use crate::store::CachePolicy;
+    use crate::store::{CachePolicy, Freshness};
     let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\nfreshness = '{value}'\n");
     let of = |file: &str| resolve(file, &[], &[]).mounts["a"].freshness;
-    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), CachePolicy::Always);
-    for freshness in [CachePolicy::Immutable, CachePolicy::Ttl(std::time::Duration::from_mins(1))] {
-        assert_eq!(of(&with(&freshness.to_string())), freshness);
-        assert_eq!(of(&resolve(&with(&freshness.to_string()), &[], &[]).to_toml()), freshness);
+    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), Freshness::default());
+    for text in ["always", "immutable", "ttl:60s", "ttl:60s, stale:1h", "always,stale:5m"] {
+        let freshness: Freshness = text.parse().unwrap();
+        assert_eq!(of(&with(text)), freshness);
+        assert_eq!(of(&resolve(&with(text), &[], &[]).to_toml()), freshness);
     }
-    let message = error_of(&with("ttl:60"), &[], &[]);
-    assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
-    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), CachePolicy::Uncached);
-    let message = error_of(&with("uncached"), &[], &[]);
-    assert!(message.contains("mounts.a.freshness") && message.contains("this machine"), "{message}");
+    let uncached = Freshness { policy: CachePolicy::Uncached, stale: None };
+    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), uncached);
+    for (value, reason) in [
+        ("ttl:60", "`60s`"),
+        ("uncached", "this machine"),
+        ("ttl:60s, stale", "`stale:`"),
+        ("immutable, stale:1h", "for `always` and `ttl`"),
+        ("ttl:60s, stale:1h'\nwritable = true #", "read-only"),
+    ] {
+        let message = error_of(&with(value), &[], &[]);
+        assert!(message.contains("mounts.a.freshness") && message.contains(reason), "{message}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::view::{ArrayView, Shown};
 use super::viewed_array::{Coordinate, SHARED_PICTURE, ViewedArray};
 use super::viewer::viewer;
 use crate::array::Array;
-use crate::metadata::ArrayMetadata;
+use crate::metadata::{ArrayMetadata, DataType};
 
 /// The page of an array.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ impl ArrayPage {
     pub fn render(&self, site: &Site) -> String {
         let bound = self.array.as_deref();
         let facts = ShownArray::of(&self.metadata, bound.map_err(String::as_str));
+        let fields = field_names(&self.metadata.data_type);
+        let facts = facts.at_field(&self.metadata.data_type, self.state.get("fields"));
         let array = bound.ok();
         let view = ArrayView::of(&self.state, &facts, array);
         let attributes = self.metadata.attributes.object();
@@ -70,6 +72,7 @@ impl ArrayPage {
                 main #content {
                     (heading(&title, &facts, &viewed))
                     (warnings(&self.state, &view, &facts))
+                    (field_links(&fields, &self.state, &self.place.links.view))
                     (tabs(&self.state, &self.place.links.view, tab))
                     @match tab {
                         "chunks" => { (array_tabs::chunks(&viewed, &self.metadata)) }
@@ -161,6 +164,34 @@ fn warnings(state: &PageState, view: &ArrayView, facts: &ShownArray) -> Markup {
         }
         @if !unknown.is_empty() {
             p.warn { "Unknown in this URL: " bdi { (cut(&unknown.join(", "), 200)) } }
+        }
+    }
+}
+
+/// Most fields that a page links to.
+const MOST_FIELDS: usize = 100;
+
+/// The names of the fields of a struct.
+fn field_names(data_type: &DataType) -> Vec<&str> {
+    match data_type {
+        DataType::Struct(structure) => structure.fields().iter().map(|field| &*field.name).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Links to the single fields of a struct, and to all.
+fn field_links(fields: &[&str], state: &PageState, view: &str) -> Markup {
+    let current = state.get("fields");
+    html! {
+        @if !fields.is_empty() {
+            p.struct-fields {
+                "Fields: "
+                a href=(state.with(&[("fields", ""), ("tab", "")]).link(view)) aria-current=[current.is_none().then_some("true")] { "all" }
+                @for field in fields.iter().take(MOST_FIELDS) {
+                    " · "
+                    a href=(state.with(&[("fields", field), ("tab", "")]).link(view)) aria-current=[(current == Some(field)).then_some("true")] { bdi { (name(field)) } }
+                }
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::array::Array;
 use crate::conventions::is_number;
-use crate::metadata::{ArrayMetadata, DataType};
+use crate::metadata::{ArrayMetadata, Attributes, DataType};
+use crate::reduce::CfValues;
 
 /// Longest text of a value in a cell, in characters.
 const MOST_VALUE: usize = 60;
@@ -39,8 +40,11 @@ pub(super) fn count_text(number: u128) -> String {
     text
 }
 
-/// `2 × 3 × 4`.
+/// `2 × 3 × 4`, or in words that there are no dimensions.
 pub(super) fn shape_text(shape: &[u64]) -> String {
+    if shape.is_empty() {
+        return "one element".to_owned();
+    }
     shape.iter().map(|&length| count_text(length.into())).collect::<Vec<_>>().join(" × ")
 }
 
@@ -91,7 +95,10 @@ pub(super) struct ShownArray {
     pub(super) names: Vec<String>,
     /// Whether each name is the dimension's own.
     pub(super) is_named: Vec<bool>,
+    pub(super) data_type: DataType,
     pub(super) type_name: String,
+    /// How its elements become numbers.
+    pub(super) values: CfValues,
     pub(super) drawn: Drawn,
     pub(super) item_bytes: u64,
     pub(super) zarr_format: u8,
@@ -119,6 +126,8 @@ impl ShownArray {
             shape: metadata.shape.clone(),
             names: (0..rank).map(|dim| own(dim).map_or_else(|| format!("dim_{dim}"), name)).collect(),
             is_named: (0..rank).map(|dim| own(dim).is_some()).collect(),
+            data_type: metadata.data_type.clone(),
+            values: values_of(&metadata.data_type, &metadata.attributes),
             type_name: cut(&metadata.data_type.name(), MOST_NAME),
             drawn: Drawn::of(&metadata.data_type),
             item_bytes: item_bytes as u64,
@@ -130,6 +139,18 @@ impl ShownArray {
             fill: cut(&plain(&metadata.fill_value.to_json(&metadata.data_type)), MOST_VALUE),
             unreadable: bound.err().map(|error| cut(error, 400)),
         }
+    }
+
+    /// The facts about a field of a struct, if a request names one: as they are stored.
+    pub(super) fn at_field(mut self, data_type: &DataType, name: Option<&str>) -> Self {
+        let DataType::Struct(structure) = data_type else { return self };
+        if let Some(field) = structure.fields().iter().find(|field| Some(&*field.name) == name) {
+            self.type_name = cut(&field.data_type.name(), MOST_NAME);
+            self.drawn = Drawn::of(&field.data_type);
+            self.values = CfValues::stored(&field.data_type);
+            self.data_type = field.data_type.clone();
+        }
+        self
     }
 
     /// Elements of the array.
@@ -151,6 +172,11 @@ impl ShownArray {
     pub(super) fn chunk_bytes(&self) -> Option<u128> {
         Some(product(self.decoded_shape.as_deref()?).saturating_mul(self.item_bytes.into()))
     }
+}
+
+/// How elements become numbers. Elements of a type that has no numbers are as they are stored.
+fn values_of(data_type: &DataType, attributes: &Attributes) -> CfValues {
+    CfValues::decoded(data_type, attributes).unwrap_or_else(|_too_many| CfValues::stored(data_type))
 }
 
 /// The product of lengths.

@@ -1,6 +1,6 @@
 //! The page of a group: as xarray prints a dataset, or as an image, a plate or a list of nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -46,6 +46,8 @@ pub struct GroupPage {
     pub children: Option<Vec<ChildRow>>,
     /// The levels of the image that it is, opened, in their order.
     pub levels: Vec<ChildRow>,
+    /// The paths of the wells that it lists as a plate, and that are not there.
+    pub missing_wells: BTreeSet<String>,
     /// The label images of the image that it is.
     pub labels: Vec<LabelLayer>,
     /// Whether it is a store in Zarr Vector Format: the path of its description.
@@ -91,8 +93,8 @@ impl GroupPage {
                     (list_of_groups(&groups))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
-                    } @else if self.children.as_ref().is_some_and(Vec::is_empty) {
-                        p.muted { "There is nothing below this group." }
+                    } @else if self.children.as_ref().is_some_and(Vec::is_empty) && !has_images(ome) {
+                        p.muted { "There are no arrays or groups below this group." }
                     }
                     @if self.attributes.is_some() {
                         section.about {
@@ -223,11 +225,15 @@ impl GroupPage {
             plate.wells.iter().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
         let (rows, columns) = (plate.rows.iter().take(MOST_SIDE), plate.columns.iter().take(MOST_SIDE));
         let side = well_side(plate.columns.len());
+        let source = |path: &str| join(&at(path, &self.place.links.image), [("size", side)].into_iter());
+        let with_images = plate.declared_wells.saturating_sub(self.missing_wells.len() as u64);
+        let legend = join(&self.place.links.legend, [("format", "json")].into_iter());
+        let is_there = |path: &&str| !self.missing_wells.contains(*path);
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
             div.scroll {
-                table.plate {
-                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (plate.declared_wells) " with images" }
+                table.plate data-legend=(legend) {
+                    caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (with_images) " with images" }
                     thead { tr { td {} @for column in columns.clone() { th scope="col" { bdi { (cut(column, 8)) } } } } }
                     tbody {
                         @for (r, row) in (0..).zip(rows) {
@@ -235,10 +241,11 @@ impl GroupPage {
                                 th scope="row" { bdi { (cut(row, 8)) } }
                                 @for (c, column) in (0..).zip(columns.clone()) {
                                     td {
-                                        @if let Some(path) = wells.get(&(r, c)).and_then(|path| plain_path(path)) {
+                                        @if let Some(path) = wells.get(&(r, c)).copied().filter(is_there).and_then(plain_path) {
                                             a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
-                                                img loading="lazy" alt="" width=(side) height=(side)
-                                                    src=(join(&at(&path, &self.place.links.image), [("size", side)].into_iter()));
+                                                // A script gives all pictures the range of the plate before it loads them.
+                                                img.js-only loading="lazy" alt="" width=(side) height=(side) data-src=(source(&path));
+                                                noscript { img loading="lazy" alt="" width=(side) height=(side) src=(source(&path)); }
                                             }
                                         }
                                     }

@@ -76,7 +76,7 @@ fn card(mount: &MountCard) -> maud::Markup {
             }
             @match &mount.nodes {
                 None => {}
-                Some(nodes) if nodes.is_empty() => { p.muted { "Empty" } }
+                Some(nodes) if nodes.is_empty() => { p.muted { "No arrays or groups" } }
                 Some(nodes) => {
                     @let pictures: Vec<_> = nodes.iter().filter_map(|node| Some((node, thumbnail::of(node)?))).collect();
                     @if !pictures.is_empty() {

@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use super::child_row::row;
 use super::facts::name;
 use super::label_layer::LabelLayer;
 use super::state::{PageState, join};
@@ -32,10 +33,16 @@ pub(super) fn overlay(viewed: &ViewedArray<'_>) -> Option<Markup> {
     let layer = shown(viewed)?;
     let (facts, view) = (viewed.facts, viewed.view);
     // The same place along the axes that both have.
-    let selected = facts.names.iter().zip(&view.subset).filter_map(|(name, range)| {
-        let is_shared = layer.axes.iter().flatten().any(|axis| axis == name);
-        (is_shared && !range.keep).then(|| (format!("isel.{name}"), range.start.to_string()))
-    });
+    let lengths = layer.levels.first().and_then(row).map(|finest| finest.facts.shape).unwrap_or_default();
+    let selected =
+        facts.names.iter().zip(&view.subset).zip(&facts.shape).filter_map(|((name, range), &length)| {
+            let dim =
+                layer.axes.iter().position(|axis| axis.as_ref() == Some(name)).filter(|_| !range.keep)?;
+            let own = lengths.get(dim).copied().unwrap_or(length);
+            // Labels may have fewer elements than the image.
+            let scaled = u128::from(range.start) * u128::from(own) / u128::from(length.max(1));
+            Some((format!("isel.{name}"), scaled.to_string()))
+        });
     let selected: Vec<(String, String)> = selected.collect();
     let pairs = selected.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let source = join(&layer.links.image, pairs.chain([("size", PAGE_PICTURE)]));

@@ -24,9 +24,18 @@ pub struct NodeLinks {
     /// Its statistics.
     pub stats: String,
     /// It as a multiscale image.
-    pub pyramid: String,
+    pub pyramid: PyramidLink,
     /// It as arrays of inner chunks.
     pub unshard: String,
+}
+
+/// The path of a node as a multiscale image, in two parts: between them may be a segment with the data type.
+#[derive(Clone, Debug, Default)]
+pub struct PyramidLink {
+    /// The mount and the recipe, with a slash at its end.
+    pub recipe: String,
+    /// The path of the node.
+    pub path: String,
 }
 
 /// The node that a page is about.
@@ -38,6 +47,8 @@ pub struct Place {
     pub path: String,
     /// Its resources.
     pub links: NodeLinks,
+    /// The image that the array is a level of, if it is one.
+    pub image_above: Option<Box<NodeLinks>>,
     /// The pages from the mount to the node.
     pub crumbs: Vec<Crumb>,
     /// The nodes at the side: its children or, for an array, its siblings; `None` if they are not known.

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::facts::Drawn;
 use super::node_page::Place;
 use super::state::join;
 use super::viewed_array::ViewedArray;
@@ -29,6 +30,9 @@ fn python(range: &AxisRange, length: u64) -> String {
     if range.step == 1 && range.start == 0 && range.count == length {
         return ":".to_owned();
     }
+    if range.count == 0 {
+        return "0:0".to_owned();
+    }
     let last = range.at(range.count.saturating_sub(1));
     match range.step {
         1 => format!("{}:{}", range.start, range.start + range.count),
@@ -40,7 +44,7 @@ fn python(range: &AxisRange, length: u64) -> String {
     }
 }
 
-/// An index or slice as zarrita has it.
+/// An index or slice as zarrita has it, which has no steps backwards: these are read forwards.
 fn zarrita(range: &AxisRange, length: u64) -> String {
     if !range.keep {
         return range.start.to_string();
@@ -48,21 +52,51 @@ fn zarrita(range: &AxisRange, length: u64) -> String {
     if range.step == 1 && range.start == 0 && range.count == length {
         return "null".to_owned();
     }
+    let range = forward(range);
     let last = range.at(range.count.saturating_sub(1));
-    format!("zarr.slice({}, {}, {})", range.start, last.saturating_add(1), range.step.max(1))
+    format!("zarr.slice({}, {}, {})", range.start, last.saturating_add(1), range.step)
+}
+
+/// The same elements in ascending order.
+fn forward(range: &AxisRange) -> AxisRange {
+    if range.step > 0 || !range.keep {
+        return *range;
+    }
+    let last = range.at(range.count.saturating_sub(1));
+    AxisRange { start: last, step: range.step.saturating_neg(), ..*range }
+}
+
+/// Lines that read the slice with zarrita.
+fn with_zarrita(viewed: &ViewedArray<'_>, store: &str) -> String {
+    let begin = format!(
+        "import * as zarr from \"zarrita\";\n\nconst array = await zarr.open(new zarr.FetchStore({}), {{ kind: \"array\" }});",
+        quoted(store)
+    );
+    let index = joined(viewed, zarrita);
+    let kept = viewed.view.subset.iter().filter(|range| range.keep);
+    let turned: Vec<String> =
+        kept.enumerate().filter(|(_, range)| range.step < 0).map(|(axis, _)| axis.to_string()).collect();
+    if turned.is_empty() {
+        return format!("{begin}\nconst {{ data, shape }} = await zarr.get(array, [{index}]);");
+    }
+    format!(
+        "{begin}\nconst {{ data, shape, stride }} = await zarr.get(array, [{index}]);\n\
+         // There are no steps backwards: these axes are read forwards, and turned here.\n\
+         const turned = [{}];\n\
+         const from = (at, axis) => {{\n  \
+           const index = Math.floor(at / stride[axis]) % shape[axis];\n  \
+           return stride[axis] * (turned.includes(axis) ? shape[axis] - 1 - index : index);\n\
+         }};\n\
+         const values = data.map((_, at) => data[shape.reduce((sum, _, axis) => sum + from(at, axis), 0)]);",
+        turned.join(", ")
+    )
 }
 
 /// An expression that reads the slice of `array`. Zarr has no steps backwards: what is read forwards is reversed.
 fn forwards(viewed: &ViewedArray<'_>) -> String {
-    let up = |range: &AxisRange| {
-        let last = range.at(range.count.saturating_sub(1));
-        AxisRange { start: last, step: range.step.saturating_neg(), ..*range }
-    };
     let goes_down = |range: &AxisRange| range.keep && range.step < 0;
     let parts = viewed.view.subset.iter().zip(&viewed.facts.shape);
-    let parts: Vec<String> = parts
-        .map(|(range, &length)| python(&if goes_down(range) { up(range) } else { *range }, length))
-        .collect();
+    let parts: Vec<String> = parts.map(|(range, &length)| python(&forward(range), length)).collect();
     let index = if parts.is_empty() { "...".to_owned() } else { parts.join(", ") };
     if !viewed.view.subset.iter().any(goes_down) {
         return format!("array[{index}]");
@@ -83,8 +117,15 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     let store = format!("{origin}{}", links.store);
     let store = store.trim_end_matches('/');
     let slice = viewed.view.slice(&viewed.facts.shape);
+    let fields = viewed.state.get("fields").map(|fields| ("fields", fields));
     let data = |format: &str| {
-        format!("{origin}{}", join(&links.data, [("slice", slice.as_str()), ("format", format)].into_iter()))
+        format!(
+            "{origin}{}",
+            join(
+                &links.data,
+                [("slice", slice.as_str())].into_iter().chain(fields).chain([("format", format)])
+            )
+        )
     };
     let snippet = |title, text| Snippet { title, note: None, text };
     let mut all = vec![
@@ -106,14 +147,6 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
             ),
         },
         snippet(
-            "JavaScript · zarrita",
-            format!(
-                "import * as zarr from \"zarrita\";\n\nconst array = await zarr.open(new zarr.FetchStore({}), {{ kind: \"array\" }});\nconst {{ data, shape }} = await zarr.get(array, [{}]);",
-                quoted(store),
-                joined(viewed, zarrita)
-            ),
-        ),
-        snippet(
             "JavaScript · fetch",
             format!(
                 "const response = await fetch({});\nconst values = await response.json();",
@@ -123,7 +156,7 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
         snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))),
         Snippet {
             title: "GDAL",
-            note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer."),
+            note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."),
             text: format!(
                 "gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate 'ZARR:\"/vsicurl/{store}\"' picture.tif"
             ),
@@ -138,7 +171,16 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
             ),
         },
     ];
-    all.extend(viewers(viewed, origin, store));
+    // Zarrita reads no selection without elements.
+    if viewed.view.subset.iter().all(|range| range.count > 0) {
+        all.push(snippet("JavaScript · zarrita", with_zarrita(viewed, store)));
+    }
+    all.extend(viewers(viewed, origin, place));
+    all.push(Snippet {
+        title: "QGIS",
+        note: Some("Layer › Add Layer › Add Raster Layer, with this as the source."),
+        text: format!("ZARR:\"/vsicurl/{store}\""),
+    });
     all
 }
 
@@ -166,7 +208,9 @@ fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
         .zip(&facts.names)
         .filter(|(one, _)| !whole(*one))
         .map(|((range, _), name)| {
-            let value = if range.keep {
+            let value = if range.keep && range.count == 0 {
+                "slice(0, 0)".to_owned()
+            } else if range.keep {
                 let last = range.at(range.count.saturating_sub(1));
                 let stop = match range.step {
                     1.. => (last + 1).to_string(),
@@ -188,28 +232,46 @@ fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
     )
 }
 
-/// Programs that show pictures: they get the array as an image of several levels.
-fn viewers(viewed: &ViewedArray<'_>, origin: &str, store: &str) -> Vec<Snippet> {
-    let pyramid = format!("{origin}{}", viewed.links.pyramid);
-    let pyramid = pyramid.trim_end_matches('/');
+/// Types that Neuroglancer does not read. As float32 it does; numbers that this cannot hold are refused.
+const NOT_OF_NEUROGLANCER: [&str; 4] = ["float16", "bfloat16", "float64", "int64"];
+/// Types that browsers have no numbers for.
+const NOT_OF_BROWSERS: [&str; 4] = ["float16", "bfloat16", "int64", "uint64"];
+
+/// Programs that show pictures: they get the array as an image of several levels, or the image that it is a level of. Other
+/// arrays than those of two to five dimensions have no such image.
+fn viewers(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<Snippet> {
+    let facts = viewed.facts;
+    let has_pyramid =
+        (2..=5).contains(&facts.shape.len()) && facts.elements() > 0 && facts.drawn == Drawn::Numbers;
+    if !has_pyramid {
+        return Vec::new();
+    }
+    let links = place.image_above.as_deref().unwrap_or(viewed.links);
+    let of_type = |types: [&str; 4], other: &str| {
+        let segment =
+            if types.contains(&facts.type_name.as_str()) { format!("dtype={other}/") } else { String::new() };
+        format!("{origin}{}{segment}{}", links.pyramid.recipe, links.pyramid.path)
+    };
+    let neuroglancer = of_type(NOT_OF_NEUROGLANCER, "float32");
+    let viv = of_type(NOT_OF_BROWSERS, "safe");
+    let note = if place.image_above.is_some() {
+        "As the source of a layer: the image that this array is a level of."
+    } else {
+        "As the source of a layer. The server makes the coarser levels."
+    };
     vec![
         Snippet {
             title: "Neuroglancer",
-            note: Some("As the source of a layer. The server makes the coarser levels."),
-            text: format!("zarr://{pyramid}/"),
+            note: Some(note),
+            text: format!("zarr://{}/", neuroglancer.trim_end_matches('/')),
         },
         Snippet {
             title: "Viv",
-            note: None,
+            note: place.image_above.is_some().then_some("The image that this array is a level of."),
             text: format!(
                 "import {{ loadOmeZarr }} from \"@vivjs/loaders\";\n\nconst {{ data }} = await loadOmeZarr({}, {{ type: \"multiscales\" }});",
-                quoted(pyramid)
+                quoted(viv.trim_end_matches('/'))
             ),
-        },
-        Snippet {
-            title: "QGIS",
-            note: Some("Layer › Add Layer › Add Raster Layer, with this as the source."),
-            text: format!("ZARR:\"/vsicurl/{store}\""),
         },
     ]
 }

@@ -13,12 +13,12 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/');
 
 /// The words of a page's URL, in the order in which links have them. Words of the interface come first.
-const WORDS: [&str; 19] = [
-    "slice", "axes", "colormap", "range", "scale", "below", "above", "missing", "channels", "rgb", "method",
-    "decode", "labels", "opacity", "tab", "box", "at", "level", "grid",
+const WORDS: [&str; 21] = [
+    "slice", "axes", "fields", "origin", "colormap", "range", "scale", "below", "above", "missing",
+    "channels", "rgb", "method", "decode", "labels", "opacity", "tab", "box", "at", "level", "grid",
 ];
 /// The words that only pages know.
-const OF_PAGES: [&str; 8] = ["labels", "opacity", "tab", "box", "at", "level", "grid", "load"];
+const OF_PAGES: [&str; 7] = ["labels", "opacity", "tab", "at", "level", "grid", "load"];
 /// Most characters of a value that is repeated in links.
 const MOST_VALUE: usize = 400;
 /// Most words that are repeated in links.
@@ -99,8 +99,11 @@ impl PageState {
     /// The words of the interface, without the selection: those of a picture.
     pub(super) fn of_picture(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_pictures = |name: &str| {
-            ["colormap", "range", "scale", "below", "above", "missing", "channels", "method", "decode"]
-                .contains(&name)
+            [
+                "fields", "origin", "colormap", "range", "scale", "below", "above", "missing", "channels",
+                "method", "decode",
+            ]
+            .contains(&name)
         };
         self.0
             .iter()

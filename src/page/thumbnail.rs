@@ -23,7 +23,7 @@ pub(super) fn of(child: &ChildRow) -> Option<String> {
 
 /// The path of the picture of an array, where it costs little.
 pub(super) fn of_array(row: &ArrayRow<'_>, size: &str) -> Option<String> {
-    if row.facts.drawn == Drawn::Text {
+    if row.facts.drawn == Drawn::Text || row.facts.elements() == 0 {
         return None;
     }
     let view = ArrayView::default_of(&row.facts, row.array);

@@ -88,9 +88,31 @@ impl ArrayView {
             Some(Err(error)) => Self { complaint: Some(error.to_string()), ..Self::default_of(facts, array) },
             None => {
                 let view = Self::default_of(facts, array);
-                Self { shown: swapped(view.shown), ..view }
+                let shown = swapped(view.shown);
+                Self { shown, ..view }.at_box(state, facts)
             }
         }
+    }
+
+    /// The view, if it is a window that no URL asks for: that of the part of the plane which the URL names, if it does.
+    fn at_box(mut self, state: &PageState, facts: &ShownArray) -> Self {
+        let numbers =
+            |text: &str| text.split(',').map(|one| one.trim().parse().ok()).collect::<Option<Vec<u64>>>();
+        let part = state.get("box").and_then(numbers);
+        if let (Some(&[x, y, width, height]), Shown::Plane { rows, columns, .. }) =
+            (part.as_deref(), self.shown)
+            && self.is_window
+            && width.min(height) > 0
+            && x < facts.shape[columns]
+            && y < facts.shape[rows]
+        {
+            for (dim, start, count) in [(rows, y, height), (columns, x, width)] {
+                let count = count.min(facts.shape[dim] - start);
+                self.subset[dim] = AxisRange { start, count, step: 1, keep: true };
+            }
+            self.is_window = false;
+        }
+        self
     }
 
     /// The view of an image that a URL asks for: all its channels at once, unless the URL has an index of their dimension.
@@ -179,9 +201,10 @@ fn range_text(range: &AxisRange, length: u64) -> String {
     if range.step == 1 && range.start == 0 && range.count == length {
         return ":".to_owned();
     }
-    let stop = if range.step > 0 {
-        let last = range.at(range.count.saturating_sub(1));
-        if range.count == 0 { range.start.to_string() } else { (last + 1).to_string() }
+    let stop = if range.count == 0 {
+        range.start.to_string()
+    } else if range.step > 0 {
+        (range.at(range.count - 1) + 1).to_string()
     } else {
         let last = range.at(range.count.saturating_sub(1));
         last.checked_sub(1).map(|stop| stop.to_string()).unwrap_or_default()
@@ -288,13 +311,17 @@ fn default_index(name: &str, length: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::DataType;
+    use crate::reduce::CfValues;
 
     fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ShownArray {
         ShownArray {
             shape: shape.to_vec(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             is_named: vec![true; names.len()],
+            data_type: DataType::UInt8,
             type_name: type_name.to_owned(),
+            values: CfValues::stored(&DataType::UInt8),
             drawn: Drawn::Numbers,
             item_bytes: 1,
             zarr_format: 3,
@@ -369,6 +396,7 @@ mod tests {
         assert_eq!(slice(&facts, &[("isel.time", "-1")]), ("3,:,:".to_owned(), plane));
         assert_eq!(slice(&facts, &[("slice", ":,1,2")]), (":,1,2".to_owned(), Shown::Line(0)));
         assert_eq!(slice(&facts, &[("slice", "0,1:4:2,::-1")]).0, "0,1:4:2,5::-1");
+        assert_eq!(slice(&facts, &[("slice", "0,3:3:-2,2:2")]).0, "0,3:3:-2,2:2");
         let swapped = Shown::Plane { rows: 2, columns: 1, colors: None };
         assert_eq!(slice(&facts, &[("axes", "lon,lat")]).1, swapped);
         // What cannot be used is reported, and the default is shown.

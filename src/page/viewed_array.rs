@@ -3,13 +3,17 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::facts::{Drawn, ShownArray, cut};
+use super::facts::{Drawn, ShownArray};
 use super::label_layer::LabelLayer;
 use super::node_page::NodeLinks;
+use super::packing;
 use super::state::{PageState, join};
 use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
 use crate::array::Array;
+use crate::chunk::AxisRange;
 use crate::conventions::{ChannelSummary, OmeImage};
+use crate::metadata::DataType;
+use crate::reduce::CfValues;
 
 /// The coordinates along a dimension: an array next to the one that is shown.
 #[derive(Clone, Debug)]
@@ -24,6 +28,12 @@ pub struct Coordinate {
     pub calendar: Option<String>,
     /// Its length.
     pub length: u64,
+    /// Whether they are latitudes or northings: pictures have north at the top.
+    pub is_northing: bool,
+    /// Its data type.
+    pub data_type: DataType,
+    /// How its elements become numbers; none is missing.
+    pub values: CfValues,
 }
 
 /// Longer side of the picture without scripts, in pixels.
@@ -86,13 +96,21 @@ impl ViewedArray<'_> {
         };
         let own = [("slice", slice.as_str()), ("size", size)];
         let axes = axes.as_deref().map(|axes| ("axes", axes));
-        join(&self.links.image, own.into_iter().chain(axes).chain(self.state.of_picture()))
+        // A part of the plane is that of all rows and columns.
+        let part = self.state.get("box").filter(|_| self.is_whole_plane()).map(|part| ("box", part));
+        join(&self.links.image, own.into_iter().chain(axes).chain(part).chain(self.state.of_picture()))
+    }
+
+    /// Whether the view has all rows and columns of a plane.
+    fn is_whole_plane(&self) -> bool {
+        let is_whole = |dim: usize| self.view.subset[dim] == AxisRange::full(self.facts.shape[dim]);
+        matches!(self.view.shown, Shown::Plane { rows, columns, .. } if is_whole(rows) && is_whole(columns))
     }
 
     /// What the viewer is given.
     pub(super) fn config(&self, tab: &str) -> String {
         let facts = self.facts;
-        let ranges = |(range, _): (&crate::chunk::AxisRange, &u64)| {
+        let ranges = |(range, _): (&AxisRange, &u64)| {
             if range.keep { json!([range.start, range.count, range.step]) } else { json!(range.start) }
         };
         let (rows, columns, colors) = match self.view.shown {
@@ -106,7 +124,10 @@ impl ViewedArray<'_> {
                 "shape": level.facts.shape, "chunk": level.facts.decoded_shape,
             })
         };
-        let coordinate = |one: &Coordinate| json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length });
+        let coordinate = |one: &Coordinate| {
+            json!({ "dim": one.dim, "data": one.data, "units": one.units, "calendar": one.calendar, "length": one.length,
+            "north": one.is_northing, "cf": packing::of_values(&one.values, &one.data_type.name()) })
+        };
         let image = self.image.map(|ViewedImage { image, levels, labels, .. }| {
             json!({
                 "levels": levels.iter().map(level).collect::<Value>(), "channels": channels(&image.channels),
@@ -122,12 +143,13 @@ impl ViewedArray<'_> {
             "shape": facts.shape, "names": facts.names, "named": facts.is_named,
             "chunk": facts.decoded_shape, "shard": facts.is_sharded.then_some(&facts.chunk_shape),
             "itemBytes": facts.item_bytes,
+            "fields": self.state.get("fields"),
             "selected": self.view.slice(&facts.shape),
             "slice": self.view.subset.iter().zip(&facts.shape).map(ranges).collect::<Value>(),
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing(self.attributes), "labels": self.image.is_some_and(|of| of.image.is_labels) || self.attributes.contains_key("flag_values"),
+            "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.image.is_some_and(|of| of.image.is_labels) || self.attributes.contains_key("flag_values"),
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })
@@ -148,32 +170,20 @@ fn channels(channels: &[ChannelSummary]) -> Value {
     channels.iter().enumerate().map(one).collect()
 }
 
-/// The attributes that say what stored numbers mean (CF conventions, sections 2.5.1, 3.1 and 8.1).
-fn packing(attributes: &Map<String, Value>) -> Value {
-    let number = |name: &str| attributes.get(name).filter(|value| value.is_number());
-    let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(|text| cut(text, 100));
-    let numbers = |name: &str| {
-        let values = attributes.get(name).and_then(Value::as_array);
-        let are_few = |values: &Vec<Value>| values.len() <= 256 && values.iter().all(Value::is_number);
-        attributes.get(name).filter(|_| values.is_some_and(are_few))
-    };
-    let missing =
-        number("missing_value").map(|one| json!([one])).or_else(|| numbers("missing_value").cloned());
-    json!({
-        "scale": number("scale_factor"), "offset": number("add_offset"), "fill": number("_FillValue"),
-        "missing": missing, "units": text("units"), "range": numbers("valid_range").or(numbers("actual_range")),
-        "min": number("valid_min"), "max": number("valid_max"),
-    })
-}
-
 /// Links to the elements of the view in several formats.
 pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
     let slice = viewed.view.slice(&viewed.facts.shape);
-    let link =
-        |format: &str| join(&viewed.links.data, [("slice", slice.as_str()), ("format", format)].into_iter());
+    let fields = viewed.state.get("fields").map(|fields| ("fields", fields));
+    let link = |format: &str| {
+        join(
+            &viewed.links.data,
+            [("slice", slice.as_str())].into_iter().chain(fields).chain([("format", format)]),
+        )
+    };
+    let is_packed = viewed.facts.values.packing().is_some();
     html! {
         span.downloads {
-            "This slice as "
+            "This slice" (if is_packed { ", as the numbers that are stored, as " } else { " as " })
             @for (at, format) in ["npy", "csv", "json", "arrow"].into_iter().enumerate() {
                 (if at == 0 { "" } else { ", " })
                 a href=(link(format)) data-format=(format) { (format) }

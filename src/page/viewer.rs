@@ -3,28 +3,30 @@
 use maud::{Markup, html};
 
 use super::controls::controls;
-use super::facts::{Drawn, bytes_text, count_text};
+use super::facts::{Drawn, bytes_text, count_text, product};
 use super::labels;
 use super::view::{Cost, Shown};
 use super::viewed_array::{PAGE_PICTURE, ViewedArray, downloads};
 
 /// The viewer of a tab: image, line, table or histogram.
-pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &str, title: &str) -> Markup {
+pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -> Markup {
     let ViewedArray { facts, view, state, .. } = viewed;
     let cost = viewed.cost();
     let loads = cost.is_some_and(Cost::is_small) || state.get("load").is_some();
+    if let Some(text) = emptiness(viewed) {
+        return html! { p.empty { (text) } };
+    }
     let plane = matches!(view.shown, Shown::Plane { .. });
+    let tab = form(viewed, tab);
     html! {
         section.viewer data-viewer data-config=(viewed.config(tab)) aria-label=(title) {
             div.main {
                 @match tab {
                     "image" => {
                         figure.stage #stage {
-                            @if plane && loads && facts.drawn != Drawn::Text {
+                            @if loads {
                                 img #picture src=(viewed.picture(PAGE_PICTURE)) alt=(format!("{title}, slice {}", view.slice(&facts.shape)));
                                 @if let Some(overlay) = labels::overlay(viewed) { (overlay) }
-                            } @else if !plane {
-                                p.muted { "This selection is not a plane. Choose two dimensions, or see it as a table." }
                             }
                         }
                     }
@@ -52,6 +54,31 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &str, title: &str) -> Markup
             @if tab == "image" && plane { (controls(viewed)) }
         }
     }
+}
+
+/// The form in which a selection is shown: what is no picture, line or numbers is shown as a table.
+fn form(viewed: &ViewedArray<'_>, tab: &'static str) -> &'static str {
+    let is_text = viewed.facts.drawn == Drawn::Text;
+    match (tab, viewed.view.shown) {
+        (_, _) if is_text => "table",
+        ("image", Shown::Line(_)) => "line",
+        ("image", Shown::Value | Shown::Table) | ("line", Shown::Value) => "table",
+        (tab, _) => tab,
+    }
+}
+
+/// Why there is nothing to see, if so.
+fn emptiness(viewed: &ViewedArray<'_>) -> Option<String> {
+    let (facts, view) = (viewed.facts, viewed.view);
+    if let Some(dim) = facts.shape.iter().position(|&length| length == 0) {
+        let shape = facts.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
+        return Some(format!(
+            "This array has no elements: its shape is {shape}, and the length of {} is 0.",
+            facts.names[dim]
+        ));
+    }
+    let counts: Vec<u64> = view.subset.iter().map(|range| range.count).collect();
+    (product(&counts) == 0).then(|| format!("The selection {} has no elements.", view.slice(&facts.shape)))
 }
 
 /// The dimensions that are not shown whole: links to step through them, which a script makes sliders.

@@ -138,16 +138,45 @@ impl CfValues {
         self.packing.map_or(stored, |(scale, offset)| stored * scale + offset)
     }
 
+    /// `scale_factor` and `add_offset`, if there is one of them.
+    #[must_use]
+    pub fn packing(&self) -> Option<(f64, f64)> {
+        self.packing
+    }
+
+    /// The stored numbers that mark missing elements, as the nearest float64.
+    #[must_use]
+    pub fn missing_numbers(&self) -> Vec<f64> {
+        let stored = Self { missing: Missing::default(), packing: None, ..self.clone() };
+        let mut numbers = Vec::new();
+        for element in self.missing.elements() {
+            stored.append_numbers(element, &mut numbers);
+        }
+        numbers
+    }
+
     /// Appends the values of real elements in canonical form; NaN where an element is missing.
     pub fn append_numbers(&self, items: &[u8], numbers: &mut Vec<f64>) {
         numbers.reserve(items.len() / self.element_bytes().max(1));
         self.visit(items, &mut Numbers(numbers));
     }
 
+    /// Whether stored numbers are scaled or shifted.
+    #[must_use]
+    pub fn are_packed(&self) -> bool {
+        self.packing.is_some()
+    }
+
     /// Whether values are integers.
     #[must_use]
     pub fn are_integers(&self) -> bool {
         self.packing.is_none() && Kind::of(&self.data_type) != Kind::Float
+    }
+
+    /// Whether every element has a value: no float may be NaN, and none is marked as missing.
+    #[must_use]
+    pub fn are_complete(&self) -> bool {
+        self.are_integers() && self.are_real() && self.missing.elements().next().is_none()
     }
 
     /// Whether elements are integers without a sign.
@@ -279,6 +308,18 @@ mod tests {
         for attributes in [json!({ "scale_factor": [0.5] }), json!({ "scale_factor": "0.5" })] {
             assert_eq!(decoded(&DataType::Int16, attributes, &items), ["2", "-0.5", "3.5", "-1.5"]);
         }
+    }
+
+    #[test]
+    fn what_marks_missing_elements_is_known_as_numbers() {
+        let Value::Object(members) = json!({ "_FillValue": "AAAAAACAj8A=", "missing_value": [0.1, 7] })
+        else {
+            panic!("an object")
+        };
+        let attributes = Attributes::from(members);
+        let numbers = |data_type| CfValues::decoded(data_type, &attributes).unwrap().missing_numbers();
+        assert_eq!(numbers(&DataType::Float64), [-1008.0, 0.1, 7.0]);
+        assert_eq!(numbers(&DataType::Float32), [-1008.0, f64::from(0.1_f32), 7.0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::cache::Staleness;
 use crate::error::{Classify, ErrorClass};
 use crate::http::cache_control::CacheControl;
 use crate::http::host;
@@ -40,6 +41,8 @@ pub struct Mount {
     pub hosts: Vec<String>,
     /// The counts of calls to its backend, filled by an observer of the store.
     pub backend: Arc<BackendCounts>,
+    /// How old its responses are, if they may be older than their requests while the backend fails.
+    pub staleness: Option<Arc<Staleness>>,
     /// The validity of URLs that redirect readers of stored values to the backend; `None` to serve values here.
     pub redirect: Option<Duration>,
 }
@@ -60,6 +63,7 @@ impl Mount {
             consolidated: false,
             hosts: Vec::new(),
             backend: Arc::default(),
+            staleness: None,
             redirect: None,
         }
     }

@@ -30,6 +30,8 @@ pub struct Mounts {
     pyramids: BTreeMap<String, Pyramids>,
     /// The mounts by host name, in canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
+    /// Whether responses of any mount may be stale.
+    may_be_stale: bool,
 }
 
 impl Mounts {
@@ -65,7 +67,8 @@ impl Mounts {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
-        Ok(Self { by_name, views, rechunkers, pyramids, by_host })
+        let may_be_stale = by_name.values().any(|(mount, _)| mount.staleness.is_some());
+        Ok(Self { by_name, views, rechunkers, pyramids, by_host, may_be_stale })
     }
 
     /// The mount of exactly this name.
@@ -76,6 +79,11 @@ impl Mounts {
     /// The mount of exactly this name, with the opener of its nodes.
     pub(crate) fn with_opener(&self, name: &str) -> Option<&(Arc<Mount>, NodeOpener)> {
         self.by_name.get(name)
+    }
+
+    /// Whether responses of any mount may be stale.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        self.may_be_stale
     }
 
     /// All mounts, sorted by name.

@@ -71,13 +71,54 @@ impl fmt::Display for CachePolicy {
     }
 }
 
-impl Serialize for CachePolicy {
+/// How old what a mount responds with may be: while its backend responds, and while it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freshness {
+    /// While the backend responds.
+    pub policy: CachePolicy,
+    /// How much older it may be while the backend fails or is slow; `None` to report the failure instead.
+    pub stale: Option<Duration>,
+}
+
+/// A text that is no freshness.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreshnessError {
+    /// It has no valid policy.
+    #[error(transparent)]
+    Policy(#[from] CachePolicyError),
+    /// Its second part is not valid.
+    #[error("`{0}` is not `stale:` and a time such as `60s`, `5m` or `1h`")]
+    Stale(String),
+}
+
+impl FromStr for Freshness {
+    type Err = FreshnessError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((policy, stale)) = text.split_once(',') else {
+            return Ok(Self { policy: text.parse()?, stale: None });
+        };
+        let stale = stale.trim();
+        let age = stale.strip_prefix("stale:").and_then(parse_duration);
+        let age = age.ok_or_else(|| FreshnessError::Stale(stale.to_owned()))?;
+        Ok(Self { policy: policy.trim().parse()?, stale: Some(age) })
+    }
+}
+
+impl fmt::Display for Freshness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.policy.fmt(f)?;
+        self.stale.map_or(Ok(()), |stale| write!(f, ", stale:{}ms", stale.as_millis()))
+    }
+}
+
+impl Serialize for Freshness {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for CachePolicy {
+impl<'de> Deserialize<'de> for Freshness {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -86,6 +127,26 @@ impl<'de> Deserialize<'de> for CachePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_freshness_is_parsed_as_it_is_displayed() {
+        let minute = CachePolicy::Ttl(Duration::from_mins(1));
+        for (text, policy, stale) in [
+            ("always", CachePolicy::Always, None),
+            ("ttl:60s, stale:1h", minute, Some(Duration::from_hours(1))),
+            ("ttl:60s,stale:500ms", minute, Some(Duration::from_millis(500))),
+            ("always, stale:5m", CachePolicy::Always, Some(Duration::from_mins(5))),
+        ] {
+            let freshness = Freshness { policy, stale };
+            assert_eq!(text.parse(), Ok(freshness), "{text}");
+            assert_eq!(freshness.to_string().parse(), Ok(freshness));
+        }
+        for text in
+            ["stale:1h", "ttl:60s,", "ttl:60s, stale", "ttl:60s, 1h", "ttl:60s, stale:1h, stale:2h", ""]
+        {
+            assert!(text.parse::<Freshness>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_policy_is_parsed_as_it_is_displayed() {

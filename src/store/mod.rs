@@ -35,14 +35,14 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, CircuitState};
-pub use cache_policy::{CachePolicy, CachePolicyError};
+pub use cache_policy::{CachePolicy, CachePolicyError, Freshness, FreshnessError};
 pub use capabilities::Capabilities;
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;
 pub use interface::{SharedStore, Shortcuts, Store};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
-pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
+pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_provider, trouble};
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open,

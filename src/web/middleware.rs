@@ -29,6 +29,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
 use super::compression::{self, Wish};
+use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
 use crate::admission::memory_pressure::MemoryPressure;
 use crate::admission::overloaded;
@@ -328,7 +329,13 @@ pub(crate) fn with_deadline(
 ) -> impl Future<Output = Response> {
     let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
-    let too_late = |_| Problem::from_class(ErrorClass::TimedOut).into_response();
+    let too_late = move |_| {
+        let detail = format!(
+            "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",
+            most.as_secs_f64()
+        );
+        Problem::from_class(ErrorClass::TimedOut).detail(detail).into_response()
+    };
     timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
 }
 
@@ -432,6 +439,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     };
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
+            let stale = StaleHeaders::of(state, spec, root, &request);
             // The rare branch is boxed, because a future is as large as its largest branch.
             let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
                 let answers = head_of_body(&state.options, &method, request, next);
@@ -441,6 +449,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 next.instrument(observed.span().clone()).await
             };
             leave.apply(&mut answer);
+            if let Some(stale) = stale {
+                stale.put(&mut answer);
+            }
             if let Some((rates, share)) = rated {
                 // The body of a HEAD is not sent.
                 let sent = if method == Method::HEAD { 0 } else { answer.body().size_hint().lower() };

@@ -168,7 +168,7 @@ def test_images_and_plates_are_accessible(visit, stored, path):
     assert found["violations"] == []
     if path == "plate":
         # Only wells whose paths are plain have pictures.
-        assert sorted(one for one in found["requests"] if one.startswith("/v1/image/")) == [f"/v1/image/stored/plate/{row}/1?size=96" for row in "AB"]
+        assert sorted(one.split("&")[0] for one in found["requests"] if one.startswith("/v1/image/")) == [f"/v1/image/stored/plate/{row}/1?size=96" for row in "AB"]
 
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float64", "complex64"])

@@ -72,6 +72,7 @@ mod round_trips;
 mod s3;
 mod settings;
 mod slices;
+mod stale;
 mod stampede;
 mod statistics;
 mod summaries;

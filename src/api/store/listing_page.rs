@@ -72,6 +72,9 @@ impl ListingPage {
     }
 }
 
+/// Lets browsers show the page in light or dark colours.
+const SCHEME: &str = "<meta name=\"color-scheme\" content=\"light dark\">";
+
 /// The links of an index page.
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
@@ -98,8 +101,9 @@ impl Links {
     /// The lines before the first key or prefix. The title is the path as it was requested: GDAL compares the two.
     pub(crate) fn head(&self, raw_path: &str) -> String {
         let title = escape(raw_path);
-        let mut head =
-            format!("<!DOCTYPE html>\n<html><head><title>Index of {title}</title></head>\n<body><pre>\n");
+        let mut head = format!(
+            "<!DOCTYPE html>\n<html><head><title>Index of {title}</title>{SCHEME}</head>\n<body><pre>\n"
+        );
         if self.lead_up {
             self.line(&mut head, "../");
         }
@@ -170,7 +174,7 @@ mod tests {
         let links = Links::new(&prefix("a/"), None);
         assert_eq!(
             page(&links, "/store/m/a/", &["a/.zgroup", "a/sub/", "a/x y&'<\".z"]),
-            "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+            "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title><meta name=\"color-scheme\" content=\"light dark\"></head>\n<body><pre>\n\
              <a href=\"../\">../</a>\n\
              <a href=\".zgroup\">.zgroup</a>\n\
              <a href=\"sub/\">sub/</a>\n\

@@ -31,6 +31,13 @@ pub(super) async fn open(
     rows.buffered(CONCURRENCY).collect().await
 }
 
+/// Whether there are nodes at these paths. One that cannot be opened is there.
+pub(super) async fn are_there(target: &NodeTarget, paths: Vec<NodePath>) -> Vec<bool> {
+    let nodes =
+        stream::iter(paths).map(|path| async move { !matches!(target.opener.find(&path).await, Ok(None)) });
+    nodes.buffered(CONCURRENCY).collect().await
+}
+
 fn row(links: PageLinks<'_>, path: &NodePath, kind: Option<NodeKind>, node: Option<&OpenNode>) -> ChildRow {
     let kind = node.map_or(kind, |node| match &node.node {
         Node::Array(_) => Some(NodeKind::Array),

@@ -16,6 +16,7 @@ use crate::auth::{KeyScope, Permission, Scope};
 use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::key::NodePath;
+use crate::metadata::NodeKind;
 use crate::page::{ChildRow, HomePage, MountCard};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
@@ -113,7 +114,14 @@ async fn contents(
                     None => (title, None),
                 }
             }
-            Node::Array(_) => (None, None),
+            // A mount that is one array shows this.
+            Node::Array(_) => {
+                let mut rows = open(&target, links, vec![(root, Some(NodeKind::Array))]).await;
+                for row in &mut rows {
+                    row.item.name.clone_from(&target.mount.name);
+                }
+                (None, Some(rows))
+            }
         },
         Ok(None) => {
             let folders = folders(caller.rights(), &target, &root, MOST_NODES + 1).await;

@@ -2,7 +2,7 @@
 
 use crate::http::path::encode;
 use crate::key::NodePath;
-use crate::page::{Crumb, NodeLinks};
+use crate::page::{Crumb, NodeLinks, PyramidLink};
 
 /// Builds links.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,10 @@ impl PageLinks<'_> {
             image: format!("{base}/v1/image/{at}"),
             legend: format!("{base}/v1/legend/{at}"),
             stats: format!("{base}/v1/stats/{at}"),
-            pyramid: format!("{base}/pyramid/{mount}/auto/auto/raw/{rest}"),
+            pyramid: PyramidLink {
+                recipe: format!("{base}/pyramid/{mount}/auto/auto/raw/"),
+                path: rest.to_owned(),
+            },
             unshard: format!("{base}/unshard/{folder}"),
         }
     }

@@ -1,19 +1,22 @@
 //! The handlers of pages of nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
+use tokio::time::timeout;
 
-use super::children::{item, open};
+use super::children::{are_there, item, open};
 use super::links::PageLinks;
 use super::{headers, labels, site};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::{OmeNode, is_vector_store};
+use crate::conventions::{OmeNode, is_northing, is_vector_store};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
@@ -22,6 +25,7 @@ use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
 use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place};
+use crate::reduce::CfValues;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 
@@ -34,6 +38,12 @@ pub(crate) const ROOT_VIEW: RouteSpec =
 
 /// Most nodes that a page lists.
 const MOST_CHILDREN: usize = 200;
+/// Most groups above an array that may be the image which it is a level of.
+const MOST_ABOVE: usize = 2;
+/// Most wells of a plate that are checked.
+const MOST_WELLS: usize = 400;
+/// Longest search for the wells of a plate: after it, all count as there.
+const WELLS_WAIT: Duration = Duration::from_secs(1);
 /// Most dimensions whose coordinates are found.
 const MOST_COORDINATES: usize = 8;
 /// Bytes of a page besides the documents that it shows, about: longer ones are made on the compute pool.
@@ -175,6 +185,7 @@ impl View<'_> {
             mount: self.target.mount.name.clone(),
             path: path.as_str().to_owned(),
             links: self.links.of(path),
+            image_above: None,
             crumbs: self.links.crumbs(path),
             tree: None,
             has_more: false,
@@ -202,6 +213,7 @@ impl View<'_> {
             place.has_more = children.truncated;
             place.tree = self.tree(&parent, &children);
         }
+        place.image_above = self.image_above().await;
         ArrayPage {
             place,
             metadata: Arc::clone(metadata),
@@ -209,6 +221,28 @@ impl View<'_> {
             coordinates: self.coordinates(metadata).await,
             state: self.query.clone(),
         }
+    }
+
+    /// The image that the array is a level of, if one of the nodes above it says so.
+    async fn image_above(&self) -> Option<Box<crate::page::NodeLinks>> {
+        let path = &self.target.path;
+        let mut above = path.parent();
+        for _ in 0..MOST_ABOVE {
+            let parent = above?;
+            if self.may_read(&parent)
+                && let Ok(Some(node)) = self.target.opener.find(&parent).await
+                && let Node::Group(group) = &node.node
+                && let Ok((_, Some((OmeNode::Image(image), _)))) = self.conventions(group).await
+            {
+                let prefix = parent.prefix().as_str();
+                let is_level = |level: &str| format!("{prefix}{level}") == path.as_str();
+                if image.levels.iter().any(|(level, _)| is_level(level)) {
+                    return Some(Box::new(self.links.of(&parent)));
+                }
+            }
+            above = parent.parent();
+        }
+        None
     }
 
     fn tree(&self, parent: &NodePath, children: &Children) -> Option<Vec<crate::page::TreeItem>> {
@@ -246,6 +280,9 @@ impl View<'_> {
                 units: text("units"),
                 calendar: text("calendar"),
                 length,
+                is_northing: is_northing(path.name(), &coordinate.attributes),
+                data_type: coordinate.data_type.clone(),
+                values: CfValues::unmasked(&coordinate.data_type, &coordinate.attributes),
             });
         }
         found
@@ -273,8 +310,10 @@ impl View<'_> {
         } else {
             labels::labels(self.state, self.target, self.links, may_read).await?
         };
+        let missing_wells = self.missing_wells(ome.as_ref()).await;
         Ok(GroupPage {
             place,
+            missing_wells,
             zarr_format: group.zarr_format.number(),
             is_consolidated: children.is_consolidated,
             children: children_rows,
@@ -314,6 +353,19 @@ impl View<'_> {
         rows.into_iter().filter(|row| row.array.is_some()).collect()
     }
 
+    /// The paths of wells that a plate lists and that are not there.
+    async fn missing_wells(&self, ome: Option<&(OmeNode, Option<String>)>) -> BTreeSet<String> {
+        let Some((OmeNode::Plate(plate), _)) = ome else { return BTreeSet::new() };
+        let prefix = self.target.path.prefix().as_str();
+        let wells = plate.wells.iter().take(MOST_WELLS).filter_map(|(well, ..)| {
+            let path = NodePath::parse(&format!("{prefix}{well}")).ok()?;
+            self.may_read(&path).then_some((well, path))
+        });
+        let (wells, paths): (Vec<&String>, Vec<NodePath>) = wells.unzip();
+        let found = timeout(WELLS_WAIT, are_there(self.target, paths)).await.unwrap_or_default();
+        wells.into_iter().zip(found).filter(|(_, is_there)| !is_there).map(|(well, _)| well.clone()).collect()
+    }
+
     async fn folder(&self, folders: Vec<(NodePath, Option<NodeKind>)>) -> GroupPage {
         let mut place = self.place();
         place.has_more = folders.len() > MOST_CHILDREN;
@@ -322,6 +374,7 @@ impl View<'_> {
         let children = open(self.target, self.links, shown().cloned().collect()).await;
         GroupPage {
             place,
+            missing_wells: BTreeSet::new(),
             attributes: None,
             zarr_format: 0,
             is_consolidated: false,

@@ -1,6 +1,6 @@
 // What every page does: the theme, the list at the side, the help, and the viewer where there is one.
 
-import { getJson } from "./api.js";
+import { getJson, link } from "./api.js";
 import { announce, byId, element } from "./element.js";
 
 const root = document.documentElement;
@@ -95,9 +95,28 @@ for (const link of document.querySelectorAll("#nodes a.group")) makeExpandable(/
 
 for (const image of document.images) {
   const hide = () => image.classList.add("failed");
-  if (image.complete && !image.naturalWidth) hide();
+  if (image.src && image.complete && !image.naturalWidth) hide();
   image.addEventListener("error", hide);
 }
+
+// --- the wells of a plate ---
+
+/** Shows the wells, all with the range of the first, so that they can be compared. @param {HTMLElement} plate */
+async function showWells(plate) {
+  const words = { channels: "", range: "" };
+  try {
+    const legend = await getJson(plate.dataset.legend || "");
+    const channel = (/** @type {any} */ one) => [one.channel, one.color.slice(0, 6), ...one.range].join(":");
+    if (legend.kind === "channels") words.channels = legend.channels.map(channel).join(",");
+    if (legend.kind === "colormap") words.range = legend.range.join(",");
+  } catch {
+    // Then each has a range of its own.
+  }
+  const more = link("", words).replace("?", "&");
+  for (const image of /** @type {NodeListOf<HTMLImageElement>} */ (plate.querySelectorAll("img[data-src]"))) image.src = `${image.dataset.src}${more}`;
+}
+
+for (const plate of document.querySelectorAll("table[data-legend]")) showWells(/** @type {HTMLElement} */ (plate));
 
 // --- lines for programs ---
 

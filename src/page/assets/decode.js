@@ -1,7 +1,7 @@
 // Bytes of elements as numbers, and what numbers mean by the conventions of CF.
 
-/** @typedef {{scale: number | null, offset: number | null, fill: number | null, missing: number[] | null,
- *   units: string | null, range: number[] | null, min: number | null, max: number | null}} Packing */
+/** @typedef {{as: string | null, scale: number | null, offset: number | null, missing: number[] | null,
+ *   units?: string | null, range?: number[] | null, min?: number | null, max?: number | null}} Packing `as` is the type that elements are read as. */
 
 const TYPES = /** @type {Record<string, any>} */ ({
   bool: Uint8Array, int2: Int8Array, int4: Int8Array, int8: Int8Array, uint2: Uint8Array, uint4: Uint8Array,
@@ -66,16 +66,31 @@ export const isNumeric = (type) =>
  * @returns {ArrayLike<number> & {length: number}}
  */
 export function unpack(values, packing) {
-  const { scale, offset, fill, missing } = packing;
-  if (scale === null && offset === null && fill === null && missing === null) return values;
+  const { scale, offset, missing } = packing;
+  if (scale === null && offset === null && missing === null) return values;
   const result = new Float64Array(values.length);
   const factor = scale ?? 1;
   const sum = offset ?? 0;
   for (let at = 0; at < values.length; at += 1) {
     const value = values[at];
-    result[at] = value === fill || missing?.includes(value) ? NaN : value * factor + sum;
+    result[at] = missing?.includes(value) ? NaN : value * factor + sum;
   }
   return result;
+}
+
+/**
+ * What an element in JSON stands for: NaN for a missing one. Text and other values are as they are.
+ * @param {any} value
+ * @param {Packing} packing
+ */
+export function decoded(value, packing) {
+  if (typeof value !== "number") return value;
+  const bits = Number(packing.as?.match(/^u?int(\d+)$/)?.[1] || 0);
+  let read = value;
+  if (bits && packing.as?.startsWith("u") && read < 0) read += 2 ** bits;
+  if (bits && packing.as?.startsWith("i") && read >= 2 ** (bits - 1)) read -= 2 ** bits;
+  if (packing.missing?.includes(read)) return NaN;
+  return packing.scale === null && packing.offset === null ? read : read * (packing.scale ?? 1) + (packing.offset ?? 0);
 }
 
 /**

@@ -1,6 +1,22 @@
 // Small helpers for elements of the page. Text is always set as text, never parsed.
 
 /**
+ * A function that runs another one in the next frame, once for all calls before that.
+ * @param {() => void} act
+ */
+export function inNextFrame(act) {
+  let isWaiting = false;
+  return () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => {
+      isWaiting = false;
+      act();
+    });
+  };
+}
+
+/**
  * An element with properties and children.
  * @param {string} tag
  * @param {Record<string, any>} [properties] Attributes; names that begin with `on` are listeners.

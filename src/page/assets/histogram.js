@@ -23,6 +23,8 @@ async function load(viewer) {
   const { config } = viewer;
   const box = byId("histogram");
   const slice = viewer.sliceText();
+  // Statistics are those of arrays of numbers, and not of a field.
+  if (config.fields) return ownHistogram(viewer, box, slice).catch((error) => viewer.complain(error));
   try {
     const found = await getJson(link(config.stats, { slice, ops: "count,missing,nan,min,max,mean,std", histogram: BINS, percentiles: "1,5,50,95,99", sample: "auto" }));
     show(box, found, found.exact === false ? `From a sample of ${found.seen?.elements ?? "some"} elements.` : "From all elements of the slice.");
@@ -52,8 +54,8 @@ async function ownHistogram(viewer, box, slice) {
     viewer.complain(new Error(`${bytesText(elements * config.itemBytes)}: more than is loaded unasked.`));
     return;
   }
-  const answer = await getElements(link(config.data, { slice, format: "bytes" }));
-  const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
+  const answer = await getElements(link(config.data, { slice, fields: config.fields, format: "bytes" }));
+  const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
   const ends = percentiles(values, [0, 100]) || [0, 1];
   const width = (ends[1] - ends[0]) / BINS || 1;
   const counts = new Array(BINS).fill(0);
@@ -98,8 +100,8 @@ export function lineTab(viewer) {
     const step = Math.max(1, Math.ceil(length / LONGEST_LINE));
     const slice = viewer.sliceText().split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
     try {
-      const [answer] = await Promise.all([getElements(link(config.data, { slice, format: "bytes" })), viewer.hasCoordinates]);
-      const values = unpack(numbers(answer.buffer, answer.type || config.type), config.cf);
+      const [answer] = await Promise.all([getElements(link(config.data, { slice, fields: config.fields, format: "bytes" })), viewer.hasCoordinates]);
+      const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
       const known = viewer.coordinates.get(dim);
       byId("plot").replaceChildren(chooser(), line({
         values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,

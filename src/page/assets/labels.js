@@ -8,7 +8,7 @@ import { Source } from "./source.js";
 /** @typedef {{name: string, names: string[], levels: import("./source.js").Level[], type: string, itemBytes: number,
  *   colors: [number, number, number, number, number][]}} Layer */
 
-const PLAIN = { scale: null, offset: null, fill: null, missing: null };
+const PLAIN = { as: null, scale: null, offset: null, missing: null };
 
 export class Labels {
   /**
@@ -58,7 +58,8 @@ export class Labels {
    */
   plan(seen, pixels) {
     const { source, image, layer } = this;
-    if (!source || !layer) return null;
+    // Of an image in steps, its labels are not known in the same steps.
+    if (!source || !layer || image.isStepped) return null;
     layer.names.forEach((name, dim) => {
       const of = this.config.names.indexOf(name);
       const length = this.config.shape[of] || 1;

@@ -1,10 +1,11 @@
 // A plane on a canvas: zoom, pan, the grid of chunks, and the element under the pointer.
 
-import { element, numberText } from "./element.js";
+import { element, inNextFrame, numberText } from "./element.js";
 
 /**
  * @typedef {{x: number, y: number, w: number, h: number}} Box In elements of the plane.
  * @typedef {{canvas: HTMLCanvasElement, box: Box}} Plane
+ * @typedef {{gap: number, between(from: number, to: number): number[]}} Lines Places in a plane, and the distance of two of them.
  * @typedef {{canvas: HTMLCanvasElement, box: Box, opacity: number}} Overlay Labels over the plane.
  * @typedef {{hover(x: number, y: number): void, leave(): void, pick(x: number, y: number): void,
  *   select(box: Box): void, moved(): void, value(x: number, y: number): number | null, drawn(): void}} Listener
@@ -19,6 +20,7 @@ export class Picture {
    * @param {Listener} listener
    */
   constructor(stage, plane, listener) {
+    this.draw = inNextFrame(() => this.drawNow());
     this.stage = stage;
     this.plane = plane;
     this.listener = listener;
@@ -33,7 +35,7 @@ export class Picture {
     this.scale = 0;
     this.left = 0;
     this.top = 0;
-    /** @type {{rows: number, columns: number} | null} */
+    /** @type {{rows: Lines, columns: Lines} | null} Where chunks begin. */
     this.grid = null;
     /** @type {[number, number] | null} */
     this.pin = null;
@@ -139,20 +141,16 @@ export class Picture {
     this.draw();
   }
 
-  draw() {
-    if (this.isWaiting) return;
-    this.isWaiting = true;
-    requestAnimationFrame(() => {
-      this.isWaiting = false;
-      this.drawNow();
-    });
-  }
-
   drawNow() {
     const context = this.canvas.getContext("2d");
     if (!context || !this.scale) return;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    // What is missing is hatched within the plane alone.
+    const { width, height } = this.plane;
+    const ends = [-this.left, -this.top, width, height].map((one) => (one * this.scale) / this.ratio);
+    this.canvas.style.backgroundPosition = `${ends[0]}px ${ends[1]}px`;
+    this.canvas.style.backgroundSize = `${ends[2]}px ${ends[3]}px`;
     for (const plane of this.planes) this.drawPlane(context, plane, true);
     if (this.overlay) {
       context.globalAlpha = this.overlay.opacity;
@@ -215,16 +213,17 @@ export class Picture {
     context.strokeStyle = "rgb(255 255 255 / 75%)";
     context.setLineDash([3 * this.ratio, 3 * this.ratio]);
     context.beginPath();
-    if (columns * this.scale > 6) {
-      for (let x = 0; x <= width; x += columns) {
+    const seen = this.seen();
+    if (columns.gap * this.scale > 6) {
+      for (const x of columns.between(seen.x, seen.x + seen.w)) {
         const [px, y0] = this.toCanvas(x, 0);
         const [, y1] = this.toCanvas(x, height);
         context.moveTo(px, y0);
         context.lineTo(px, y1);
       }
     }
-    if (rows * this.scale > 6) {
-      for (let y = 0; y <= height; y += rows) {
+    if (rows.gap * this.scale > 6) {
+      for (const y of rows.between(seen.y, seen.y + seen.h)) {
         const [x0, py] = this.toCanvas(0, y);
         const [x1] = this.toCanvas(width, y);
         context.moveTo(x0, py);

@@ -10,10 +10,31 @@ import { numbers, unpack } from "./decode.js";
  *   cost: Cost, milliseconds: number, timing: string, url: string, reduced: number}} Plane */
 /** @typedef {{url: string, box: Box, cost: Cost, reduced: number}} Plan */
 
+/** @typedef {{start: number, count: number, step: number}} Axis */
+
 /** Elements of the largest plane that is read at once. */
 const MOST_ELEMENTS = 1 << 21;
 /** Bytes of the planes that are kept. */
 const MOST_KEPT = 96 << 20;
+
+/**
+ * The elements of a dimension that are rows or columns: all of them, unless the selection has steps.
+ * @param {any} config
+ * @param {number | null} dim
+ * @returns {Axis}
+ */
+function axis({ slice, shape }, dim) {
+  const own = dim === null ? null : slice[dim];
+  if (Array.isArray(own) && own[2] !== 1) return { start: own[0], count: own[1], step: own[2] };
+  return { start: 0, count: dim === null ? 1 : shape[dim] ?? 1, step: 1 };
+}
+
+/** @param {number[]} range Start, count and step. @param {number} length */
+export function rangeText([start, count, step], length) {
+  if (start === 0 && count === length && step === 1) return ":";
+  const stop = start + (count - 1) * step + Math.sign(step);
+  return `${start}:${stop < 0 ? "" : stop}${step === 1 ? "" : `:${step}`}`;
+}
 
 export class Source {
   /** @param {any} config */
@@ -31,13 +52,36 @@ export class Source {
     this.reduces = true;
     this.rows = config.rows;
     this.columns = config.columns;
-    this.height = config.shape[config.rows] ?? 1;
-    this.width = config.shape[config.columns] ?? 1;
+    this.down = axis(config, config.rows);
+    this.across = axis(config, config.columns);
+    this.isStepped = this.down.step !== 1 || this.across.step !== 1;
+    // Another level has other elements: of steps, only those of the first are known.
+    if (this.isStepped) this.levels = this.levels.slice(0, 1);
+    this.height = this.down.count;
+    this.width = this.across.count;
+  }
+
+  /** Rows and columns of the plane in a level. @param {Level} level @returns {[number, number]} */
+  sides(level) {
+    return this.isStepped ? [this.height, this.width] : [level.shape[this.rows], level.shape[this.columns]];
+  }
+
+  /** The index in the array of a place in the plane. @param {number} dim @param {number} at */
+  stored(dim, at) {
+    const own = dim === this.rows ? this.down : dim === this.columns ? this.across : null;
+    return own ? own.start + at * own.step : at;
+  }
+
+  /** The place in the plane of an index in the array; there may be none. @param {number} dim @param {number} index @returns {number | null} */
+  placed(dim, index) {
+    const own = dim === this.rows ? this.down : this.across;
+    const at = (index - own.start) / own.step;
+    return Number.isInteger(at) && at >= 0 && at < own.count ? at : null;
   }
 
   /** The level that a part of the plane is read from. @param {Box} box @param {number} pixels */
   levelFor(box, pixels) {
-    const enough = (/** @type {Level} */ level) => (box.w * level.shape[this.columns]) / this.width >= pixels * 0.6;
+    const enough = (/** @type {Level} */ level) => (box.w * this.sides(level)[1]) / this.width >= pixels * 0.6;
     return [...this.levels].reverse().find(enough) || this.levels[0];
   }
 
@@ -51,14 +95,15 @@ export class Source {
    */
   slice(level, rows, columns, step, other = {}) {
     const { shape, colors } = this.config;
-    const range = (/** @type {[number, number]} */ [from, to], /** @type {number} */ length) => {
+    const range = (/** @type {[number, number]} */ [from, to], /** @type {number} */ length, /** @type {Axis} */ own) => {
+      if (own.step !== 1) return rangeText([own.start + from * own.step, Math.ceil((to - from) / step), own.step * step], length);
       const text = from === 0 && to === length ? ":" : `${from}:${to}`;
       return step > 1 ? `${text === ":" ? ":" : text}:${step}` : text;
     };
     return level.shape
       .map((length, dim) => {
-        if (dim === this.rows) return range(rows, length);
-        if (dim === this.columns) return range(columns, length);
+        if (dim === this.rows) return range(rows, length, this.down);
+        if (dim === this.columns) return range(columns, length, this.across);
         if (dim === colors) return ":";
         const index = other[dim] ?? this.index[dim];
         return String(Math.min(Math.floor((index * length) / shape[dim]), length - 1));
@@ -79,8 +124,13 @@ export class Source {
       return { chunks: 1, bytes: (rows[1] - rows[0]) * (columns[1] - columns[0]) * itemBytes };
     }
     let [chunks, bytes] = [1, itemBytes];
+    const ends = (/** @type {[number, number]} */ [from, to], /** @type {Axis} */ own) => {
+      if (own.step === 1) return [from, to];
+      const [first, last] = [own.start + from * own.step, own.start + (to - 1) * own.step];
+      return [Math.min(first, last), Math.max(first, last) + 1];
+    };
     level.chunk.forEach((edge, dim) => {
-      const [from, to] = dim === this.rows ? rows : dim === this.columns ? columns : dim === colors ? [0, level.shape[dim]] : [0, 1];
+      const [from, to] = dim === this.rows ? ends(rows, this.down) : dim === this.columns ? ends(columns, this.across) : dim === colors ? [0, level.shape[dim]] : [0, 1];
       chunks *= Math.floor((to - 1) / edge) - Math.floor(from / edge) + 1;
       bytes *= edge;
     });
@@ -101,7 +151,7 @@ export class Source {
    */
   plan(seen, pixels, other) {
     const level = this.levelFor(seen, pixels);
-    const [height, width] = [level.shape[this.rows], level.shape[this.columns]];
+    const [height, width] = this.sides(level);
     const whole = this.cost(level, [0, height], [0, width]);
     let [rows, columns] = /** @type {[[number, number], [number, number]]} */ ([[0, height], [0, width]]);
     if (height * width > MOST_ELEMENTS || !this.isSmall(whole)) {
@@ -115,7 +165,7 @@ export class Source {
     const fits = step > 1 && this.reduces;
     const slice = this.slice(level, rows, columns, fits ? 1 : step, other);
     const side = Math.ceil(Math.max(h, w) / step);
-    const url = link(level.data, { slice, format: "bytes", fit: fits ? `${side},${side}` : null });
+    const url = link(level.data, { slice, fields: this.config.fields, format: "bytes", fit: fits ? `${side},${side}` : null });
     const [sy, sx] = [this.height / height, this.width / width];
     const box = { x: columns[0] * sx, y: rows[0] * sy, w: w * sx, h: h * sy };
     return { url, box, cost: this.cost(level, rows, columns), reduced: step };
@@ -161,7 +211,7 @@ export class Source {
   async read(plan) {
     const { type, cf, colors } = this.config;
     const { buffer, shape, milliseconds, timing, type: answered } = await getElements(plan.url);
-    const raw = numbers(buffer, answered && answered !== "" ? answered : type);
+    const raw = numbers(buffer, cf.as || answered || type);
     const values = colors === null ? unpack(raw, cf) : raw;
     // The kept dimensions are in the order of the array.
     const kept = [this.rows, this.columns, ...(colors === null ? [] : [colors])].sort((a, b) => a - b);

@@ -1,6 +1,7 @@
 // A window of elements as a table.
 
 import { getJson, link } from "./api.js";
+import { decoded } from "./decode.js";
 import { byId, element } from "./element.js";
 
 const ROWS = 40;
@@ -52,7 +53,7 @@ export class Table {
     const { config } = this.viewer;
     const began = performance.now();
     try {
-      const [found] = await Promise.all([getJson(link(config.data, { slice: this.slice(false), format: "json" })), this.viewer.hasCoordinates]);
+      const [found] = await Promise.all([getJson(link(config.data, { slice: this.slice(false), fields: config.fields, format: "json" })), this.viewer.hasCoordinates]);
       this.show(found);
       byId("cost").textContent = `${Math.round(performance.now() - began)} ms`;
     } catch (error) {
@@ -67,15 +68,27 @@ export class Table {
     const width = rows[0]?.length || 0;
     for (let at = 0; at < width; at += 1) head.append(element("th", { scope: "col" }, this.columns === null ? "value" : this.label(this.columns, this.left + at)));
     const body = rows.map((/** @type {any[]} */ row, /** @type {number} */ at) =>
-      element("tr", {}, element("th", { scope: "row" }, this.rows === null ? "" : this.label(this.rows, this.top + at)), ...row.map((value) => element("td", {}, element("bdi", {}, text(value))))));
+      element("tr", {}, element("th", { scope: "row" }, this.rows === null ? "" : this.label(this.rows, this.top + at)), ...row.map((value) => element("td", {}, element("bdi", {}, text(decoded(value, this.viewer.config.cf)))))));
     const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
     const box = byId("table");
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", "Elements");
     box.replaceChildren(made);
+    byId("values")?.remove();
+    const note = this.note();
+    if (note) box.after(element("p", { class: "muted", id: "values" }, note));
     byId("pager")?.remove();
     box.before(this.pager());
+  }
+
+  /** What the numbers are, where they are not those that are stored or have units. */
+  note() {
+    const { scale, offset, units, missing } = this.viewer.config.cf;
+    const isPacked = scale !== null || offset !== null;
+    const packing = isPacked ? `decoded from the stored numbers: × ${scale ?? 1} + ${offset ?? 0}` : "";
+    const parts = [units ? `in ${units}` : "", packing, missing ? "– is missing" : ""].filter(Boolean);
+    return parts.length ? `Values ${parts.join("; ")}` : "";
   }
 
   corner() {
@@ -118,6 +131,7 @@ export class Table {
 
 /** @param {any} value */
 function text(value) {
+  if (Number.isNaN(value)) return "–";
   const found = typeof value === "string" ? value : typeof value === "number" ? String(Number(value.toPrecision(8))) : JSON.stringify(value);
   return found.length > 120 ? `${found.slice(0, 120)}…` : found;
 }

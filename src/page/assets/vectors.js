@@ -3,7 +3,7 @@
 import { getJson, Latest, link, Problem } from "./api.js";
 import { NAMES, table } from "./colors.js";
 import { percentiles } from "./decode.js";
-import { announce, byId, element, numberText } from "./element.js";
+import { announce, byId, element, inNextFrame, numberText } from "./element.js";
 import { metres, ScaleBar } from "./scale-bar.js";
 import { flash } from "./viewer.js";
 
@@ -33,6 +33,7 @@ function frame(buffer) {
 export class Points {
   /** @param {HTMLElement} root */
   constructor(root) {
+    this.draw = inNextFrame(() => this.drawNow());
     this.root = root;
     this.store = root.dataset.vectors || "";
     this.most = Number(root.dataset.most);
@@ -296,15 +297,6 @@ export class Points {
     clearTimeout(this.moving);
     // All points are there already, unless there were too many of them.
     if (this.cloud?.isPart || this.loaded.includes("bbox=")) this.moving = setTimeout(() => this.update(), 200);
-  }
-
-  draw() {
-    if (this.isWaiting) return;
-    this.isWaiting = true;
-    requestAnimationFrame(() => {
-      this.isWaiting = false;
-      this.drawNow();
-    });
   }
 
   drawNow() {

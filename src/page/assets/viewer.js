@@ -2,13 +2,13 @@
 
 import { getElements, getJson, Latest, link, Problem } from "./api.js";
 import { category, NAMES, paint, pixel, rgb, table } from "./colors.js";
-import { labeller, numbers, partBelow, percentiles, unpack } from "./decode.js";
+import { decoded, labeller, numbers, partBelow, percentiles, unpack } from "./decode.js";
 import { announce, byId, bytesText, element, numberText } from "./element.js";
 import { Labels } from "./labels.js";
 import { Picture } from "./picture.js";
 import { line } from "./plot.js";
 import { metres, ScaleBar } from "./scale-bar.js";
-import { Source } from "./source.js";
+import { rangeText, Source } from "./source.js";
 
 /** @typedef {import("./source.js").Plane} Plane */
 /** @typedef {{dim: number, index: number, label: string, color: [number, number, number], hex: string,
@@ -43,12 +43,14 @@ export class Viewer {
     this.planes = [];
     /** @type {Map<number, {values: number[], text: (value: number) => string}>} */
     this.coordinates = new Map();
-    /** @type {[number, number] | null} */
+    /** @type {number[] | null} The row and the column in the array. */
     this.pinned = null;
     /** @type {Channel[]} */
     this.channels = [];
     /** @type {string | null} The part of the plane that the URL names, until the view is moved. */
     this.boxText = this.words.get("box");
+    /** Whether the rows and columns are those that the URL selects, until the view is moved. */
+    this.isAsSelected = true;
     this.activeDim = 0;
     this.playing = 0;
     /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
@@ -90,14 +92,16 @@ export class Viewer {
     this.measure(stage);
     if (this.words.get("grid") === "1") this.setGrid(true);
     this.picture.resize();
-    const start = this.startBox();
-    if (start) this.picture.show(start);
     const at = (this.words.get("at") || "").split(",").map(Number);
-    const pinned = at.length === 2 && at.every((one) => Number.isInteger(one) && one >= 0);
+    const isPinned = at.length === 2 && at.every((one) => Number.isInteger(one) && one >= 0);
     const begin = async () => {
-      await Promise.all([axis && this.orient(axis), this.loadRanges()]);
+      await Promise.all([this.orient(axis), this.loadRanges()]);
+      // Which rows are at the top is known now.
+      const start = this.startBox();
+      if (start) this.picture?.show(start);
       await this.update();
-      if (pinned) await this.pin(at[1], at[0]);
+      const [y, x] = isPinned ? [source.placed(config.rows, at[0]), source.placed(config.columns, at[1])] : [null, null];
+      if (x !== null && y !== null) await this.pin(x, y);
     };
     begin();
   }
@@ -111,7 +115,7 @@ export class Viewer {
     const axes = this.config.rows > this.config.columns ? `${this.config.rows},${this.config.columns}` : "";
     const channels = this.channels.length ? this.words.get("channels") : "";
     try {
-      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, format: "json" }));
+      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, fields: this.config.fields, format: "json" }));
       if (legend.kind === "colormap") [this.known, this.knownColors] = [legend.range, Uint32Array.from(legend.colors, rgba)];
       this.isLabels = legend.kind === "categories";
       for (const { value, color } of legend.categories || []) this.ownColors.set(value, rgba(color));
@@ -142,27 +146,45 @@ export class Viewer {
 
   /** What the URL shows of the plane. @returns {import("./picture.js").Box | null} */
   startBox() {
+    if (this.source.isStepped) return null;
     const [x, y, w, h] = (this.words.get("box") || "").split(",").map(Number);
-    if (w > 0 && h > 0 && x >= 0 && y >= 0) return { x, y, w, h };
-    const range = (/** @type {number} */ dim) => this.config.slice[dim];
-    const [rows, columns] = [range(this.config.rows), range(this.config.columns)];
-    const isPart = (/** @type {number[]} */ one, /** @type {number} */ length) => one[1] * Math.abs(one[2]) < length;
-    if (!isPart(rows, this.source.height) && !isPart(columns, this.source.width)) return null;
-    return { x: columns[0], y: rows[0], w: columns[1] * Math.abs(columns[2]), h: rows[1] * Math.abs(rows[2]) };
+    const isWhole = !this.cuts();
+    if (isWhole && w > 0 && h > 0 && x >= 0 && y >= 0 && x < this.source.width && y < this.source.height) return { x, y, w: Math.min(w, this.source.width - x), h: Math.min(h, this.source.height - y) };
+    if (isWhole) return null;
+    const [rows, columns] = [this.config.slice[this.config.rows], this.config.slice[this.config.columns]];
+    return { x: columns[0], y: rows[0], w: columns[1], h: rows[1] };
   }
 
-  /** Turns a map north up. @param {any} axis The coordinates of the rows. */
+  /** Whether the selection leaves rows or columns out. */
+  cuts() {
+    const { slice, shape, rows, columns } = this.config;
+    return [rows, columns].some((dim) => slice[dim][1] * Math.abs(slice[dim][2]) < shape[dim] || slice[dim][2] < 0);
+  }
+
+  /**
+   * Turns the picture as the server turns it: the word `origin`, or a map north up.
+   * @param {any} axis The coordinates of the rows, if there are any.
+   */
   async orient(axis) {
-    const isNorth = /^(lat|latitude|rlat|nav_lat|northing)$/i.test(this.config.names[this.config.rows]) || /degrees?_?n/i.test(axis.units || "");
-    if (!isNorth || axis.length < 2) return;
+    const { picture } = this;
+    if (!picture) return;
+    const origin = this.words.get("origin") || "auto";
+    picture.plane.flip = origin === "lower" || (origin === "auto" && (await this.ascends(axis)) !== this.source.down.step < 0);
+    const axes = byId("axes")?.options[0];
+    if (axes && picture.plane.flip !== this.source.down.step < 0) axes.textContent = axes.textContent.replace("↓", "↑");
+  }
+
+  /** Whether latitudes or northings ascend; of others, whether rows are drawn as they are selected. @param {any} axis */
+  async ascends(axis) {
+    const asSelected = this.source.down.step < 0;
+    if (!axis?.north || axis.length < 2) return asSelected;
     try {
       const ends = await getJson(link(axis.data, { slice: `0:${axis.length}:${axis.length - 1}`, format: "json" }));
-      if (!(ends[1] > ends[0]) || !this.picture) return;
-      this.picture.plane.flip = true;
-      const axes = byId("axes")?.options[0];
-      if (axes) axes.textContent = axes.textContent.replace("↓", "↑");
+      const [first, last] = ends.map((/** @type {any} */ one) => decoded(one, axis.cf));
+      return first < last;
     } catch {
       // Without coordinates the picture stays as it is stored.
+      return asSelected;
     }
   }
 
@@ -170,7 +192,7 @@ export class Viewer {
   async loadRanges() {
     const channels = this.channels.slice(0, 32).map((channel) => channel.index).join(",");
     if (this.config.labels && !channels) return;
-    const words = { channels, scale: this.scale, decode: this.words.get("decode"), format: "json" };
+    const words = { channels, fields: this.config.fields, scale: this.scale, decode: this.words.get("decode"), format: "json" };
     try {
       const legend = await getJson(link(this.config.legend, words));
       this.autoEnds = legend.kind === "colormap" ? legend.range : null;
@@ -476,7 +498,8 @@ export class Viewer {
   place(dim, at) {
     const known = this.coordinates.get(dim);
     const name = this.config.names[dim];
-    return known ? `${name} ${at} (${known.text(known.values[at])})` : `${name} ${at}`;
+    const index = this.source.stored(dim, at);
+    return known ? `${name} ${index} (${known.text(known.values[index])})` : `${name} ${index}`;
   }
 
   /** @param {number} x @param {number} y */
@@ -511,7 +534,9 @@ export class Viewer {
 
   /** Marks an element and plots the other axes through it. @param {number} x @param {number} y */
   async pin(x, y) {
-    this.pinned = [y, x];
+    const { shape, rows, columns, colors } = this.config;
+    const here = [this.source.stored(rows, y), this.source.stored(columns, x)];
+    this.pinned = here;
     await this.hasCoordinates;
     if (this.picture) {
       this.picture.pin = [x, y];
@@ -520,15 +545,14 @@ export class Viewer {
     this.hover(x, y);
     this.write();
     const box = byId("profiles");
-    const { shape, rows, columns, colors } = this.config;
     const dims = shape.map((/** @type {number} */ _, /** @type {number} */ dim) => dim).filter((/** @type {number} */ dim) => shape[dim] > 1 && dim !== colors && dim !== this.channels[0]?.dim);
     dims.sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === rows || a === columns) - Number(b === rows || b === columns));
-    const plots = await Promise.all(dims.map((/** @type {number} */ dim) => this.profile(dim, x, y)));
-    if (this.pinned?.[0] !== y || this.pinned?.[1] !== x) return;
+    const plots = await Promise.all(dims.map((/** @type {number} */ dim) => this.profile(dim, here[1], here[0])));
+    if (this.pinned !== here) return;
     box.replaceChildren(...plots.filter(Boolean));
   }
 
-  /** @param {number} dim @param {number} x @param {number} y */
+  /** @param {number} dim @param {number} x A column of the array. @param {number} y A row of the array. */
   async profile(dim, x, y) {
     const { shape, rows, columns, names, chunk, cf, itemBytes, data, type, colors } = this.config;
     const title = `along ${names[dim]}`;
@@ -547,8 +571,8 @@ export class Viewer {
       return one === colors ? 0 : this.source.index[one];
     });
     try {
-      const answer = await getElements(link(data, { slice: slice.join(","), format: "bytes" }));
-      const values = unpack(numbers(answer.buffer, answer.type || type), cf);
+      const answer = await getElements(link(data, { slice: slice.join(","), fields: this.config.fields, format: "bytes" }));
+      const values = unpack(numbers(answer.buffer, cf.as || answer.type || type), cf);
       const known = this.coordinates.get(dim);
       const here = dim === rows ? y : dim === columns ? x : this.source.index[dim];
       const isFixed = dim !== rows && dim !== columns;
@@ -583,8 +607,9 @@ export class Viewer {
     for (const one of this.config.coordinates || []) {
       if (one.length > LONGEST_COORDINATES) continue;
       try {
-        const values = await getJson(link(one.data, { format: "json" }));
-        if (!Array.isArray(values) || values.length !== one.length) continue;
+        const stored = await getJson(link(one.data, { format: "json" }));
+        if (!Array.isArray(stored) || stored.length !== one.length) continue;
+        const values = stored.map((value) => decoded(value, one.cf));
         this.coordinates.set(one.dim, { values, text: labeller(one.units, one.calendar, values) });
         this.showLabel(one.dim);
       } catch {
@@ -745,7 +770,8 @@ export class Viewer {
   setGrid(isOn) {
     const { chunk, rows, columns } = this.config;
     if (!this.picture) return;
-    this.picture.grid = isOn && chunk ? { rows: chunk[rows], columns: chunk[columns] } : null;
+    const { down, across } = this.source;
+    this.picture.grid = isOn && chunk ? { rows: chunkLines(down, chunk[rows]), columns: chunkLines(across, chunk[columns]) } : null;
     this.isGridOn = isOn;
     this.picture.draw();
     this.write();
@@ -753,6 +779,7 @@ export class Viewer {
 
   moved() {
     this.boxText = null;
+    this.isAsSelected = false;
     if (!this.planes.length) return;
     clearTimeout(this.moving);
     this.moving = setTimeout(() => this.update(), 120);
@@ -769,13 +796,26 @@ export class Viewer {
     }
     const seen = picture.seen();
     const level = { name: "", data: "", image: "", shape: this.config.shape, chunk: this.config.chunk };
-    const isWhole = this.mayLoadMore || this.source.isSmall(source.cost(level, [0, source.height], [0, source.width]));
-    const rows = /** @type {[number, number]} */ (isWhole ? [0, source.height] : [seen.y, seen.y + seen.h]);
-    const columns = /** @type {[number, number]} */ (isWhole ? [0, source.width] : [seen.x, seen.x + seen.w]);
+    const isAll = this.isPlaneShown();
+    const rows = /** @type {[number, number]} */ (isAll ? [0, source.height] : [seen.y, seen.y + seen.h]);
+    const columns = /** @type {[number, number]} */ (isAll ? [0, source.width] : [seen.x, seen.x + seen.w]);
     const parts = source.slice(level, rows, columns, 1).split(",");
+    if (this.isAsSelected && this.cuts()) {
+      for (const dim of [this.config.rows, this.config.columns]) parts[dim] = rangeText(this.config.slice[dim], this.config.shape[dim]);
+    }
     // All channels of a composite are shown.
     if (this.channels.length) parts[this.channels[0].dim] = ":";
     return parts.join(",");
+  }
+
+  /** Whether the URL has a selection of all rows and columns, and the part that is seen as `box`, if that is less. */
+  isPlaneShown() {
+    const { source, picture } = this;
+    if (picture?.isFitted && !this.isAsSelected) return true;
+    // Where the selection cuts the plane, there is no `box`.
+    if (source.isStepped || (this.isAsSelected && this.cuts())) return false;
+    const level = { name: "", data: "", image: "", shape: this.config.shape, chunk: this.config.chunk };
+    return this.mayLoadMore || source.isSmall(source.cost(level, [0, source.height], [0, source.width]));
   }
 
   /** The words of the URL that shows the same. */
@@ -790,7 +830,7 @@ export class Viewer {
       slice: slice === this.startSlice && !words.slice ? "" : slice,
       colormap: this.colormap, range: this.rangeText, scale: this.scale,
       ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
-      box: picture && seen && !picture.isFitted ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
+      box: picture && seen && !picture.isFitted && this.isPlaneShown() ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
       ...(this.labels ? { labels: this.labels.name, opacity: this.labels.opacity === 0.5 ? "" : this.labels.opacity } : {}),
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
@@ -805,7 +845,7 @@ export class Viewer {
   }
 
   writeNow() {
-    const order = ["slice", "axes", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
+    const order = ["slice", "axes", "fields", "origin", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
     const words = /** @type {Record<string, any>} */ (this.state());
     const names = [...order.filter((name) => name in words), ...Object.keys(words).filter((name) => !order.includes(name))];
     const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
@@ -820,7 +860,7 @@ export class Viewer {
     }
     const slice = this.sliceText();
     for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {
-      format.href = link(this.config.data, { slice, format: format.dataset.format });
+      format.href = link(this.config.data, { slice, fields: this.config.fields, format: format.dataset.format });
     }
     const hidden = /** @type {HTMLInputElement | null} */ (document.querySelector("#controls input[name=slice]"));
     if (hidden) hidden.value = slice;
@@ -910,17 +950,29 @@ export class Viewer {
   }
 }
 
+/**
+ * Where chunks begin in the plane.
+ * @param {import("./source.js").Axis} axis
+ * @param {number} edge
+ * @returns {import("./picture.js").Lines}
+ */
+function chunkLines({ start, step }, edge) {
+  return {
+    gap: edge / Math.abs(step),
+    between: (from, to) => {
+      const ends = [start + from * step, start + to * step];
+      const first = Math.ceil(Math.min(...ends) / edge);
+      const count = Math.max(0, Math.floor(Math.max(...ends) / edge) - first + 1);
+      // A line is between the elements on its sides.
+      return Array.from({ length: count }, (_, at) => ((first + at) * edge - 0.5 - start) / step + 0.5);
+    },
+  };
+}
+
 /** A pixel of six or eight hexadecimal digits. @param {string} text */
 function rgba(text) {
   const [r, g, b] = rgb(text.slice(0, 6));
   return pixel(r, g, b, text.length > 6 ? Number.parseInt(text.slice(6, 8), 16) : 255);
-}
-
-/** @param {number[]} range Start, count and step. @param {number} length */
-export function rangeText([start, count, step], length) {
-  if (start === 0 && count === length && step === 1) return ":";
-  const stop = start + (count - 1) * step + Math.sign(step);
-  return `${start}:${stop < 0 ? "" : stop}${step === 1 ? "" : `:${step}`}`;
 }
 
 /** Says something for a moment. @param {string} text */

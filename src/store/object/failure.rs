@@ -79,6 +79,13 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
     }
 }
 
+/// Whether an error is that the backend gave no answer: it failed, was too slow or too busy, or is not asked because it
+/// failed before. A refusal is an answer.
+#[must_use]
+pub fn is_unanswered(error: &StoreError) -> bool {
+    matches!(error, StoreError::Busy(_) | StoreError::TimedOut(_)) || is_backend_failure(error)
+}
+
 /// The cause of a backend's failure in a few words, without hosts, buckets or paths.
 #[must_use]
 pub fn trouble(error: &StoreError) -> String {

@@ -23,6 +23,6 @@ mod tests;
 
 pub(super) use client::{Connector, TimeoutOptions};
 pub(super) use failure::is_backend_failure;
-pub use failure::trouble;
+pub use failure::{is_unanswered, trouble};
 pub use object_backend::{ObjectBackend, ObjectOptions};
 pub use trace_context::set_trace_context_provider;

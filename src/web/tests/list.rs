@@ -28,7 +28,7 @@ async fn browsers_and_clients_without_a_preference_get_html() {
         assert_eq!(
             answer.text(),
             format!(
-                "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+                "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title><meta name=\"color-scheme\" content=\"light dark\"></head>\n<body><pre>\n\
                  <a href=\"../\">../</a>\n<a href=\"c/\">c/</a>\n<a href=\"zarr.json\">zarr.json</a>\n\
                  </pre>{way}</body></html>\n"
             )
@@ -42,7 +42,7 @@ async fn a_recursive_html_listing_has_every_key_below() {
     let answer = server.get("/store/m/a/?recursive").await;
     assert_eq!(
         answer.text(),
-        "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+        "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title><meta name=\"color-scheme\" content=\"light dark\"></head>\n<body><pre>\n\
          <a href=\"../\">../</a>\n<a href=\"c/0\">c/0</a>\n<a href=\"c/1\">c/1</a>\n\
          <a href=\"zarr.json\">zarr.json</a>\n</pre></body></html>\n"
     );

@@ -1,4 +1,4 @@
-//! A store that is far away: each request takes a while, and is recorded.
+//! A store that is far away: each request takes a while, and is recorded. It can fail.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,16 +14,28 @@ use zarrd::store::{
 /// How long each request takes, on the clock of the runtime.
 pub const LATENCY: Duration = Duration::from_millis(50);
 
+/// What is wrong with the store.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// No request gets a response.
+    Fails,
+    /// Requests get no response, and no error.
+    Hangs,
+    /// Requests are refused.
+    Refuses,
+}
+
 /// A store whose responses take [`LATENCY`]. What they contain is from before the wait.
 #[derive(Debug)]
 pub struct Remote {
     inner: SharedStore,
     requests: Mutex<Vec<String>>,
+    fault: Mutex<Option<Fault>>,
 }
 
 impl Remote {
     pub fn new(inner: SharedStore) -> Arc<Self> {
-        Arc::new(Self { inner, requests: Mutex::default() })
+        Arc::new(Self { inner, requests: Mutex::default(), fault: Mutex::default() })
     }
 
     /// The requests since the last call, as `HEAD a/zarr.json`, in the order in which they were sent.
@@ -31,8 +43,25 @@ impl Remote {
         std::mem::take(&mut self.requests.lock().unwrap())
     }
 
-    async fn answered<T>(&self, request: String, answer: impl Future<Output = T>) -> T {
+    /// Breaks the store, or mends it.
+    pub fn set_fault(&self, fault: Option<Fault>) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
+    async fn answered<T>(
+        &self,
+        request: String,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         self.requests.lock().unwrap().push(request);
+        let fault = *self.fault.lock().unwrap();
+        let error = || Arc::new(std::io::Error::other("out of order"));
+        match fault {
+            None => {}
+            Some(Fault::Fails) => return Err(StoreError::TimedOut(error())),
+            Some(Fault::Hangs) => std::future::pending().await,
+            Some(Fault::Refuses) => return Err(StoreError::Backend(error())),
+        }
         let answer = answer.await;
         tokio::time::sleep(LATENCY).await;
         answer

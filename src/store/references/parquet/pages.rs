@@ -145,7 +145,10 @@ pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<C
 }
 
 fn decoded(page: Bytes, length: usize, is_compressed: bool) -> Result<Bytes, ParquetFault> {
-    let page = if is_compressed && length > 0 {
+    // Without a value, a page may still have an empty frame.
+    let page = if length == 0 {
+        Bytes::new()
+    } else if is_compressed {
         decode_zstd(page, length as u64).map_err(|_corrupt| "a page cannot be decompressed")?
     } else {
         page

@@ -1,0 +1,250 @@
+//! [`StaleCache`]: the last lookups of values, which are used while a backend fails or is slow.
+//!
+//! This is `stale-if-error` and `stale-while-revalidate` of RFC 5861, for the lookups that all other caches revalidate their
+//! entries by: with the last known version of a value, its decoded chunks, its node and its bytes in memory or on the disk are
+//! found as usual. While a backend fails, it is asked once a second, and no request waits for that.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::caches::{CacheKind, Evictable, is_key_below};
+use super::weighted_cache::{CacheUsage, WeightedCache};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{CachePolicy, Freshness, StoreError, ValueInfo, is_unanswered};
+
+/// A backend that takes longer than this is slow: the last lookup is used, and the request goes on.
+const SLOW: Duration = Duration::from_secs(1);
+/// Time between the requests to a backend that fails.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A key of a mount.
+type Name = (Arc<str>, StoreKey);
+
+/// What was found under a key.
+#[derive(Debug)]
+pub(super) struct LastLookup {
+    /// The value; `None` if there was none.
+    pub(super) info: Option<ValueInfo>,
+    /// When the lookup began.
+    asked: Instant,
+}
+
+/// The last lookups of all mounts whose freshness has `stale`; evicts the least used. Clones share them.
+#[derive(Clone, Debug)]
+pub struct StaleCache(Arc<WeightedCache<Name, Arc<LastLookup>>>);
+
+impl StaleCache {
+    /// A cache with this capacity.
+    #[must_use]
+    pub fn new(capacity_bytes: u64) -> Self {
+        let weigh = |name: &Name, lookup: &Arc<LastLookup>| {
+            let tag = lookup.info.as_ref().map_or(0, |info| info.version.tag().len());
+            (name.1.as_str().len() + tag + size_of::<LastLookup>()) as u64
+        };
+        Self(Arc::new(WeightedCache::new(capacity_bytes, weigh)))
+    }
+
+    /// The last lookups of a mount; `None` if its freshness has no `stale`.
+    #[must_use]
+    pub fn of_mount(&self, mount: &str, freshness: Freshness) -> Option<StaleLookups> {
+        let staleness = Arc::new(Staleness::new(freshness)?);
+        Some(StaleLookups { mount: mount.into(), lookups: self.clone(), staleness })
+    }
+}
+
+impl Evictable for StaleCache {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
+        vec![(CacheKind::Lookup, self.0.usage())]
+    }
+
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        self.0.purge(|(owner, key)| **owner == *mount && is_key_below(key, prefix))
+    }
+
+    fn evict_half(&self) {
+        self.0.evict_half();
+    }
+}
+
+/// The last lookups of one mount.
+#[derive(Clone, Debug)]
+pub struct StaleLookups {
+    mount: Arc<str>,
+    lookups: StaleCache,
+    staleness: Arc<Staleness>,
+}
+
+/// What a backend responds, or what is used in its place.
+#[derive(Debug)]
+pub(super) enum BackendAnswer<T> {
+    /// The response of the backend.
+    Received(Result<T, StoreError>),
+    /// The backend fails or is slow.
+    Stale(Arc<LastLookup>),
+}
+
+impl StaleLookups {
+    /// How old the responses of the mount are.
+    #[must_use]
+    pub fn staleness(&self) -> &Arc<Staleness> {
+        &self.staleness
+    }
+
+    /// Sends a request for a key to the backend, unless the backend fails and the last lookup of the key is young enough. The
+    /// request runs in its own task, which goes on where the caller does not wait for it.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        key: &StoreKey,
+        request: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+        info_of: fn(&T) -> Option<ValueInfo>,
+    ) -> BackendAnswer<T> {
+        let name = (Arc::clone(&self.mount), key.clone());
+        let last = self.lookups.0.get(&name).filter(|last| self.staleness.allows(last));
+        let recorded = {
+            let (this, asked, since) = (self.clone(), Instant::now(), self.lookups.0.generation());
+            async move {
+                let outcome = request.await;
+                match &outcome {
+                    Ok(found) => {
+                        let lookup = LastLookup { info: info_of(found), asked };
+                        this.lookups.0.insert(&name, &Arc::new(lookup), since);
+                        this.staleness.record_answer();
+                    }
+                    Err(error) if is_unanswered(error) => this.staleness.record_failure(&this.mount),
+                    Err(_) => this.staleness.record_answer(),
+                }
+                outcome
+            }
+        };
+        let Some(last) = last else { return BackendAnswer::Received(recorded.await) };
+        let outcome = match self.staleness.attempt() {
+            Attempt::Foreground => {
+                let task = tokio::spawn(recorded.in_current_span());
+                match timeout(SLOW, task).await {
+                    Ok(Ok(outcome)) => Some(outcome),
+                    // It was aborted with the runtime.
+                    Ok(Err(_)) => None,
+                    Err(_) => {
+                        self.staleness.record_failure(&self.mount);
+                        None
+                    }
+                }
+            }
+            Attempt::Background => {
+                drop(tokio::spawn(recorded.in_current_span()));
+                None
+            }
+            Attempt::None => None,
+        };
+        match outcome {
+            Some(outcome) if !outcome.as_ref().is_err_and(is_unanswered) => BackendAnswer::Received(outcome),
+            _ => {
+                self.staleness.record_use(&last);
+                BackendAnswer::Stale(last)
+            }
+        }
+    }
+}
+
+/// Whether a request is sent to a backend.
+enum Attempt {
+    /// It is sent, and the caller waits.
+    Foreground,
+    /// It is sent to see whether the backend responds again.
+    Background,
+    /// It is not sent: the backend failed a moment ago.
+    None,
+}
+
+/// Whether the backend of a mount responds, and how old the lookups are that are used in its place.
+#[derive(Debug)]
+pub struct Staleness {
+    /// The oldest lookup that may be used.
+    max_age: Duration,
+    /// For how long other caches rely on a lookup without another one.
+    reuse: Duration,
+    state: Mutex<StalenessState>,
+    uses: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct StalenessState {
+    /// When the backend is asked next; `None` while it responds.
+    next_attempt: Option<Instant>,
+    last_use: Option<Instant>,
+    /// The oldest lookup that was used since the last time that none was used for a while.
+    oldest: Option<Instant>,
+}
+
+impl Staleness {
+    fn new(freshness: Freshness) -> Option<Self> {
+        let reuse = match freshness.policy {
+            // The caches above and below a lookup get half of the time each.
+            CachePolicy::Ttl(age) => age / 2,
+            CachePolicy::Always => Duration::ZERO,
+            CachePolicy::Immutable | CachePolicy::Uncached => return None,
+        };
+        let max_age = freshness.stale?.saturating_add(reuse);
+        Some(Self { max_age, reuse, state: Mutex::default(), uses: AtomicU64::new(0) })
+    }
+
+    /// How old what a request got may be, if it began at `began` and lookups were used in place of the backend; never too
+    /// young. `None` if the backend was asked for everything.
+    #[must_use]
+    pub fn age_since(&self, began: Instant) -> Option<Duration> {
+        let state = self.state();
+        let is_used = state.last_use? + self.reuse >= began;
+        is_used.then(|| state.oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()))
+    }
+
+    /// How many lookups were used in place of the backend.
+    #[must_use]
+    pub fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    fn allows(&self, last: &LastLookup) -> bool {
+        last.asked.elapsed() <= self.max_age
+    }
+
+    fn attempt(&self) -> Attempt {
+        let (mut state, now) = (self.state(), Instant::now());
+        match state.next_attempt {
+            None => Attempt::Foreground,
+            Some(next) if next <= now => {
+                state.next_attempt = Some(now + RETRY);
+                Attempt::Background
+            }
+            Some(_) => Attempt::None,
+        }
+    }
+
+    fn record_answer(&self) {
+        self.state().next_attempt = None;
+    }
+
+    fn record_failure(&self, mount: &str) {
+        let before = self.state().next_attempt.replace(Instant::now() + RETRY);
+        if before.is_none() {
+            tracing::warn!(mount, "the backend fails or is slow: responses are made of what was read before");
+        }
+    }
+
+    fn record_use(&self, last: &LastLookup) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        let (mut state, now) = (self.state(), Instant::now());
+        let is_continued = state.last_use.is_some_and(|used| used + self.reuse + SLOW >= now);
+        let oldest = state.oldest.filter(|_| is_continued);
+        state.oldest = Some(oldest.map_or(last.asked, |oldest| oldest.min(last.asked)));
+        state.last_use = Some(now);
+    }
+
+    /// No code panics while it holds the lock.
+    fn state(&self) -> MutexGuard<'_, StalenessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,56 @@
+//! [`StaleHeaders`]: the headers of responses that may be older than their requests, because the backend fails or is slow.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use crate::cache::Staleness;
+use crate::http::route::RouteSpec;
+use crate::http::target::Target;
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
+
+/// How a cache made a response (RFC 9211).
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+const STALE: HeaderValue = HeaderValue::from_static("zarrd; hit; detail=stale");
+
+/// The headers that a request to a mount gets if its backend was not asked for everything.
+pub(super) struct StaleHeaders {
+    staleness: Arc<Staleness>,
+    began: Instant,
+}
+
+impl StaleHeaders {
+    /// Those of a request that begins now; `None` if its mount has no stale responses.
+    pub(super) fn of(
+        state: &AppState,
+        spec: Option<&'static RouteSpec>,
+        root: Option<&Arc<Mount>>,
+        request: &Request,
+    ) -> Option<Self> {
+        if !state.mounts.may_be_stale() {
+            return None;
+        }
+        let target = Target::of_request(spec?.resource, request.uri(), root.is_some(), request.extensions());
+        let mount = match target.ok()?.mount() {
+            Some(name) => state.mounts.get(name)?,
+            None => root?,
+        };
+        Some(Self { staleness: Arc::clone(mount.staleness.as_ref()?), began: Instant::now() })
+    }
+
+    /// Sets `Age` (RFC 9111, 5.1) and `Cache-Status`.
+    pub(super) fn put(self, answer: &mut Response) {
+        if !answer.status().is_success() && answer.status() != StatusCode::NOT_MODIFIED {
+            return;
+        }
+        let Some(age) = self.staleness.age_since(self.began) else { return };
+        // Rounded up, so that nothing is older than it says.
+        let seconds = age.as_secs() + u64::from(age.subsec_nanos() > 0);
+        answer.headers_mut().insert(header::AGE, seconds.into());
+        answer.headers_mut().insert(CACHE_STATUS, STALE);
+    }
+}
