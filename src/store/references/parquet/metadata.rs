@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::grid::ChunkNumbers;
-use crate::store::references::json::syntax;
+use crate::store::references::json::{syntax, with_quoted_numbers};
 use crate::store::references::kerchunk::add_documents;
 use crate::store::references::loaded::LoadedReferences;
 use crate::store::references::table::TableBuilder;
@@ -45,7 +45,7 @@ struct Array {
 
 /// Where the reference of a chunk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RecordPlace {
+pub(super) struct RecordFile {
     /// The prefix of the array.
     pub(super) prefix: String,
     pub(super) chunks: ChunkNumbers,
@@ -64,6 +64,7 @@ impl Metadata {
         let mut table = TableBuilder::new(budget, document.len() as u64)?;
         let text =
             std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
+        let text = &*with_quoted_numbers(text);
         let Head { metadata, record_size } = serde_json::from_str(text).map_err(|error| syntax(&error))?;
         if record_size == 0 {
             return Err(ReferenceError::Document("its `record_size` is 0"));
@@ -90,7 +91,7 @@ impl Metadata {
     }
 
     /// Where the reference of a key is; `None` if it is the key of no chunk.
-    pub(super) fn place(&self, key: &str) -> Option<RecordPlace> {
+    pub(super) fn place(&self, key: &str) -> Option<RecordFile> {
         let at = key.rfind('/').map_or(0, |slash| slash + 1);
         let (prefix, name) = key.split_at_checked(at)?;
         let chunks = self.arrays.get(prefix)?;
@@ -99,16 +100,16 @@ impl Metadata {
     }
 
     /// The places of all references of the array with a prefix.
-    pub(super) fn places<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = RecordPlace> + 'a {
+    pub(super) fn places<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = RecordFile> + 'a {
         self.arrays.get(prefix).into_iter().flat_map(move |chunks| {
             let records = chunks.total().div_ceil(self.record_size);
             (0..records).map(move |record| self.place_of(prefix, chunks, record))
         })
     }
 
-    fn place_of(&self, prefix: &str, chunks: &ChunkNumbers, record: u64) -> RecordPlace {
+    fn place_of(&self, prefix: &str, chunks: &ChunkNumbers, record: u64) -> RecordFile {
         let first = record.saturating_mul(self.record_size);
-        RecordPlace { prefix: prefix.to_owned(), chunks: chunks.clone(), record, first }
+        RecordFile { prefix: prefix.to_owned(), chunks: chunks.clone(), record, first }
     }
 
     /// The prefixes of all arrays below a prefix, in order.
@@ -119,7 +120,7 @@ impl Metadata {
     }
 }
 
-impl RecordPlace {
+impl RecordFile {
     /// The key of the file.
     pub(super) fn file(&self) -> String {
         format!("{}refs.{}.parq", self.prefix, self.record)

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, once};
 
-use super::metadata::{KEY, Metadata, RecordPlace};
+use super::metadata::{KEY, Metadata, RecordFile};
 use super::records;
 use crate::cpu::ComputePool;
 use crate::key::{KeyError, StoreKey, StorePrefix};
@@ -126,7 +126,7 @@ impl ParquetReferenceStore {
     async fn record(
         &self,
         metadata: &Metadata,
-        place: &RecordPlace,
+        place: &RecordFile,
     ) -> Result<Option<Arc<LoadedReferences>>, StoreError> {
         let file = StoreKey::parse(&place.file()).map_err(|fault| RefusedReference::Path(fault).of(KEY))?;
         for _ in 0..TRIES {
@@ -157,7 +157,7 @@ impl ParquetReferenceStore {
         &self,
         file: &StoreKey,
         found: ValueInfo,
-        place: &RecordPlace,
+        place: &RecordFile,
     ) -> Result<ReferenceTable, StoreError> {
         loop {
             let place = place.clone();
