@@ -136,8 +136,15 @@ fn pyramid(arguments: PyramidArgs) -> anyhow::Result<()> {
     std::fs::create_dir(&destination)
         .with_context(|| format!("the destination `{}` must not exist", destination.display()))?;
     let report = |written: WrittenNode| {
-        let WrittenNode { path, chunks, bytes } = written;
-        note(format_args!("{path}: {chunks} chunks, {bytes} bytes"));
+        let WrittenNode { path, chunks, bytes, copied_because } = written;
+        match copied_because {
+            None => note(format_args!("{path}: {chunks} chunks, {bytes} bytes")),
+            Some(reason) => {
+                note(format_args!(
+                    "{path}: copied as it is stored, {chunks} chunks, {bytes} bytes: {reason}"
+                ));
+            }
+        }
     };
     let written = runtime.block_on(zarrd::app::write_pyramid(config, spec, &destination, report));
     written.with_context(|| format!("`{}` is incomplete: remove it", destination.display()))?;

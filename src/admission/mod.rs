@@ -199,6 +199,11 @@ impl Admission {
         }
     }
 
+    /// The most bytes that a request can hold, with nothing else in flight.
+    pub(crate) fn most_bytes(&self, entrant: AdmissionRequest) -> u64 {
+        self.gate.max_units(entrant.class).saturating_mul(UNIT_BYTES)
+    }
+
     /// Waits until the gate has taken the requested units.
     async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
         if let Some(turn) = self.gate.join(ask, self.max_estimated_wait)

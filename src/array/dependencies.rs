@@ -25,10 +25,19 @@ pub struct Dependencies {
     path: NodePath,
     /// A weak reference, because the node may be large; it is cached as long as it is used.
     node: Weak<OpenNode>,
-    /// Another node whose attributes the response depends on.
-    other: Option<(NodePath, Weak<OpenNode>)>,
+    /// Another path that the response depends on.
+    other: Option<(NodePath, Other)>,
     chunks: ChunkVersions,
     validity: Mutex<Validity>,
+}
+
+/// What was found at another path.
+#[derive(Debug)]
+enum Other {
+    /// This node, whose attributes the response depends on.
+    Node(Weak<OpenNode>),
+    /// No node, by a lookup that began then.
+    Absent(Instant),
 }
 
 /// What is known of whether the dependencies are current. It is locked during a check, which serves all requests that began
@@ -53,7 +62,13 @@ impl Dependencies {
     /// These dependencies and another node of the same hierarchy.
     #[must_use]
     pub fn and_node(self, path: NodePath, node: &Arc<OpenNode>) -> Self {
-        Self { other: Some((path, Arc::downgrade(node))), ..self }
+        Self { other: Some((path, Other::Node(Arc::downgrade(node)))), ..self }
+    }
+
+    /// These dependencies and the absence of a node of the same hierarchy, which a lookup found that began at `located_at`.
+    #[must_use]
+    pub fn and_absent(self, path: NodePath, located_at: Instant) -> Self {
+        Self { other: Some((path, Other::Absent(located_at))), ..self }
     }
 
     /// Bytes of memory, about.
@@ -100,8 +115,12 @@ impl Dependencies {
     /// began at `began`; `None` if something has changed, or if that is not known without I/O.
     async fn revalidate(&self, began: Instant) -> Option<Instant> {
         let mut checked_at = self.validate_node(&self.path, &self.node, began)?;
-        if let Some((path, node)) = &self.other {
-            checked_at = checked_at.min(self.validate_node(path, node, began)?);
+        if let Some((path, other)) = &self.other {
+            let other_at = match other {
+                Other::Node(node) => self.validate_node(path, node, began)?,
+                Other::Absent(located_at) => self.opener.absent_since(path, *located_at, began)?,
+            };
+            checked_at = checked_at.min(other_at);
         }
         Some(self.chunks.validated_since(began).await?.min(checked_at))
     }

@@ -134,6 +134,24 @@ impl NodeOpener {
         is_current.then_some((opened, now))
     }
 
+    /// When a check began that found no node at a path, after the lookup at `located_at` had found none: fresh enough for a
+    /// request that began at `began`. `None` if that takes I/O.
+    #[must_use]
+    pub(super) fn absent_since(
+        &self,
+        path: &NodePath,
+        located_at: Instant,
+        began: Instant,
+    ) -> Option<Instant> {
+        if located_at >= self.hierarchy.store().freshness_horizon(began) {
+            return Some(located_at);
+        }
+        let now = Instant::now();
+        let is_absent = now.saturating_duration_since(located_at) < CHEAP_REVALIDATION_WINDOW
+            && self.hierarchy.validate_absent(path);
+        is_absent.then_some(now)
+    }
+
     /// The node at a path as it was last opened, if it takes a network request to know whether it is unchanged. Requests for
     /// what it describes can be sent beside that one.
     #[must_use]

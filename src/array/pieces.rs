@@ -30,16 +30,18 @@ pub enum Sampling {
 pub struct Pieces {
     /// Each part as a selection.
     pub subsets: Vec<Subset>,
-    /// Whether they are the whole selection.
+    /// Whether they are the whole selection: all its chunks, and all elements of each.
     pub is_exact: bool,
 }
 
 impl Pieces {
     /// Chooses the chunks of a selection. A sample is the same for the same selection of an array of the same geometry.
-    /// `most_elements` bounds the elements that are read, for what needs them in memory.
+    /// `most_elements` bounds the elements of all parts, for what needs them in memory: where the sampled chunks have more, the
+    /// parts have elements at equal distances, the same in every chunk.
     ///
     /// # Errors
-    /// [`ArrayError::TooLarge`] if all chunks are asked for and are over a limit, or if a single one is.
+    /// [`ArrayError::TooLarge`] if all chunks are asked for and are over a limit, or if a single one cannot be decoded within
+    /// them.
     pub fn choose(
         array: &Arc<Array>,
         subset: &Subset,
@@ -74,27 +76,51 @@ impl Pieces {
             }
             (Sampling::Elements(elements), _) => {
                 let each = (largest / item.max(1)).max(1);
-                u128::from(elements).div_ceil(each).max(1)
+                u128::from(elements.min(most_elements)).div_ceil(each).max(1)
             }
         };
-        let by_memory = u128::from(most_elements) / (largest / item.max(1)).max(1);
-        let most = u128::from(limits.max_chunks)
-            .min(u128::from(limits.max_decoded_size) / largest.max(1))
-            .min(by_memory);
+        let most = u128::from(limits.max_chunks).min(u128::from(limits.max_decoded_size) / largest.max(1));
         let count = if count >= chunks && excess.is_none() { chunks } else { count.min(most).min(chunks) };
         if count == 0 && chunks > 0 {
-            let limit = limits.max_decoded_size.min(most_elements);
+            let limit = limits.max_decoded_size;
             return Err(ArrayError::TooLarge { what: "decoded bytes", requested: largest, limit });
         }
-        let is_exact = count == chunks;
+        let is_exact = count == chunks && excess.is_none();
+        let steps = if is_exact { vec![1; axes.len()] } else { steps(&axes, most_elements / clamped(count)) };
         let places = sample(chunks, count);
         let lengths: Vec<u64> = axes.iter().map(|(range, axis)| axis.touched(range).chunks).collect();
         let mut subsets = Vec::with_capacity(places.len());
         for place in places {
-            subsets.push(piece(&axes, &lengths, place)?);
+            let piece = piece(&axes, &lengths, place)?.0.into_iter().zip(&steps);
+            subsets.push(Subset(piece.map(|(range, &step)| thinned(range, step)).collect()));
         }
         Ok(Self { subsets, is_exact })
     }
+}
+
+/// The distances of the elements along each dimension with which no piece has more than `most` elements: powers of two. The
+/// same for all pieces, so that no chunk counts more than another.
+fn steps(axes: &[(AxisRange, &ChunkAxis)], most: u64) -> Vec<u64> {
+    let of_piece = |(range, axis): &(AxisRange, &ChunkAxis)| {
+        range.count.min(axis.largest_edge().div_ceil(range.step.unsigned_abs().max(1)))
+    };
+    let mut lengths: Vec<u64> = axes.iter().map(of_piece).collect();
+    let mut steps = vec![1_u64; axes.len()];
+    while lengths.iter().fold(1_u64, |count, &length| count.saturating_mul(length)) > most.max(1) {
+        let Some(longest) = (0..lengths.len()).max_by_key(|&axis| lengths[axis]) else { break };
+        lengths[longest] = lengths[longest].div_ceil(2);
+        steps[longest] = steps[longest].saturating_mul(2);
+    }
+    steps
+}
+
+/// The first of every `step` elements of a range.
+fn thinned(range: AxisRange, step: u64) -> AxisRange {
+    let distance = range.step.saturating_mul(i64::try_from(step).unwrap_or(i64::MAX));
+    // The distance of a single element is of no use, and could be too large for the range.
+    let step_of = |count: u64| if count > 1 { distance } else { range.step };
+    let count = range.count.div_ceil(step);
+    AxisRange { count, step: step_of(count), ..range }
 }
 
 /// The piece at a place in the C order of all pieces.

@@ -21,6 +21,9 @@ use crate::chunk::{Elements, Subset};
 use crate::reduce::AxisReduction;
 use crate::reduce::statistics::{Cells, Cursor};
 
+/// Bytes that one number of a result counts as, where there are no elements: as much work as that number of bytes of them.
+const RESULT_BYTES: u64 = 16;
+
 /// The results of a box of elements in memory.
 pub(super) async fn apply(
     reader: &SegmentReader,
@@ -82,12 +85,33 @@ async fn results_of(
     let band_bytes = whole_bytes(plan.band_bytes());
     let mut parts = stream::iter(chunk_boxes(plan.array(), subset, band_bytes))
         .map(|part| async move {
+            if snapshot.is_absent(&part) {
+                return Ok((part, None));
+            }
             let segment = ResponseSegment { subset: part.clone(), bytes: Range::default() };
-            Ok::<_, ArrayError>((part, reader.stored(snapshot, &segment, context).await?))
+            let elements = reader.stored(snapshot, &segment, context).await?;
+            Ok::<_, ArrayError>((part, Some(elements)))
         })
         .buffered(READS);
     while let Some((part, elements)) = parts.try_next().await? {
         let (started, over) = (Instant::now(), Arc::clone(over));
+        let Some(elements) = elements else {
+            // As often as it occurs, and in no memory but that of the sums.
+            let (mut cursor, count) = grid.kept(&part)?;
+            let times = u64::try_from(part.elements()).unwrap_or(u64::MAX) / (count as u64).max(1);
+            let fill = plan.array().metadata().fill_value.clone();
+            let add = move || {
+                let mut cells: Cells = cells;
+                cells.add_equal_to(over.values(), fill.as_bytes(), (count, times), &mut cursor, None);
+                cells
+            };
+            cells = reader.cpu.run_or_inline((count as u64).saturating_mul(RESULT_BYTES), add).await?;
+            context.add_encode_time(started);
+            if cells.is_full() {
+                return Ok(None);
+            }
+            continue;
+        };
         let mut cursor = grid.cursor(&part)?;
         let bytes = elements.items().len() as u64;
         let add = move || {
@@ -111,6 +135,7 @@ async fn results_of(
 struct Grid {
     subset: Subset,
     distances: Vec<usize>,
+    is_reduced: Vec<bool>,
     results: usize,
 }
 
@@ -120,19 +145,36 @@ impl Grid {
         let distances = Cursor::distances(&lengths, over.is_reduced());
         let kept = lengths.iter().zip(over.is_reduced()).filter(|(_, is_reduced)| !**is_reduced);
         let results = kept.map(|(&length, _)| length).product();
-        Ok(Self { subset: subset.clone(), distances, results })
+        Ok(Self { subset: subset.clone(), distances, is_reduced: over.is_reduced().to_vec(), results })
     }
 
     /// The cells of the elements of a part of the box.
     fn cursor(&self, part: &Subset) -> Result<Cursor, ArrayError> {
+        Ok(Cursor::new(&self.dimensions(part)?, self.first(part)?))
+    }
+
+    /// Each cell of a part of the box once, and how many they are.
+    fn kept(&self, part: &Subset) -> Result<(Cursor, usize), ArrayError> {
+        let dimensions = self.dimensions(part)?.into_iter().zip(&self.is_reduced);
+        let kept: Vec<(usize, usize)> =
+            dimensions.filter(|(_, is_reduced)| !**is_reduced).map(|(dimension, _)| dimension).collect();
+        let count = kept.iter().map(|(length, _)| length).product();
+        Ok((Cursor::new(&kept, self.first(part)?), count))
+    }
+
+    /// The cell of the first element of a part of the box.
+    fn first(&self, part: &Subset) -> Result<usize, ArrayError> {
         let mut first = 0;
         for ((part, whole), distance) in part.axes().iter().zip(self.subset.axes()).zip(&self.distances) {
             let place = part.start.abs_diff(whole.start) / whole.step.unsigned_abs().max(1);
             first += usize::try_from(place).map_err(|_too_far| ArrayError::Geometry)? * distance;
         }
-        let dimensions: Vec<(usize, usize)> =
-            lengths(part)?.into_iter().zip(self.distances.iter().copied()).collect();
-        Ok(Cursor::new(&dimensions, first))
+        Ok(first)
+    }
+
+    /// The length of each dimension of a part, and the distance of its cells.
+    fn dimensions(&self, part: &Subset) -> Result<Vec<(usize, usize)>, ArrayError> {
+        Ok(lengths(part)?.into_iter().zip(self.distances.iter().copied()).collect())
     }
 }
 

@@ -172,6 +172,15 @@ impl Snapshot {
             .flatten()
     }
 
+    /// Whether no chunk is stored that a part of the plan touches, so that all its elements are the fill value.
+    pub(super) fn is_absent(&self, part: &Subset) -> bool {
+        let axes = self.plan.array().grid().axes();
+        CopyRegion::packed(part.axes(), 1).split_by_chunks(axes).all(|(coords, _)| {
+            let place = self.chunks.binary_search_by(|(chunk, _)| chunk.cmp(&coords)).ok();
+            place.and_then(|place| self.chunks.get(place)).is_some_and(|(_, value)| value.is_none())
+        })
+    }
+
     /// The version of the stored chunk at these coordinates, of which nothing was read.
     pub(super) fn lookup_of(&self, coords: &[u64]) -> ChunkLookup {
         let place = self.chunks.binary_search_by(|(chunk, _)| chunk.as_slice().cmp(coords)).ok();

@@ -15,7 +15,8 @@ use crate::units::size;
 use crate::views::rechunk::RechunkBudget;
 
 const MIB: u64 = 1 << 20;
-/// The program itself: code, stacks of threads, buffers.
+/// The program itself: code, stacks of threads, buffers, and tables of a fixed size, such as that of the encoded chunks that
+/// were found current.
 const OWN_BYTES: u64 = 64 * MIB;
 /// Freed segments of responses that the allocator still holds. It returns memory after a tenth of a second; segments are what is
 /// freed in large pieces, and at full speed about this many wait to be returned.

@@ -6,19 +6,6 @@ use super::plane::DimensionRole;
 use super::values::{exactly, text};
 use crate::metadata::Attributes;
 
-/// Attributes that variables of CF have, and other arrays have not.
-const MARKS: [&str; 9] = [
-    "units",
-    "standard_name",
-    "long_name",
-    "coordinates",
-    "grid_mapping",
-    "axis",
-    "_FillValue",
-    "missing_value",
-    "cell_methods",
-];
-
 /// What a coordinate is along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CfAxis {
@@ -47,11 +34,6 @@ pub(super) fn attribute(attributes: &Attributes, name: &str) -> Option<String> {
 pub(super) fn version(attributes: &Attributes) -> Option<String> {
     let declared = attribute(attributes, "Conventions")?;
     declared.split([',', ' ']).find(|word| word.starts_with("CF-")).map(str::to_owned)
-}
-
-/// Whether attributes are those of a variable.
-pub(super) fn is_variable(attributes: &Attributes) -> bool {
-    MARKS.iter().any(|name| attributes.contains_key(name))
 }
 
 /// What a coordinate array is along (CF 1.11, section 4).

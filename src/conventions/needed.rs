@@ -72,12 +72,12 @@ impl Needed {
         Self { possible: path.parent().into_iter().collect(), ..Self::default() }
     }
 
-    /// For the summary of an array in this group: the coordinates and grid mappings beside it, if it is a variable of CF.
+    /// For the summary of an array in this group: the coordinates of its dimensions, which have their names, and its grid
+    /// mappings, if the array is not a level of an image.
     #[must_use]
     pub fn beside_array(path: &NodePath, array: &ArrayFacts, above: &GroupMetadata) -> Self {
         let attributes = &array.metadata.attributes;
-        let is_variable = cf::is_variable(attributes) || cf::version(&above.attributes).is_some();
-        let Some(parent) = path.parent().filter(|_| is_variable && !is_level(path, &above.attributes)) else {
+        let Some(parent) = path.parent().filter(|_| !is_level(path, &above.attributes)) else {
             return Self::default();
         };
         let dimensions = array.names().into_iter().flatten().take(MAX_COORDINATES);

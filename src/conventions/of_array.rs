@@ -110,8 +110,13 @@ impl<'a> Beside<'a> {
     /// The coordinate of a dimension, which may be the array itself.
     fn coordinate(&self, array: &'a ArrayFacts, name: &str) -> Option<&'a ArrayFacts> {
         let own = (self.path.name() == name).then_some(array);
-        own.or_else(|| self.array(name))
+        own.or_else(|| self.array(name).filter(|found| is_along(found, name)))
     }
+}
+
+/// Whether an array can be the coordinate of the dimension of its name, which it need not name.
+fn is_along(array: &ArrayFacts, name: &str) -> bool {
+    matches!(array.names().as_slice(), [dimension] if dimension.as_deref().is_none_or(|known| known == name))
 }
 
 fn axes(array: &ArrayFacts, names: &[Option<String>], beside: &Beside<'_>) -> Vec<SummaryAxis> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::axis::SummaryAxis;
 use super::values::{Members, items, member_number, member_text, numbers, objects, path, text};
+use crate::key::NodePath;
 use crate::metadata::Attributes;
 
 /// The members of OME-Zarr.
@@ -24,6 +25,8 @@ const MEMBERS: [&str; 11] = [
     "scene",
     "name",
 ];
+/// The name of a group of label images.
+const LABELS: &str = "labels";
 /// Most wells of a plate: one of 1536 wells, and more.
 const MAX_WELLS: usize = 2048;
 /// Most labels with a colour.
@@ -148,6 +151,21 @@ pub(super) fn series(attributes: &Attributes) -> Vec<String> {
     match OmeNode::parse(attributes) {
         Some((OmeNode::Collection(images), _)) => images,
         _ => Vec::new(),
+    }
+}
+
+/// The group that may list an image as one of labels: the one above it, if that is called `labels` (OME-Zarr 0.5, "labels").
+#[must_use]
+pub fn list_of_labels(image: &NodePath) -> Option<NodePath> {
+    image.parent().filter(|parent| parent.name() == LABELS)
+}
+
+/// Whether the attributes of such a group list the image of this name, which need not say itself that it is one of labels.
+#[must_use]
+pub fn lists_label(list: &Attributes, name: &str) -> bool {
+    match OmeNode::parse(list) {
+        Some((OmeNode::LabelList(names), _)) => names.iter().any(|listed| listed == name),
+        _ => false,
     }
 }
 

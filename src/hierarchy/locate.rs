@@ -117,6 +117,14 @@ impl Hierarchy {
         }
     }
 
+    /// Whether it is known, without I/O, that no document of a node is stored under a path.
+    #[must_use]
+    pub fn validate_absent(&self, path: &NodePath) -> bool {
+        let is_absent =
+            |name| document_key(path, name).is_ok_and(|key| self.store.validate_cached(&key, None));
+        [ZARR_JSON, ZARRAY, ZGROUP, META].into_iter().all(is_absent)
+    }
+
     async fn locate_v1(&self, path: &NodePath) -> Result<Located, HierarchyError> {
         let Some(meta) = self.head_document(path, META).await? else {
             return Err(HierarchyError::NoSuchNode { path: path.clone() });

@@ -144,10 +144,22 @@ impl CfValues {
         self.visit(items, &mut Numbers(numbers));
     }
 
+    /// Whether stored numbers are scaled or shifted.
+    #[must_use]
+    pub fn are_packed(&self) -> bool {
+        self.packing.is_some()
+    }
+
     /// Whether values are integers.
     #[must_use]
     pub fn are_integers(&self) -> bool {
         self.packing.is_none() && Kind::of(&self.data_type) != Kind::Float
+    }
+
+    /// Whether every element has a value: no float may be NaN, and none is marked as missing.
+    #[must_use]
+    pub fn are_complete(&self) -> bool {
+        self.are_integers() && self.are_real() && self.missing.elements().next().is_none()
     }
 
     /// Whether elements are integers without a sign.

@@ -13,7 +13,7 @@ use crate::store::Version;
 /// The first and the last value of a coordinate, and the versions of the chunks that they are in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CoordinateEnds {
-    /// The values, if elements are real numbers and there are any. They are never masked.
+    /// The values, if elements are real numbers, there are any, and both are finite. They are never masked.
     pub(crate) values: Option<(f64, f64)>,
     pub(crate) versions: Vec<Option<Version>>,
 }
@@ -49,6 +49,7 @@ pub(crate) async fn coordinate_ends(
     while let Some(part) = parts.try_next().await? {
         values.append_numbers(&part.into_items(), &mut numbers);
     }
-    let values = numbers.first().copied().zip(numbers.last().copied());
+    let ends = numbers.first().copied().zip(numbers.last().copied());
+    let values = ends.filter(|(first, last)| first.is_finite() && last.is_finite());
     Ok(CoordinateEnds { values, versions })
 }

@@ -329,7 +329,13 @@ pub(crate) fn with_deadline(
 ) -> impl Future<Output = Response> {
     let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
-    let too_late = |_| Problem::from_class(ErrorClass::TimedOut).into_response();
+    let too_late = move |_| {
+        let detail = format!(
+            "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",
+            most.as_secs_f64()
+        );
+        Problem::from_class(ErrorClass::TimedOut).detail(detail).into_response()
+    };
     timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
 }
 

@@ -546,3 +546,197 @@ async fn the_pictures_of_a_plate_fit_and_cost_no_more_than_one_picture_may() {
     let small = small.finish();
     small.get("/v1/image/m/p?slice=:,:").await.refuses(413, "too-large", "two images of four bytes");
 }
+
+#[tokio::test]
+async fn a_picture_whose_file_could_be_longer_than_a_request_can_hold_is_refused_before_it_is_drawn() {
+    let store = memory();
+    let mut noise = document(&[1024, 1024], "float32", 1024);
+    noise["attributes"] = json!({ "valid_range": [0, 1] });
+    put(&store, "a/zarr.json", noise.to_string()).await;
+    let counting = Counting::new(store.clone());
+    let mut server = Server::build(Mount::read_only("m", counting.clone()));
+    (server.http.inflight_size, server.http.streamed_response_size) = (4 << 20, 64 << 10);
+    let server = server.finish();
+    counting.reset();
+    for method in [Method::GET, Method::HEAD] {
+        let refused = server.ask(method.clone(), "/v1/image/m/a?size=max", &[]).await;
+        assert_eq!(refused.status, 413, "{method}");
+        assert_eq!(counting.ranges(), [], "{method}");
+        if method == Method::GET {
+            let detail = refused.refuses(413, "too-large", "a long file");
+            assert!(detail.contains("`size`") && detail.contains("http.inflight_size"), "{detail}");
+        }
+    }
+    assert_eq!(server.get("/v1/image/m/a?size=256").await.status, 200);
+}
+
+/// The attributes of an image with these axes, whose only level is `path`.
+fn image_of(axes: &[(&str, &str)], path: &str, more: &serde_json::Value) -> String {
+    let axis = |&(name, kind): &(&str, &str)| json!({ "name": name, "type": kind });
+    let scale = json!([{ "type": "scale", "scale": vec![1; axes.len()] }]);
+    let mut ome = json!({ "version": "0.5", "multiscales": [{
+        "axes": axes.iter().map(axis).collect::<Vec<_>>(),
+        "datasets": [{ "path": path, "coordinateTransformations": scale }],
+    }] });
+    ome.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({ "zarr_format": 3, "node_type": "group", "attributes": { "ome": ome } }).to_string()
+}
+
+const PLANE: [(&str, &str); 2] = [("y", "space"), ("x", "space")];
+const CHANNELS: [(&str, &str); 3] = [("c", "channel"), ("y", "space"), ("x", "space")];
+
+#[tokio::test]
+async fn the_window_of_a_channel_is_its_range_whether_or_not_there_is_a_dimension_of_channels() {
+    let store = memory();
+    let windows = |ends: &[[i32; 2]]| {
+        let channel = |[start, end]: &[i32; 2]| json!({ "window": { "start": start, "end": end } });
+        json!({ "omero": { "channels": ends.iter().map(channel).collect::<Vec<_>>() } })
+    };
+    put(&store, "one/zarr.json", image_of(&PLANE, "0", &windows(&[[5, 50]]))).await;
+    put(&store, "one/0/zarr.json", document(&[4, 4], "uint16", 4).to_string()).await;
+    put(&store, "two/zarr.json", image_of(&CHANNELS, "0", &windows(&[[5, 50], [6, 60]]))).await;
+    put(&store, "two/0/zarr.json", document(&[2, 4, 4], "uint16", 4).to_string()).await;
+    let server = Server::of(store);
+    for (url, range) in [
+        ("/v1/image/m/one", "5,50"),
+        ("/v1/image/m/one/0", "5,50"),
+        ("/v1/image/m/one?colormap=magma", "5,50"),
+        ("/tiles/m/native/0/0/0/one", "5,50"),
+        ("/v1/image/m/two", "5,50;6,60"),
+        ("/v1/image/m/two?isel.c=1", "6,60"),
+        ("/v1/image/m/two?slice=0&colormap=magma", "5,50"),
+    ] {
+        let answer = server.get(url).await;
+        assert_eq!((answer.status.as_u16(), answer.header("image-range")), (200, range), "{url}");
+        assert!(answer.header("image-range-from").starts_with("omero"), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_a_list_of_labels_names_is_one_of_labels() {
+    let store = memory();
+    let group = |attributes: serde_json::Value| {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes }).to_string()
+    };
+    put(&store, "i/labels/zarr.json", group(json!({ "ome": { "version": "0.5", "labels": ["cells"] } })))
+        .await;
+    for name in ["cells", "other"] {
+        put(&store, &format!("i/labels/{name}/zarr.json"), image_of(&PLANE, "0", &json!({}))).await;
+        let level = format!("i/labels/{name}/0");
+        put(&store, &format!("{level}/zarr.json"), document(&[2, 2], "uint16", 2).to_string()).await;
+        put(&store, &format!("{level}/c/0/0"), [1_u16, 1, 1, 9].map(u16::to_le_bytes).concat()).await;
+    }
+    let server = Server::of(store.clone());
+    for (name, expected) in [("cells", 1_u16), ("other", 3)] {
+        for _ in 0..3 {
+            let data = server.get(&format!("/v1/data/m/i/labels/{name}/0?fit=1,1&format=bytes")).await;
+            assert_eq!(*data.body, expected.to_le_bytes(), "{name}");
+            for below in ["", "/0"] {
+                let picture = server.get(&format!("/v1/image/m/i/labels/{name}{below}")).await;
+                let from = if name == "cells" { "" } else { "sample" };
+                assert_eq!(picture.header("image-range-from"), from, "{name}{below}");
+            }
+        }
+    }
+    // The list is what says it.
+    put(&store, "i/labels/zarr.json", group(json!({ "ome": { "version": "0.5", "labels": [] } }))).await;
+    let data = server.get("/v1/data/m/i/labels/cells/0?fit=1,1&format=bytes").await;
+    assert_eq!(*data.body, 3_u16.to_le_bytes());
+    assert_eq!(server.get("/v1/image/m/i/labels/cells").await.header("image-range-from"), "sample");
+}
+
+#[tokio::test]
+async fn the_location_of_a_picture_is_that_of_the_same_picture() {
+    let store = plate().await;
+    put(
+        &store,
+        "i/zarr.json",
+        image_of(
+            &CHANNELS,
+            "0",
+            &json!({ "omero": { "channels": [
+        { "color": "ff0000", "window": { "start": 0, "end": 200 } },
+        { "color": "00ff00", "window": { "start": 0, "end": 100 } },
+    ] } }),
+        ),
+    )
+    .await;
+    let mut stack = document(&[3, 2, 40, 30], "uint8", 40);
+    stack["dimension_names"] = json!(["z", "c", "y", "x"]);
+    put(&store, "s/zarr.json", stack.to_string()).await;
+    put(&store, "i/0/zarr.json", document(&[2, 40, 30], "uint8", 40).to_string()).await;
+    put(&store, "rgb/zarr.json", document(&[40, 30, 3], "uint8", 40).to_string()).await;
+    let numbers = |count: u32| (0..count).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect::<Vec<u8>>();
+    put(&store, "i/0/c/0/0/0", numbers(40 * 40 * 40)).await;
+    put(&store, "s/c/0/0/0/0", numbers(40 * 40 * 40 * 40)).await;
+    put(&store, "rgb/c/0/0/0", numbers(40 * 40 * 40)).await;
+    let server = Server::of(store);
+    for url in [
+        "/v1/image/m/i",
+        "/v1/image/m/i?box=3,4,10,20",
+        "/v1/image/m/i?box=3,4,10,20&colormap=magma",
+        "/v1/image/m/i?channels=1:ff00ff",
+        "/v1/image/m/i?colormap=magma&size=7",
+        "/v1/image/m/i?slice=1,3:20",
+        "/v1/image/m/i?isel.c=1:2",
+        "/v1/image/m/s",
+        "/v1/image/m/s?rgb=0,1,0",
+        "/v1/image/m/s?isel.z=2&box=1,2,3,4",
+        "/v1/image/m/s?axes=z,x&range=0,255",
+        "/v1/image/m/rgb",
+        "/v1/image/m/rgb?box=3,4,10,20",
+        "/v1/image/m/rgb?slice=::2",
+        "/v1/image/m/p",
+        "/v1/image/m/p?range=2%25,98%25&slice=:,:",
+        "/v1/image/m/p?box=0,0,1,2",
+        "/v1/image/m/p/A/1?range=slice",
+    ] {
+        let answer = server.get(url).await;
+        assert_eq!(answer.status, 200, "{url}: {:?}", answer.body);
+        let location = answer.header("content-location");
+        let same = server.get(location).await;
+        assert_eq!(same.status, 200, "{url}: {location}: {:?}", same.body);
+        assert!(same.body == answer.body, "{url}: {location}");
+        for name in ["array-slice", "image-range", "content-location"] {
+            assert_eq!(same.header(name), answer.header(name), "{url}: {location}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_vectors_has_no_picture_but_a_way_out() {
+    let store = memory();
+    let vectors = json!({ "zarr_format": 3, "node_type": "group", "attributes": {
+        "zarr_vectors": { "zv_version": "1.0" },
+        "multiscales": [{ "axes": [{ "name": "y" }, { "name": "x" }], "datasets": [{ "path": "0" }] }],
+    } });
+    put(&store, "some points/zarr.json", vectors.to_string()).await;
+    put(&store, "some points/0/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string())
+        .await;
+    let server = Server::of(store);
+    let detail = server.get("/v1/image/m/some%20points").await.refuses(422, "no-picture", "points");
+    assert!(detail.contains("`/v1/vectors/m/some%20points`") && detail.contains("/view/m/"), "{detail}");
+    server.get("/tiles/m/native/0/0/0/some%20points").await.refuses(422, "no-picture", "a tile of points");
+}
+
+#[tokio::test]
+async fn a_picture_of_an_array_in_a_plain_folder_is_kept_until_the_folder_becomes_a_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = zarrd::store::StoreOptions { writable: true, ..Default::default() };
+    let local = zarrd::store::open(folder.path().to_str().unwrap(), &options, &crate::support::server::cpu());
+    for store in [memory(), local.unwrap()] {
+        put(&store, "f/0/zarr.json", document(&[4, 4], "uint8", 4).to_string()).await;
+        put(&store, "f/0/c/0/0", (0..16).collect::<Vec<u8>>()).await;
+        let server = Server::of(store.clone());
+        let url = "/v1/image/m/f/0?range=0,15";
+        let first = server.get(url).await;
+        for _ in 0..3 {
+            let again = server.get(url).await;
+            assert_eq!((again.header("zarrd-cache"), &again.body), ("hit", &first.body));
+        }
+        put(&store, "f/zarr.json", image_of(&PLANE, "0", &json!({}))).await;
+        let gray = server.get(url).await;
+        assert_eq!(pixels(&gray).0[0], [0, 0, 0, 255]);
+        assert_ne!(gray.header("etag"), first.header("etag"));
+    }
+}

@@ -1157,3 +1157,75 @@ async fn a_level_is_checked_as_often_as_the_freshness_of_the_mount_requires() {
         assert_eq!(get_built(&server, url).await.status, StatusCode::NOT_FOUND, "{what}");
     }
 }
+
+#[tokio::test]
+async fn a_level_of_an_image_may_be_further_below_it() {
+    let store = memory();
+    array("uint16", 1).store(&store, "i/s/full").await;
+    array("uint16", 2).store(&store, "other/s/full").await;
+    put(&store, "i/s/zarr.json", json!({"zarr_format": 3, "node_type": "group"}).to_string()).await;
+    put(&store, "i/zarr.json", ome(&[("s/full", 0.5)], true).to_string()).await;
+    let server = Server::of(store);
+    let root = "/pyramid/m/auto/auto/raw";
+    let stored = server.get("/store/m/i/s/full/zarr.json").await.json();
+    let shown = server.get(&format!("{root}/i/s/full/zarr.json")).await.json();
+    assert_eq!((&shown["node_type"], &shown["shape"]), (&stored["node_type"], &stored["shape"]));
+    let image = server.get(&format!("{root}/i/zarr.json")).await.json();
+    let datasets = image["attributes"]["ome"]["multiscales"][0]["datasets"].as_array().unwrap().clone();
+    for dataset in datasets {
+        let path = dataset["path"].as_str().unwrap();
+        let level = server.get(&format!("{root}/i/{path}/zarr.json")).await.json();
+        assert_eq!(level["node_type"], "array", "{path}");
+    }
+    let other = server.get(&format!("{root}/other/s/full/zarr.json")).await.json();
+    assert_eq!(other["node_type"], "group");
+}
+
+#[tokio::test]
+async fn what_is_no_image_is_copied_as_it_is_stored_into_a_pyramid_that_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = zarrd::store::StoreOptions { writable: true, ..Default::default() };
+    let (source, destination) = (folder.path().join("source"), folder.path().join("destination"));
+    std::fs::create_dir(&source).unwrap();
+    let store =
+        zarrd::store::open(source.to_str().unwrap(), &options, &crate::support::server::cpu()).unwrap();
+    let v2 = Format::V2 { compressor: None, fortran: false, big: true, separator: '.' };
+    Array::of(&[1, 1, 1, 1, 1, 2]).store(&store, "g/six").await;
+    Array::of(&[1, 1, 1, 1, 1, 2]).format(v2).store(&store, "g/six2").await;
+    Array::of(&[300, 2]).members(json!({"dimension_names": ["x", "y"]})).store(&store, "turned").await;
+    Array::of(&[2, 300]).data_type(data_type("bool")).store(&store, "bool").await;
+    array("uint16", 1).store(&store, "zebra").await;
+    array("uint16", 2).store(&store, "i/s/full").await;
+    put(&store, "i/zarr.json", ome(&[("s/full", 0.5)], true).to_string()).await;
+    let group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": {
+        "kind": "inline", "must_understand": false, "metadata": {},
+    }});
+    put(&store, "g/zarr.json", group.to_string()).await;
+    drop(store);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_zarrd"))
+        .arg("pyramid")
+        .args([&source, &destination])
+        .args(["--method", "mean"])
+        .output()
+        .unwrap();
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{report}");
+    for path in ["/g/six", "/g/six2", "/turned", "/bool"] {
+        assert!(report.contains(&format!("{path}: copied as it is stored, ")), "{path}: {report}");
+        let mut folders = vec![source.join(path.trim_start_matches('/'))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let from = entry.unwrap().path();
+                if from.is_dir() {
+                    folders.push(from);
+                } else {
+                    let to = destination.join(from.strip_prefix(&source).unwrap());
+                    assert_eq!(std::fs::read(&from).unwrap(), std::fs::read(&to).unwrap(), "{from:?}");
+                }
+            }
+        }
+    }
+    assert!(report.contains("/zebra/1: ") && report.contains("mean"), "{report}");
+    assert!(destination.join("g/zarr.json").is_file() && destination.join("zebra/1/zarr.json").is_file());
+    assert_eq!(report.matches("/i/s/full: ").count(), 1, "{report}");
+}

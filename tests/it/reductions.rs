@@ -510,3 +510,40 @@ async fn head_of_statistics_has_the_length_once_they_are_computed() {
     assert_eq!(after.header("content-length"), got.body.len().to_string());
     assert_eq!(after.header("etag"), before.header("etag"));
 }
+
+#[tokio::test]
+async fn absent_chunks_count_as_their_fill_value_without_being_made() {
+    for (fill, of_fill) in [(json!(3.5), 3.5), (json!("NaN"), f64::NAN), (json!(-0.0), -0.0)] {
+        let store = memory();
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [40, 30, 4], "data_type": "float32", "fill_value": fill,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 8, 4]}},
+            "chunk_key_encoding": {"name": "default"},
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        put(&store, "a/zarr.json", document.to_string()).await;
+        let chunk: Vec<u8> = (0..8 * 8 * 4_u16).flat_map(|at| (f32::from(at) * 0.1).to_le_bytes()).collect();
+        put(&store, "a/c/1/2/0", chunk).await;
+        put(&store, "b/zarr.json", document.to_string()).await;
+        for (row, column) in (0..5).flat_map(|row| (0..4).map(move |column| (row, column))) {
+            let value = |at: u16| if (row, column) == (1, 2) { f32::from(at) * 0.1 } else { of_fill as f32 };
+            let chunk: Vec<u8> = (0..8 * 8 * 4_u16).flat_map(|at| value(at).to_le_bytes()).collect();
+            put(&store, &format!("b/c/{row}/{column}/0"), chunk).await;
+        }
+        let mut server = Server::build(Mount::read_only("m", store));
+        // A chunk has 1024 bytes.
+        server.read.segment_size = 1024;
+        let server = server.finish();
+        for statistic in STATISTICS {
+            for query in ["reduce.0=", "reduce.1,2=", "reduce.0,1,2=", "slice=3:37:2,::-3&reduce.0,2="] {
+                let of = async |name| {
+                    let answer =
+                        server.get(&format!("/v1/data/m/{name}?{query}{statistic}&format=bytes")).await;
+                    assert_eq!(answer.status, StatusCode::OK, "{query}{statistic}: {:?}", answer.body);
+                    answer.body
+                };
+                assert!(of("a").await == of("b").await, "{fill} {query}{statistic}");
+            }
+        }
+    }
+}

@@ -302,3 +302,34 @@ async fn statistics_of_floats_are_the_same_bytes_each_time() {
     }
     assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]));
 }
+
+#[tokio::test]
+async fn percentiles_of_a_chunk_that_is_too_long_to_keep_are_of_elements_at_equal_distances() {
+    let store = memory();
+    let (rows, columns) = (2100_u32, 2000_u32);
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [2 * rows, columns], "data_type": "uint32", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [rows, columns]}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    });
+    put(&store, "a/zarr.json", document.to_string()).await;
+    let chunk: Vec<u8> = (0..rows * columns).flat_map(u32::to_le_bytes).collect();
+    put(&store, "a/c/0/0", chunk).await;
+    let server = Server::of(store);
+    // Every second row of the only chunk that is selected.
+    let one = get(&server, "slice=:2100&percentiles=0,100").await;
+    let last = f64::from((rows - 2) * columns + columns - 1);
+    assert_eq!(one["percentiles"], json!({"0": 0.0, "100": last}));
+    assert_eq!((&one["exact"], &one["seen"]), (&json!(false), &json!({"elements": 2_100_000, "chunks": 1})));
+    // Of two chunks fewer elements each, as many of both; the second is not stored.
+    let both = get(&server, "percentiles=50,51&ops=min,max").await;
+    assert_eq!(
+        (&both["exact"], &both["seen"]),
+        (&json!(false), &json!({"elements": 4_200_000 / 2, "chunks": 2}))
+    );
+    assert_eq!((&both["percentiles"]["50"], &both["min"]), (&json!(0.0), &json!(0)));
+    let refused = server.get("/v1/stats/m/a?percentiles=50&sample=exact").await;
+    assert!(refused.refuses(413, "too-large", "all elements").contains("elements in memory"));
+    assert_eq!(get(&server, "sample=exact&ops=max").await["exact"], true);
+}

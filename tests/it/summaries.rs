@@ -517,3 +517,37 @@ async fn hostile_attributes_have_a_summary_of_bounded_size() {
         assert!(found["levels"].as_array().unwrap().len() <= 64, "{name}");
     }
 }
+
+#[tokio::test]
+async fn coordinates_are_found_by_the_names_of_dimensions_and_ends_that_are_no_numbers_are_unknown() {
+    let store = memory();
+    group(&store, "d", json!({})).await;
+    let document = |shape: &[u64], names: Value| {
+        let mut document = Array::of(&vec![2; shape.len()]).data_type(data_type("float64")).document().1;
+        document["shape"] = json!(shape);
+        document["dimension_names"] = names;
+        document["codecs"] = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
+        document.to_string()
+    };
+    for (name, values) in [("lat", [60.0, 50.0]), ("lon", [-10.0, 0.0]), ("time", [f64::NAN, 5.0])] {
+        put(&store, &format!("d/{name}/zarr.json"), document(&[2], json!([name]))).await;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        put(&store, &format!("d/{name}/c/0"), bytes).await;
+    }
+    put(&store, "d/v/zarr.json", document(&[2, 2, 2], json!(["time", "lat", "lon"]))).await;
+    // No coordinate: it has two dimensions.
+    put(&store, "d/y/zarr.json", document(&[2, 2], json!(["y", "x"]))).await;
+    let server = Server::of(store.clone());
+    for path in ["m/d/v", "m/d"] {
+        let found = summary(&server, path).await;
+        let ends = names(&found, "ends");
+        assert_eq!(ends[..3], [Value::Null, json!([60.0, 50.0]), json!([-10.0, 0.0])], "{path}");
+        assert_eq!(found["bbox"], json!([-10.0, 50.0, 0.0, 60.0]), "{path}");
+    }
+    assert_eq!(names(&summary(&server, "m/d/y").await, "ends"), [Value::Null, Value::Null]);
+    let nan: Vec<u8> = [f64::NAN, 1.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    put(&store, "d/lon/c/0", nan).await;
+    let found = summary(&server, "m/d/v").await;
+    assert!(found["bbox"].is_null() && names(&found, "ends")[2].is_null(), "{found}");
+    assert_eq!(server.get("/v1/nodes/m/d/v").await.status, StatusCode::OK);
+}

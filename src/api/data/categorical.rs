@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::conventions::{list_of_labels, lists_label};
 use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
@@ -58,6 +59,23 @@ pub(crate) async fn is_label_image(node: &OpenNode, cpu: &ComputePool) -> Result
     }
     let (bytes, attributes) = (text.len() as u64, group.attributes.clone());
     Ok(cpu.run_document(bytes, move || has_image_label(&attributes)).await?)
+}
+
+/// Whether the group above an image lists it as one of labels; `None` if there is no such group that the caller may read.
+pub(crate) async fn is_listed_label(
+    rights: &Rights,
+    target: &NodeTarget,
+    image: &NodePath,
+    cpu: &ComputePool,
+) -> Result<Option<bool>, Problem> {
+    if list_of_labels(image).is_none() {
+        return Ok(None);
+    }
+    let Some((_, Some(list))) = around(rights, target, image).await? else { return Ok(None) };
+    let Node::Group(group) = &list.node else { return Ok(None) };
+    let (attributes, name) = (group.attributes.clone(), image.name().to_owned());
+    let bytes = attributes.text().len() as u64;
+    Ok(Some(cpu.run_document(bytes, move || lists_label(&attributes, &name)).await?))
 }
 
 fn has_image_label(attributes: &Attributes) -> bool {

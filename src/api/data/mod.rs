@@ -304,13 +304,22 @@ async fn reduction(
     let has_flags = categorical::has_flags(metadata);
     let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
     let around = if asks_around { categorical::around(rights, target, array.path()).await? } else { None };
+    let cpu = &state.engine.cpu;
     let is_label_image = match &around {
-        Some((_, Some(node))) => categorical::is_label_image(node, &state.engine.cpu).await?,
+        Some((_, Some(node))) => categorical::is_label_image(node, cpu).await?,
         _ => false,
     };
-    let requested = query.of_array(metadata, has_flags || is_label_image)?;
+    let is_listed = match &around {
+        Some((image, Some(_))) if !is_label_image => {
+            categorical::is_listed_label(rights, target, image, cpu).await?
+        }
+        _ => None,
+    };
+    let is_label = has_flags || is_label_image || is_listed == Some(true);
+    let requested = query.of_array(metadata, is_label)?;
     // The parameters are the same for those who may not read the group: what it decides is not cached for them.
-    let around = around.map(|(path, node)| (path, node.filter(|_| !is_label_image)));
+    let is_decided = is_label_image || is_listed.is_some();
+    let around = around.map(|(path, node)| (path, node.filter(|_| !is_decided)));
     Ok(Some(ElementsReduction::windows(requested, around, subset)?))
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Layout {
     pub(crate) columns: usize,
     /// The dimension whose elements are channels, if the request leaves it open.
     pub(crate) channels: Option<usize>,
+    /// What the selection leaves of the channels.
+    all_channels: Option<AxisRange>,
     /// Whether the channels are red, green and blue, if the request does not say otherwise.
     pub(crate) is_photograph: bool,
 }
@@ -64,7 +66,8 @@ impl Layout {
         let wants = matches!(query.color.channels(), Some(ChannelsWord::Listed(_) | ChannelsWord::Rgb(_)));
         let channels = plane.channels.or_else(|| free.last().copied().filter(|_| wants));
         let base = base(dimensions, selected, (rows, columns), &free, channels)?;
-        Ok(Self { base, rows, columns, channels, is_photograph: plane.is_photograph })
+        let all_channels = channels.map(|axis| selected.0[axis]);
+        Ok(Self { base, rows, columns, channels, all_channels, is_photograph: plane.is_photograph })
     }
 
     /// The elements of one channel, or of the only one.
@@ -96,6 +99,15 @@ impl Layout {
     /// Whether columns come before rows in the order of the array.
     pub(crate) fn is_transposed(&self) -> bool {
         self.columns < self.rows
+    }
+
+    /// The selection that has this layout, if nothing else of the request is changed.
+    pub(crate) fn selection(&self) -> Subset {
+        let mut subset = self.base.clone();
+        if let (Some(axis), Some(range)) = (self.channels, self.all_channels) {
+            subset.0[axis] = range;
+        }
+        subset
     }
 
     /// The elements of a picture as a selection: all channels where there are several.

@@ -13,7 +13,6 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::grid::ImageGrid;
 use super::headers::ImageHeaders;
-use super::layout::Layout;
 use super::picture_tag::PictureTag;
 use super::planned::planned as planned_image;
 use super::query::ImageQuery;
@@ -32,7 +31,7 @@ use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
+use crate::render::raster::{Decoding, Picture, Plane, extremes, most_file_bytes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::ValueInfo;
@@ -45,6 +44,8 @@ const LOOKUPS: usize = 16;
 const TRIES: usize = 3;
 /// Bytes of memory for each pixel of the whole picture: its colours, those of its parts, and the file.
 const BYTES_PER_PIXEL: u64 = 24;
+/// Bytes of a pixel in the file: its colour and its opacity.
+const PIXEL_BYTES: u64 = 4;
 
 /// The picture of several images, before any element is read.
 pub(super) struct Montage {
@@ -52,8 +53,6 @@ pub(super) struct Montage {
     columns: u64,
     /// The images with their rows and columns; at least one.
     images: Vec<(u64, u64, Arc<Scene>)>,
-    /// What is shown of the first image, in elements of its finest level.
-    pub(super) layout: Layout,
 }
 
 /// The planes of an image, with the numbers that their elements stand for.
@@ -73,16 +72,13 @@ pub(super) async fn planned(
     let limits = share(&state.engine.read, count);
     let frame = PictureFrame::of(query, state.options.image.max_pixels).part(grid.columns, grid.rows);
     let mut images = Vec::with_capacity(grid.images.len());
-    let mut layout = None;
     for (row, column, subject) in grid.images {
         let whole = subject.layout(query)?;
-        let (mut scene, shown) = planned_image(state, target, query, subject, whole, frame, &limits).await?;
+        let (mut scene, _) = planned_image(state, target, query, subject, whole, frame, &limits).await?;
         scene.flips_rows = query.plane.origin == Some(RowOrigin::Lower);
         images.push((row, column, Arc::new(scene)));
-        layout.get_or_insert(shown);
     }
-    let layout = layout.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
-    let montage = Montage { rows: grid.rows, columns: grid.columns, images, layout };
+    let montage = Montage { rows: grid.rows, columns: grid.columns, images };
     // Each image is within its share, but every place is as wide as the widest and as high as the highest one.
     let (pixels, most) = (montage.pixels(), state.options.image.max_pixels);
     if pixels > most {
@@ -114,6 +110,7 @@ pub(super) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
+    respond::check_file(state, entrant, montage.file_bytes())?;
     let mut permit = state
         .traffic
         .admission
@@ -164,11 +161,23 @@ impl Montage {
 
     /// The pixels of the whole picture.
     fn pixels(&self) -> u64 {
+        let (width, height) = self.size();
+        width.saturating_mul(height)
+    }
+
+    /// The bytes of the file, at most.
+    fn file_bytes(&self) -> u64 {
+        let (width, height) = self.size();
+        most_file_bytes(width, height, PIXEL_BYTES)
+    }
+
+    /// Columns and rows of the whole picture.
+    fn size(&self) -> (u64, u64) {
         let side = |of: fn((u64, u64)) -> u64| self.scenes().map(|scene| of(scene.size())).max().unwrap_or(0);
         // A pixel apart.
         let whole = |side: u64, count: u64| side.saturating_add(1).saturating_mul(count).saturating_sub(1);
         let (width, height) = (side(|(width, _)| width), side(|(_, height)| height));
-        whole(width, self.columns).saturating_mul(whole(height, self.rows))
+        (whole(width, self.columns), whole(height, self.rows))
     }
 
     /// The response, and the bytes of its body.

@@ -1,6 +1,7 @@
 //! [`Opening`]: finds the array that a picture is of, and the image that it is a level of.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::request::Parts;
 
@@ -11,9 +12,10 @@ use crate::api::nodes::missing;
 use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::{OmeImage, OmeNode};
+use crate::conventions::{OmeImage, OmeNode, is_vector_store, list_of_labels, lists_label};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
+use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::Attributes;
@@ -71,24 +73,54 @@ impl Opening<'_> {
         let Some(above) = path.parent() else {
             return Ok(Subject { above: Above::Nothing, ..subject });
         };
-        let need = Permission::derived(Scope::Read, KeyScope::Prefix(above.prefix().clone()));
-        let may_read = Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &need);
-        if !may_read {
+        if !self.may_read(&above) {
             return Ok(subject);
         }
         // The picture of an array does not fail because of what is above it.
-        let Some(group) = self.target.opener.find(&above).await.ok().flatten() else { return Ok(subject) };
+        let located_at = Instant::now();
+        let group = match self.target.opener.find(&above).await {
+            Ok(Some(group)) => group,
+            Ok(None) => return Ok(Subject { above: Above::Absent(above, located_at), ..subject }),
+            Err(_) => return Ok(subject),
+        };
         subject.above = Above::Node(above.clone(), Arc::clone(&group));
         let Node::Group(metadata) = &group.node else { return Ok(subject) };
-        if let Some(ome) = self.ome(&metadata.attributes).await? {
+        if let Some(mut ome) = self.ome(&metadata.attributes).await? {
+            let list = self.mark_labels(&above, &mut ome).await?;
             let levels = levels(&above, &ome);
             if let Some(level) = levels.iter().position(|known| *known == path) {
                 subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };
                 subject.nodes.push(group);
+                subject.depend_on_list(list);
                 self.sample_smallest(&mut subject).await;
             }
         }
         Ok(subject)
+    }
+
+    /// Whether the caller may read the documents of a node.
+    fn may_read(&self, path: &NodePath) -> bool {
+        let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+        Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &need)
+    }
+
+    /// Marks an image as one of labels, if the group above lists it as such. Returns that group, if it was asked.
+    async fn mark_labels(
+        &self,
+        image: &NodePath,
+        ome: &mut OmeImage,
+    ) -> Result<Option<Arc<OpenNode>>, Problem> {
+        let Some(list) = list_of_labels(image).filter(|list| !ome.is_labels && self.may_read(list)) else {
+            return Ok(None);
+        };
+        // What is wrong with the list does not concern the image.
+        let Some(node) = self.target.opener.find(&list).await.ok().flatten() else { return Ok(None) };
+        let Node::Group(group) = &node.node else { return Ok(None) };
+        let (attributes, name) = (group.attributes.clone(), image.name().to_owned());
+        let bytes = attributes.text().len() as u64;
+        let is_listed = move || lists_label(&attributes, &name);
+        ome.is_labels = self.state.engine.cpu.run_document(bytes, is_listed).await?;
+        Ok(Some(node))
     }
 
     /// Takes the sample from the smallest level, if that can be opened.
@@ -107,6 +139,9 @@ impl Opening<'_> {
     /// The picture of a group: of an image, of the first image of a plate, or of the first variable of a dataset.
     async fn group(&self, path: NodePath, group: Arc<OpenNode>) -> Result<Subject, Problem> {
         let Node::Group(metadata) = &group.node else { return self.array(group).await };
+        if is_vector_store(&metadata.attributes) {
+            return Err(self.is_of_vectors(&path));
+        }
         if let Some(ome) = self.ome(&metadata.attributes).await? {
             return self.image(&path, group, ome).await;
         }
@@ -123,13 +158,28 @@ impl Opening<'_> {
         Ok(subject)
     }
 
+    /// The problem of a store in Zarr Vector Format, with what shows its points and lines.
+    fn is_of_vectors(&self, path: &NodePath) -> Problem {
+        let mount = &self.target.mount.name;
+        let below: String = path
+            .as_str()
+            .split('/')
+            .filter(|name| !name.is_empty())
+            .fold(String::new(), |text, name| text + "/" + &encode(name));
+        no_picture(format!(
+            "`{path}` is of Zarr Vector Format and has no plane: `/v1/vectors/{mount}{below}` has its points and lines, and \
+             `/view/{mount}{below}` draws them"
+        ))
+    }
+
     /// The picture of an image, from the group of its levels.
     pub(super) async fn image(
         &self,
         path: &NodePath,
         group: Arc<OpenNode>,
-        ome: OmeImage,
+        mut ome: OmeImage,
     ) -> Result<Subject, Problem> {
+        let list = self.mark_labels(path, &mut ome).await?;
         let levels = levels(path, &ome);
         let first = levels.first().ok_or_else(|| none(path))?;
         let node = self.target.opener.open(first).await?;
@@ -137,6 +187,7 @@ impl Opening<'_> {
         let mut subject =
             Subject { ome: Some(Arc::new(ome)), levels, ..Subject::alone(node, array, path.clone(), true) };
         subject.nodes.push(group);
+        subject.depend_on_list(list);
         self.sample_smallest(&mut subject).await;
         Ok(subject)
     }

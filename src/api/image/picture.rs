@@ -22,6 +22,7 @@ use super::words::RowOrigin;
 use crate::api::data::precheck;
 use crate::api::documented::ConditionResponses;
 use crate::api::selection::SelectionParams;
+use crate::array::slice_text;
 use crate::auth::caller::Caller;
 use crate::http::base_path::BasePath;
 use crate::http::path::encode;
@@ -115,16 +116,20 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
             Pictured::One(subject) => *subject,
             Pictured::Grid(grid) => {
                 let montage = montage::planned(state, &target, &query, grid).await?;
-                let location = content_location(head, &pairs, &montage.layout);
+                // Each image has a selection of its own, which follows from that of the request.
+                let location = content_location(head, &pairs, None);
                 return Box::pin(montage::respond(state, &target, head, montage, location)).await;
             }
         }
     };
-    let layout = boxed(subject.layout(&query)?, &query, &subject.array.metadata().shape)?;
+    let whole = subject.layout(&query)?;
+    let layout = boxed(whole.clone(), &query, &subject.array.metadata().shape)?;
     let frame = PictureFrame::of(&query, state.options.image.max_pixels);
     let limits = &state.engine.read;
     let (mut scene, layout) = planned(state, &target, &query, subject, layout, frame, limits).await?;
-    let location = content_location(head, &pairs, &layout);
+    // A part of the plane stays one of it: of a plate it is that of the first image.
+    let shown = if query.plane.part_of_plane.is_some() { whole } else { layout };
+    let location = content_location(head, &pairs, Some(&shown));
     match query.plane.origin.unwrap_or_default() {
         RowOrigin::Upper => {}
         RowOrigin::Lower => scene.flips_rows = true,
@@ -140,17 +145,24 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     respond::respond(state, &target, head, Arc::new(scene), location).await
 }
 
-/// The URL of the same picture with its selection in it.
-fn content_location(head: &Parts, pairs: &[(String, String)], layout: &Layout) -> HeaderMap {
+/// The URL of the same picture: with the selection of this layout, else that of the request.
+fn content_location(head: &Parts, pairs: &[(String, String)], layout: Option<&Layout>) -> HeaderMap {
     let is_selection = |name: &str| matches!(name, "slice" | "select") || name.starts_with("isel.");
-    let others = pairs.iter().filter(|(name, _)| !is_selection(name));
-    let others = others.map(|(name, value)| format!("&{}={}", encode(name), encode(value)));
+    let others = pairs.iter().filter(|(name, _)| layout.is_none() || !is_selection(name));
+    let others = others.map(|(name, value)| format!("{}={}", encode(name), text_of(value)));
+    let slice = layout.map(|layout| format!("slice={}", text_of(&slice_text(&layout.selection()))));
+    let query: Vec<String> = slice.into_iter().chain(others).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
     let (base, path) = (BasePath::of(&head.extensions), head.uri.path());
-    let slice = encode(&layout.slice(None)).replace("%2C", ",").replace("%3A", ":");
-    let text = format!("{}{path}?slice={slice}{}", base.as_str(), others.collect::<String>());
+    let text = format!("{}{path}{mark}{}", base.as_str(), query.join("&"));
     let mut headers = HeaderMap::new();
     if let Some(location) = from_text(text) {
         headers.insert(header::CONTENT_LOCATION, location);
     }
     headers
+}
+
+/// A value in a query, where commas and colons stay readable.
+fn text_of(value: &str) -> String {
+    encode(value).replace("%2C", ",").replace("%3A", ":")
 }

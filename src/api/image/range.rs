@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::words::RangeWord;
-use crate::conventions::stated_range;
+use crate::conventions::{RangeUnits, stated_range};
 use crate::metadata::DataType;
 use crate::render::raster::{Decoding, Part, Scale};
 
@@ -61,8 +61,16 @@ impl RangeContext<'_> {
         if self.part == Part::Argument && self.data_type.complex_half().is_some() {
             return Some((-std::f64::consts::PI, std::f64::consts::PI, "type"));
         }
-        let stated =
-            stated_range(|name| self.attributes.get(name).cloned(), |stored| self.decoding.unpacked(stored))?;
+        let units = RangeUnits {
+            stored_as: self.data_type,
+            read_as: self.decoding.data_type(),
+            is_packed: self.decoding.is_packed(),
+        };
+        let stated = stated_range(
+            |name| self.attributes.get(name).cloned(),
+            &units,
+            |stored| self.decoding.unpacked(stored),
+        )?;
         Some((stated.low, stated.high, stated.from))
     }
 
@@ -70,19 +78,9 @@ impl RangeContext<'_> {
     fn of_type(&self) -> Option<RangeSource> {
         let (low, high) = match self.decoding.data_type() {
             DataType::Bool => (0.0, 1.0),
-            DataType::Int2 => (-2.0, 1.0),
-            DataType::Int4 => (-8.0, 7.0),
-            DataType::Int8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
-            DataType::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
-            DataType::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-            DataType::Int64 => (-(2_f64.powi(63)), 2_f64.powi(63)),
-            DataType::UInt2 => (0.0, 3.0),
-            DataType::UInt4 => (0.0, 15.0),
-            DataType::UInt8 => (0.0, f64::from(u8::MAX)),
-            DataType::UInt16 => (0.0, f64::from(u16::MAX)),
-            DataType::UInt32 => (0.0, f64::from(u32::MAX)),
-            DataType::UInt64 => (0.0, 2_f64.powi(64)),
-            _ => return None,
+            // The nearest float64 of the largest numbers is a power of two.
+            #[expect(clippy::cast_precision_loss, reason = "ranges are float64")]
+            data_type => data_type.integer_bounds().map(|(low, high)| (low as f64, high as f64))?,
         };
         let (low, high) = (self.decoding.unpacked(low), self.decoding.unpacked(high));
         Some(RangeSource::Known(low.min(high), low.max(high), "type"))
@@ -126,6 +124,12 @@ mod tests {
         assert_eq!(auto(&DataType::Bool, json!({})), RangeSource::Known(0.0, 1.0, "type"));
         let packed = json!({ "valid_range": [-100, 100], "scale_factor": -0.5, "add_offset": 1.0, "actual_range": [0, 1] });
         assert_eq!(auto(&DataType::Int16, packed), RangeSource::Known(-49.0, 51.0, "valid_range"));
+        // The stored numbers of `_Unsigned` are written with the sign of the stored type, or without.
+        for limits in [json!({ "valid_range": [0, -1] }), json!({ "valid_min": 0, "valid_max": 255 })] {
+            let mut unsigned = limits.clone();
+            unsigned["_Unsigned"] = json!("true");
+            assert_eq!(auto(&DataType::Int8, unsigned), RangeSource::Known(0.0, 255.0, "valid_range"));
+        }
         let limits = json!({ "valid_min": 3, "valid_max": 4.5 });
         assert_eq!(auto(float, limits), RangeSource::Known(3.0, 4.5, "valid_range"));
         let actual = json!({ "actual_range": [250.5, 310.0], "scale_factor": 2 });

@@ -71,6 +71,7 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
+    check_file(state, entrant, scene.file_bytes())?;
     let mut permit =
         state.traffic.admission.acquire(entrant, scene.memory_bytes(state.engine.read.segment_size)).await?;
     let mut tries = 1;
@@ -99,12 +100,27 @@ pub(crate) async fn respond(
         let made_of = Dependencies::new(target.opener.clone(), path, node, made_of);
         let made_of = match &scene.subject.above {
             Above::Node(path, node) => made_of.and_node(path.clone(), node),
+            Above::Absent(path, located_at) => made_of.and_absent(path.clone(), *located_at),
             Above::Nothing | Above::Unknown => made_of,
         };
         CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
             .await;
     }
     Ok(permit.hold(answer))
+}
+
+/// Refuses a picture whose file could be longer than what a request can hold, before anything is drawn.
+pub(super) fn check_file(state: &AppState, entrant: AdmissionRequest, bytes: u64) -> Result<(), Problem> {
+    let limit = state.traffic.admission.most_bytes(entrant);
+    if bytes <= limit {
+        return Ok(());
+    }
+    let detail = format!(
+        "the file of the picture can have {bytes} bytes; a request can hold {limit} (`http.inflight_size`): request a \
+         smaller `size`"
+    );
+    let problem = Problem::from_class(ErrorClass::TooLarge).detail(detail);
+    Err(problem.extension("limited", "bytes of the file").extension("asked", bytes).extension("limit", limit))
 }
 
 /// Sets the headers that every response with a picture has.

@@ -22,6 +22,7 @@ use crate::reduce::{ALGORITHM, Method, Missing, Reducer, Reduction, halved};
 use crate::render::Conversion;
 use crate::render::raster::{
     Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Outside, Part, Scale, Style,
+    most_file_bytes,
 };
 use crate::store::Version;
 
@@ -185,6 +186,7 @@ impl Scene {
         for (channel, color, given) in words {
             let window = channel
                 .or_else(|| layout.channels.map(|_| 0))
+                .or_else(|| subject.only_channel(&layout))
                 .and_then(|at| subject.ome.as_ref()?.channels.get(usize::try_from(at).ok()?)?.window);
             let context = RangeContext {
                 data_type: &metadata.data_type,
@@ -299,10 +301,30 @@ impl Scene {
             .iter()
             .any(|plane| matches!(plane.range, RangeSource::Slice | RangeSource::Percentiles(..)));
         let planes = if is_drawn_in_bands { 0 } else { item * self.planes.len() as u64 };
-        let per_pixel = planes + if numbers { 8 } else { 0 } + if self.has_colors() { 24 } else { 6 };
+        // What is drawn, what is written of it, the same compressed, and the file.
+        let drawn = if self.has_colors() { 24 } else { 4 + 3 * self.pixel_bytes() };
+        let per_pixel = planes + if numbers { 8 } else { 0 } + drawn;
         let sampled = self.planes.iter().filter(|plane| plane.range == RangeSource::Sample).count() as u64;
         let sample = sampled.min(1) * sample::memory_bytes(&self.subject.sampled);
         read.max().unwrap_or(0).saturating_add(pixels.saturating_mul(per_pixel)).saturating_add(sample)
+    }
+
+    /// The bytes of the file, at most: known before anything is drawn.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let (width, height) = self.square.map_or_else(|| self.size(), |side| (side.into(), side.into()));
+        most_file_bytes(width, height, self.pixel_bytes())
+    }
+
+    /// The bytes of a pixel in the file, at most.
+    fn pixel_bytes(&self) -> u64 {
+        let is_complete = self.decoding.is_complete() && self.scale == Scale::Linear && self.square.is_none();
+        let has_outside = [self.below, self.above].iter().any(|outside| *outside != Outside::Extend);
+        match self.drawing {
+            Drawing::Gray16 if is_complete => 2,
+            // A place in a palette: there are as many colours as a palette can have.
+            Drawing::Mapped(_) if is_complete && !has_outside => 1,
+            _ => 4,
+        }
     }
 
     /// Whether pixels are drawn as colours, and not as places in a colormap or shades.

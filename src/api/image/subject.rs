@@ -1,6 +1,7 @@
 //! [`Subject`]: the array that a picture is of, and what the metadata around it says of the picture.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
@@ -8,7 +9,7 @@ use super::layout::{Layout, no_picture};
 use super::query::ImageQuery;
 use crate::array::{Array, OpenNode};
 use crate::chunk::{AxisRange, Subset};
-use crate::conventions::{Dimensions, OmeImage};
+use crate::conventions::{Dimensions, OmeImage, SummaryAxis};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -63,7 +64,9 @@ pub(crate) enum Above {
     Nothing,
     /// This node.
     Node(NodePath, Arc<OpenNode>),
-    /// Not known: it is absent, broken or forbidden to the caller, or other nodes decided as well. A change is not noticed.
+    /// There is none with this path, by a lookup that began then.
+    Absent(NodePath, Instant),
+    /// Not known: it is broken or forbidden to the caller, or other nodes decided as well. A change is not noticed.
     Unknown,
 }
 
@@ -84,6 +87,14 @@ impl Subject {
         Self { nodes, array, sampled, ome: None, levels, level: 0, is_image, above }
     }
 
+    /// Adds the group that says whether the image is one of labels, if it was asked.
+    pub(super) fn depend_on_list(&mut self, list: Option<Arc<OpenNode>>) {
+        if let Some(list) = list {
+            self.nodes.push(list);
+            self.above = Above::Unknown;
+        }
+    }
+
     /// The names of the array's dimensions: its own, or those of the image that it is a level of.
     pub(crate) fn names(&self) -> Vec<Option<String>> {
         let metadata = self.array.metadata();
@@ -94,6 +105,19 @@ impl Subject {
             (None, Some(names)) => names.clone(),
             (None, None) => vec![None; rank],
         }
+    }
+
+    /// The channel of the image that all of a plane is of; `None` if it is of several, or of no image.
+    pub(super) fn only_channel(&self, layout: &Layout) -> Option<u64> {
+        let ome = self.ome.as_ref()?;
+        let is_channels = |axis: &SummaryAxis| match axis.kind.as_deref() {
+            None => axis.name.as_deref() == Some("c"),
+            Some(kind) => kind == "channel",
+        };
+        // An image without such an axis has one channel.
+        let Some(axis) = ome.axes.iter().position(is_channels) else { return Some(0) };
+        let plane = layout.plane(None);
+        plane.axes().get(axis).filter(|range| range.count == 1).map(|range| range.start)
     }
 
     /// The layout of a request's picture.

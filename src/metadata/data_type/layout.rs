@@ -6,6 +6,28 @@ use super::{DataType, Endianness};
 pub(crate) const VARIABLE_ITEM_BYTES: usize = 8;
 
 impl DataType {
+    /// The smallest and the largest number of an integer type.
+    #[must_use]
+    pub const fn integer_bounds(&self) -> Option<(i128, i128)> {
+        let (bits, is_signed) = match self {
+            Self::Int2 => (2, true),
+            Self::Int4 => (4, true),
+            Self::Int8 => (8, true),
+            Self::Int16 => (16, true),
+            Self::Int32 => (32, true),
+            Self::Int64 => (64, true),
+            Self::UInt2 => (2, false),
+            Self::UInt4 => (4, false),
+            Self::UInt8 => (8, false),
+            Self::UInt16 => (16, false),
+            Self::UInt32 => (32, false),
+            Self::UInt64 => (64, false),
+            _ => return None,
+        };
+        let count = 1_i128 << bits;
+        Some(if is_signed { (-count / 2, count / 2 - 1) } else { (0, count - 1) })
+    }
+
     /// Whether elements are integers, of any number of bits.
     #[must_use]
     pub const fn is_integer(&self) -> bool {

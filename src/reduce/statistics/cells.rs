@@ -145,12 +145,24 @@ impl Cells {
 
     /// Adds a number of equal elements to each cell.
     pub fn add_equal(&mut self, values: &CfValues, item: &[u8], times: u64, edges: Option<&[f64]>) {
+        let mut cursor = Cursor::new(&[(self.len(), 1)], 0);
+        self.add_equal_to(values, item, (self.len(), times), &mut cursor, edges);
+    }
+
+    /// Adds a number of equal elements to each of a number of cells, which the cursor gives: `(cells, times)`.
+    pub fn add_equal_to(
+        &mut self,
+        values: &CfValues,
+        item: &[u8],
+        (cells, times): (usize, u64),
+        cursor: &mut Cursor,
+        edges: Option<&[f64]>,
+    ) {
         if times == 0 {
             return;
         }
-        let mut cursor = Cursor::new(&[(self.len(), 1)], 0);
-        for _ in 0..self.len() {
-            values.visit(item, &mut Adder { cells: self, cursor: &mut cursor, edges, times });
+        for _ in 0..cells {
+            values.visit(item, &mut Adder { cells: self, cursor, edges, times });
         }
     }
 

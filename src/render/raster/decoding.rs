@@ -46,6 +46,18 @@ impl Decoding {
         self.values.unpacked(stored)
     }
 
+    /// Whether stored numbers are scaled or shifted.
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        self.values.are_packed()
+    }
+
+    /// Whether every element stands for a number.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.values.are_complete()
+    }
+
     /// The numbers of elements in canonical form; NaN where there is none.
     pub(super) fn numbers(&self, items: &[u8], out: &mut Vec<f64>) {
         out.clear();

@@ -25,7 +25,7 @@ pub use decoding::Decoding;
 pub use legend::ramps;
 pub use mapping::{Mapping, Scale};
 pub use part::Part;
-pub use picture::{Picture, Pixels};
+pub use picture::{Picture, Pixels, most_file_bytes};
 pub use plane::Plane;
 pub use quantiles::{extremes, quantiles};
 pub use style::{Channel, MappedStyle, Outside, Style};

@@ -41,6 +41,23 @@ pub struct Picture {
     pixels: Pixels,
 }
 
+/// Bytes of a file beside its pixels, at most: its palette with opacities, and what frames its chunks.
+const FRAME_BYTES: u64 = 2 << 10;
+/// Bytes of a block of pixels that are stored as they are (RFC 1951, section 3.2.4).
+const BLOCK_BYTES: u64 = 0xffff;
+/// Bytes that such a block has beside.
+const BLOCK_HEAD_BYTES: u64 = 5;
+
+/// The bytes of the PNG file of a picture, at most (saturated): its pixels are never written longer than they are.
+#[must_use]
+pub fn most_file_bytes(width: u64, height: u64, pixel_bytes: u64) -> u64 {
+    // A row begins with its filter.
+    let row = width.saturating_mul(pixel_bytes).saturating_add(1);
+    let raw = row.saturating_mul(height);
+    let heads = raw.div_ceil(BLOCK_BYTES).saturating_add(1).saturating_mul(BLOCK_HEAD_BYTES);
+    raw.saturating_add(heads).saturating_add(FRAME_BYTES)
+}
+
 impl Picture {
     /// A picture; `None` if the number of pixels differs from its size, or if that is not one of PNG.
     #[must_use]
@@ -402,6 +419,38 @@ mod tests {
             let (_, _, found, pixels) = decoded(&picture.clone().encode().unwrap());
             assert_eq!((found, pixels.as_slice()), (color, &*picture.colors()));
         }
+    }
+
+    #[test]
+    fn a_file_is_no_longer_than_its_bound() {
+        // Numbers that follow no pattern cannot be compressed.
+        let mut state = 1_u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()
+        };
+        for (width, height) in [(1, 1), (3, 2), (255, 256), (300, 700)] {
+            let count = width * height;
+            let symbols = (0..count).map(|_| u16::from(next()[0])).collect();
+            let with_missing =
+                (0..count).map(|_| u16::from_be_bytes([next()[0] & 1, next()[0]]) % 257).collect();
+            let colors = (0..count).map(|_| next()[..4].try_into().unwrap()).collect();
+            let shades: Vec<u16> = (0..count).map(|_| u16::from_be_bytes([next()[0], next()[0]])).collect();
+            let some =
+                |at: usize| shades[1..].iter().map(|&shade| Some(shade)).chain([Some(7).filter(|_| at > 0)]);
+            for (pixels, bytes) in [
+                (Pixels::Symbols(symbols, ramp()), 1),
+                (Pixels::Symbols(with_missing, ramp()), 4),
+                (Pixels::Colors(colors), 4),
+                (Pixels::Gray16(some(0).collect()), 4),
+                (Pixels::Gray16(some(1).collect()), 2),
+            ] {
+                let file = Picture::new(width, height, pixels).unwrap().encode().unwrap();
+                let most = most_file_bytes(width as u64, height as u64, bytes);
+                assert!(file.len() as u64 <= most, "{width} by {height}: {} of {most}", file.len());
+            }
+        }
+        assert_eq!(most_file_bytes(u64::MAX, u64::MAX, 4), u64::MAX);
     }
 
     #[test]

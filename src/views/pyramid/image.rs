@@ -33,6 +33,8 @@ pub(super) struct Image {
     pub(super) group: Option<Arc<OpenNode>>,
     /// The group above an array.
     pub(super) above: Option<Arc<OpenNode>>,
+    /// The group that may list a stored image as one of labels.
+    pub(super) labels: Option<Arc<OpenNode>>,
     /// The name of each level, beginning with that of the array.
     pub(super) names: Vec<String>,
     pub(super) levels: Levels,
@@ -48,6 +50,7 @@ pub(super) struct ImageParts<'a> {
     pub(super) array: Arc<Array>,
     pub(super) group: Option<Arc<OpenNode>>,
     pub(super) above: Option<Arc<OpenNode>>,
+    pub(super) labels: Option<Arc<OpenNode>>,
     /// What the attributes of the group say.
     pub(super) ome: Option<&'a OmeImage>,
 }
@@ -58,7 +61,7 @@ impl Image {
     /// # Errors
     /// [`ViewError::Levels`], [`ViewError::Reduce`].
     pub(super) fn new(parts: ImageParts<'_>, spec: &PyramidSpec) -> Result<Self, ViewError> {
-        let ImageParts { path, source, array, group, above, ome } = parts;
+        let ImageParts { path, source, array, group, above, labels, ome } = parts;
         let metadata = array.metadata();
         let rank = metadata.shape.len();
         let own = || metadata.dimension_names.clone().filter(|names| names.len() == rank);
@@ -81,7 +84,7 @@ impl Image {
             .map_err(|source| ViewError::Reduce { path: path.clone(), source })?;
         let names = names(ome, levels.shapes.len());
         let (path, range) = (path.clone(), spec.range);
-        Ok(Self { path, source, array, group, above, names, levels, method, range })
+        Ok(Self { path, source, array, group, above, labels, names, levels, method, range })
     }
 
     /// The same image without the levels from this one on.
@@ -146,13 +149,13 @@ impl Image {
 
     /// The versions of all documents that its own depend on.
     pub(super) fn versions(&self) -> Vec<Option<Version>> {
-        let nodes = std::iter::once(&self.source).chain(&self.group).chain(&self.above);
+        let nodes = std::iter::once(&self.source).chain(&self.group).chain(&self.above).chain(&self.labels);
         nodes.flat_map(|node| node.located.versions().map(Option::<&Version>::cloned)).collect()
     }
 
     /// Bytes of these documents.
     pub(super) fn document_bytes(&self) -> u64 {
-        let nodes = std::iter::once(&self.source).chain(&self.group).chain(&self.above);
+        let nodes = std::iter::once(&self.source).chain(&self.group).chain(&self.above).chain(&self.labels);
         nodes.map(|node| node.located.document_bytes()).fold(0, u64::saturating_add)
     }
 }

@@ -91,7 +91,7 @@ impl Walked for PyramidStore {
 }
 
 /// Whether a value cannot be generated from what is stored, or not in this way.
-fn is_unreadable(class: ErrorClass) -> bool {
+pub(super) fn is_unreadable(class: ErrorClass) -> bool {
     class == ErrorClass::InvalidRequest || is_permanent(class)
 }
 

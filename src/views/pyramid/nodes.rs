@@ -6,19 +6,23 @@
 
 use std::sync::Arc;
 
+use futures::future::try_join_all;
+
 use super::build_cost::{build_limits, fits_in_build};
 use super::image::{Image, ImageParts};
 use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
 use crate::array::{ArrayError, NodeOpener, OpenNode, ReadLimits};
 use crate::chunk::{AxisRange, ChunkAxis};
-use crate::conventions::{OmeImage, is_level_of};
+use crate::conventions::{OmeImage, is_level_of, list_of_labels, lists_label};
 use crate::hierarchy::Node;
 use crate::key::NodePath;
 use crate::metadata::{ChunkKeyEncodingMetadata, GroupMetadata, ZarrFormat};
 use crate::views::error::ViewError;
 use crate::views::rechunk::{RechunkSpec, RechunkedArray, find_node};
 
+/// The most groups above an array that may declare it as a level of theirs: `a/b/c/d` is the longest path of a level.
+const MAX_ANCESTORS: usize = 4;
 /// The most stored chunks that a chunk of a level is made of.
 const MAX_SOURCES: u128 = 1 << 18;
 
@@ -185,19 +189,23 @@ impl Nodes<'_> {
     ) -> Result<Option<Arc<Image>>, ViewError> {
         // An array that cannot be decoded is shown as it is stored: reading it returns the error.
         let Ok(array) = opened.array() else { return Ok(None) };
-        let above = match path.parent() {
-            Some(parent) => find_node(self.opener(), &parent).await?,
-            None => None,
-        };
-        if let Some(Node::Group(group)) = above.as_ref().map(|above| &above.node) {
-            let (group, name) = (Arc::clone(group), path.name().to_owned());
-            let is_level = move || is_level_of(&name, &group.attributes);
-            if self.read_attributes(above.as_deref(), is_level).await? {
+        let ancestors = std::iter::successors(path.parent(), NodePath::parent).take(MAX_ANCESTORS);
+        let opened_above = ancestors.map(|ancestor| async move {
+            find_node(self.opener(), &ancestor).await.map(|opened| (ancestor, opened))
+        });
+        let opened_above = try_join_all(opened_above).await?;
+        for (ancestor, opened) in &opened_above {
+            let Some(Node::Group(group)) = opened.as_ref().map(|opened| &opened.node) else { continue };
+            let below = path.as_str().strip_prefix(ancestor.prefix().as_str()).unwrap_or_default();
+            let (group, below) = (Arc::clone(group), below.to_owned());
+            let is_level = move || is_level_of(&below, &group.attributes);
+            if self.read_attributes(opened.as_deref(), is_level).await? {
                 return Ok(None);
             }
         }
+        let above = opened_above.into_iter().next().and_then(|(_, opened)| opened);
         let (source, array) = (Arc::clone(opened), Arc::clone(array));
-        let parts = ImageParts { path, source, array, group: None, above, ome: None };
+        let parts = ImageParts { path, source, array, group: None, above, labels: None, ome: None };
         let image = Image::new(parts, self.spec)?;
         self.bounded(image).map(|image| Some(Arc::new(image)))
     }
@@ -216,7 +224,13 @@ impl Nodes<'_> {
             let image = OmeImage::parse(&metadata.attributes)?;
             super::ome::takes_levels(&metadata.attributes, image.axes.len()).then_some(image)
         };
-        let Some(ome) = self.read_attributes(Some(opened), parse).await? else { return Ok(None) };
+        let Some(mut ome) = self.read_attributes(Some(opened), parse).await? else { return Ok(None) };
+        let list = if ome.is_labels { None } else { self.list_of_labels(path).await? };
+        if let Some(Node::Group(group)) = list.as_ref().map(|list| &list.node) {
+            let (group, name) = (Arc::clone(group), path.name().to_owned());
+            let is_listed = move || lists_label(&group.attributes, &name);
+            ome.is_labels = self.read_attributes(list.as_deref(), is_listed).await?;
+        }
         let Some((last, _)) = ome.levels.last() else { return Ok(None) };
         let Ok(at) = NodePath::parse(&format!("{}{last}", path.prefix())) else { return Ok(None) };
         let Some(source) = find_node(self.opener(), &at).await? else { return Ok(None) };
@@ -226,11 +240,19 @@ impl Nodes<'_> {
             return Ok(None);
         }
         let group = Some(Arc::clone(opened));
-        let parts = ImageParts { path, source, array, group, above: None, ome: Some(&ome) };
+        let parts = ImageParts { path, source, array, group, above: None, labels: list, ome: Some(&ome) };
         // An image that breaks the rules is shown as it is stored.
         let Ok(image) = Image::new(parts, self.spec) else { return Ok(None) };
         let image = self.bounded(image)?;
         Ok((image.names.len() > 1).then(|| Arc::new(image)))
+    }
+
+    /// The group that may list an image as one of labels.
+    async fn list_of_labels(&self, image: &NodePath) -> Result<Option<Arc<OpenNode>>, ViewError> {
+        match list_of_labels(image) {
+            Some(path) => find_node(self.opener(), &path).await,
+            None => Ok(None),
+        }
     }
 
     /// Reads the attributes of a node, in the pool if they are long.

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::image::Image;
-use crate::conventions::{Dimensions, stated_range};
+use crate::conventions::{Dimensions, RangeUnits, stated_range};
 use crate::metadata::{Attributes, DataType};
 
 /// The most channels of an image that are described.
@@ -64,11 +64,12 @@ fn known_range(data_type: &DataType, attributes: &Attributes) -> Option<(f64, f6
     if *data_type == DataType::Bool {
         return Some((0.0, 1.0));
     }
-    let stated = stated_range(|name| attributes.get(name), |stored| stored);
-    let stored = stated.map(|stated| match stated.from {
-        // It is of the numbers that stored ones stand for.
-        "actual_range" => packed(attributes, stated.low, stated.high),
-        _ => (stated.low, stated.high),
+    // Viewers read elements with the sign of the type.
+    let units = RangeUnits { stored_as: data_type, read_as: data_type, is_packed: true };
+    let stated = stated_range(|name| attributes.get(name), &units, |stored| stored);
+    let stored = stated.map(|stated| {
+        let ends = (stated.low, stated.high);
+        if stated.is_unpacked { packed(attributes, ends.0, ends.1) } else { ends }
     });
     let of_type = || type_limits(data_type).filter(|(low, high)| high - low <= f64::from(u8::MAX));
     stored.filter(|(low, high)| low.is_finite() && high.is_finite() && low < high).or_else(of_type)

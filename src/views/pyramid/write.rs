@@ -12,10 +12,12 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::built_chunk::LevelChunk;
 use super::image::Image;
+use super::list::is_unreadable;
 use super::nodes::{PyramidArray, ShownNode, recipe_of_level};
 use super::view::PyramidStore;
 use crate::array::{Array, ArrayError};
 use crate::chunk::{ChunkAxis, ChunkCoords};
+use crate::error::Classify;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::ZarrFormat;
 use crate::store::{ByteRange, SharedStore, Store, StoreError, ValueBody, ValueStream, WriteCondition};
@@ -36,6 +38,8 @@ pub struct WrittenNode {
     pub chunks: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Why it is no image and was copied as it is stored, with all values below its path.
+    pub copied_because: Option<String>,
 }
 
 /// Where a pyramid is written.
@@ -53,10 +57,11 @@ struct Writing<'a, F> {
 }
 
 impl PyramidTarget {
-    /// Writes all that a pyramid of the stored types shows into the target, and calls `report` after each array.
+    /// Writes all that a pyramid of the stored types shows into the target, and calls `report` after each array. What cannot be
+    /// shown is copied as it is stored.
     ///
     /// # Errors
-    /// Failures of the stores; an array that is no image or cannot be decoded.
+    /// Failures of the stores; a chunk of an image that cannot be decoded.
     pub async fn write<F: Fn(WrittenNode) + Sync>(
         &self,
         view: &PyramidStore,
@@ -75,8 +80,15 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
     /// Writes the node at a path and all below it.
     fn node(&self, path: NodePath) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            match self.view.find(&path).await.map_err(to_store_error)? {
+            let found = match self.view.find(&path).await {
+                Err(error) if is_unreadable(error.class()) => return self.copy(path, &error).await,
+                found => found.map_err(to_store_error)?,
+            };
+            match found {
                 Some(ShownNode::Array(array)) => {
+                    if let Err(error) = self.check(&array) {
+                        return self.copy(path, &error).await;
+                    }
                     let written = self.array(array).await?;
                     (self.report)(written);
                     Ok(())
@@ -86,7 +98,8 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
                     let levels: Vec<NodePath> =
                         (0..image.names.len()).filter_map(|level| image.level_path(level)).collect();
                     self.group(path.prefix(), &levels).await?;
-                    for level in levels {
+                    // A stored level further below was written with its group.
+                    for level in levels.into_iter().filter(|level| level.parent().as_ref() == Some(&path)) {
                         self.node(level).await?;
                     }
                     Ok(())
@@ -94,6 +107,28 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
                 Some(ShownNode::Group(_)) | None => self.group(path.prefix(), &[]).await,
             }
         })
+    }
+
+    /// Whether an array that is shown on its own can be written as it is shown.
+    fn check(&self, array: &PyramidArray) -> Result<(), ViewError> {
+        if array.level.is_some() || array.as_stored == Some(ZarrFormat::V3) {
+            return Ok(());
+        }
+        array.rechunked(self.view.pyramids(), &self.view.spec().recipe).map(|_| ())
+    }
+
+    /// Copies all values of a node that cannot be shown.
+    async fn copy(&self, path: NodePath, reason: &ViewError) -> Result<(), StoreError> {
+        let base = self.view.base_store();
+        let copied = base.list_prefix(path.prefix(), None).map_ok(|entry| async move {
+            let Some(value) = base.get(&entry.key, ByteRange::Whole, None).await? else { return Ok((0, 0)) };
+            let is_document = matches!(entry.key.name(), "zarr.json" | ".zarray" | ".zattrs" | ".zgroup");
+            self.store().set(&entry.key, value.into_exact_stream(), WriteCondition::Always).await?;
+            Ok(if is_document { (0, 0) } else { (1, entry.info.size) })
+        });
+        let (chunks, bytes) = copied.try_buffer_unordered(CONCURRENCY).try_fold((0, 0), sum).await?;
+        (self.report)(WrittenNode { path, chunks, bytes, copied_because: Some(reason.to_string()) });
+        Ok(())
     }
 
     /// Writes what is directly below a prefix, and all nodes below that but these.
@@ -131,7 +166,7 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
             None => self.encoded(array).await?,
             Some((image, level)) => self.level(&image, level).await.map_err(to_store_error)?,
         };
-        Ok(WrittenNode { path, chunks, bytes })
+        Ok(WrittenNode { path, chunks, bytes, copied_because: None })
     }
 
     /// Copies the chunks of an array that are shown as they are stored.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::validations::Validations;
+
 /// A memory budget for chunks in progress, shared by the mounts that use it. Clones share it.
 #[derive(Clone, Debug)]
 pub struct RechunkBudget {
@@ -16,6 +18,8 @@ pub struct RechunkBudget {
     small: Arc<Semaphore>,
     /// Limits the number of large chunks that are encoded at the same time.
     encoders: Arc<Semaphore>,
+    /// When encoded chunks were found current: of all mounts, so that many mounts need no more memory than one.
+    validations: Validations,
 }
 
 impl RechunkBudget {
@@ -38,7 +42,13 @@ impl RechunkBudget {
             shared: semaphore(kibibytes(Self::SHARED_BYTES)),
             small: semaphore(kibibytes(Self::SMALL_RESERVED_BYTES)),
             encoders: Arc::new(Semaphore::new((threads / 2).max(1))),
+            validations: Validations::default(),
         }
+    }
+
+    /// When encoded chunks were found current.
+    pub(in crate::views) fn validations(&self) -> &Validations {
+        &self.validations
     }
 
     /// Waits for memory for a chunk of this many bytes. A chunk above the shared budget waits for all of it.

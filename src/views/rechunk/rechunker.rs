@@ -38,7 +38,6 @@ pub struct Rechunker {
     encoded: EncodedCache,
     limits: RechunkLimits,
     budget: RechunkBudget,
-    validations: Validations,
 }
 
 impl Rechunker {
@@ -53,8 +52,7 @@ impl Rechunker {
         limits: RechunkLimits,
         budget: RechunkBudget,
     ) -> Self {
-        let validations = Validations::default();
-        Self { mount, opener, reader, cpu, encoded, limits, budget, validations }
+        Self { mount, opener, reader, cpu, encoded, limits, budget }
     }
 
     /// The opener of the stored nodes.
@@ -84,7 +82,7 @@ impl Rechunker {
 
     /// When encoded chunks were found current.
     pub(in crate::views) fn validations(&self) -> &Validations {
-        &self.validations
+        self.budget.validations()
     }
 
     /// The limits.

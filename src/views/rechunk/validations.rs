@@ -11,7 +11,7 @@ use crate::cache::EncodedKey;
 use crate::hierarchy::Located;
 use crate::store::Version;
 
-/// The most chunks of which it is known. Above that, all are dropped.
+/// The most chunks of all mounts of which it is known: a few MiB. Above that, all are dropped.
 const MAX_CHUNKS: usize = 4096;
 
 /// When chunks were found current. Clones share it.
