@@ -1,38 +1,16 @@
-//! [`Chain`]: the credentials, region and endpoint that the tools of AWS would use, without being told.
+//! [`Chain`]: the credentials, region and endpoint that the tools of AWS would use, where nothing is configured.
 //!
 //! The first of these that there is: keys in the environment, a role or keys of the profile, a web identity in the environment
 //! (as in EKS), the credentials of the container, those of the machine. What takes another program to run or a browser (single
 //! sign-on, `credential_process`) is refused by name: `aws configure export-credentials --format env` gives keys for the
 //! environment.
 
-use super::profiles::{Profile, Profiles};
+use super::profiles::{AwsProfile, Profiles};
+use super::variables::AwsVariables;
 use crate::store::open::error::OpenError;
 
 /// The most roles that are assumed one after the other.
 const MAX_ROLES: usize = 4;
-
-/// The variables that the chain reads.
-pub(super) struct Environment(Box<dyn Fn(&str) -> Option<String>>);
-
-impl Environment {
-    /// That of the process.
-    pub(super) fn of_process() -> Self {
-        Self(Box::new(|name| std::env::var(name).ok()))
-    }
-
-    /// A variable, unless it is empty.
-    pub(super) fn get(&self, name: &str) -> Option<String> {
-        (self.0)(name).filter(|value| !value.is_empty())
-    }
-
-    pub(super) fn home(&self) -> Option<String> {
-        self.get("HOME").or_else(|| self.get("USERPROFILE"))
-    }
-
-    fn is_set(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
-    }
-}
 
 /// What the environment and the profile say.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,7 +96,7 @@ impl Chain {
     /// # Errors
     /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported.
     pub(super) fn find(
-        environment: &Environment,
+        environment: &AwsVariables,
         has_metadata: impl Fn(Option<&str>) -> bool,
     ) -> Result<Self, OpenError> {
         let named = environment.get("AWS_PROFILE").or_else(|| environment.get("AWS_DEFAULT_PROFILE"));
@@ -153,13 +131,13 @@ impl Chain {
 
 /// Where credentials are searched.
 struct Search<'a> {
-    environment: &'a Environment,
+    environment: &'a AwsVariables,
     profiles: &'a Profiles,
     has_metadata: &'a dyn Fn(Option<&str>) -> bool,
 }
 
 impl Search<'_> {
-    fn first(&self, profile: Option<(&str, Profile<'_>)>) -> Result<Option<ChainCredentials>, OpenError> {
+    fn first(&self, profile: Option<(&str, AwsProfile<'_>)>) -> Result<Option<ChainCredentials>, OpenError> {
         if let Some(keys) = self.of_environment() {
             return Ok(Some(keys));
         }
@@ -207,7 +185,7 @@ impl Search<'_> {
     fn of_profile(
         &self,
         name: &str,
-        profile: Profile<'_>,
+        profile: AwsProfile<'_>,
         roles: usize,
     ) -> Result<Option<ChainCredentials>, OpenError> {
         let failed = |reason: &str| Err(OpenError::Credentials(format!("the profile `{name}` {reason}")));
@@ -256,7 +234,7 @@ impl Search<'_> {
     }
 }
 
-fn keys(profile: Profile<'_>) -> Option<ChainCredentials> {
+fn keys(profile: AwsProfile<'_>) -> Option<ChainCredentials> {
     Some(ChainCredentials::Keys {
         id: profile.get("aws_access_key_id")?.to_owned(),
         secret: profile.get("aws_secret_access_key")?.to_owned(),
@@ -286,7 +264,7 @@ mod tests {
             all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let get =
             move |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        let environment = Environment(Box::new(get));
+        let environment = AwsVariables(Box::new(get));
         Chain::find(&environment, |_| has_metadata).map_err(|error| error.to_string())
     }
 

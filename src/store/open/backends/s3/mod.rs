@@ -3,6 +3,7 @@
 mod assumed_role;
 mod chain;
 mod profiles;
+mod variables;
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use object_store::client::HttpConnector;
 use object_store::{ClientOptions, RetryConfig};
 
 use self::assumed_role::AssumedRole;
-use self::chain::{Chain, ChainCredentials, Environment};
+use self::chain::{Chain, ChainCredentials};
+use self::variables::AwsVariables;
 use crate::store::object::Connector;
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
@@ -39,7 +41,7 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     if options.bucket.credentials != Some(CredentialSource::Chain) {
         return open_bucket(StoreKind::S3, url, options, has_keys, |config| build(config, own, None));
     }
-    let mut chain = Chain::find(&Environment::of_process(), metadata_service::responds_at)?;
+    let mut chain = Chain::find(&AwsVariables::of_process(), metadata_service::responds_at)?;
     let mut options = options.clone();
     if has_keys {
         chain.credentials = None;

@@ -1,4 +1,4 @@
-//! [`Profile`]: a profile of the files that the tools of AWS share, `~/.aws/config` and `~/.aws/credentials`.
+//! [`AwsProfile`]: a profile of the files that the tools of AWS share, `~/.aws/config` and `~/.aws/credentials`.
 //!
 //! The format is that of the "AWS SDKs and Tools Reference Guide": sections, keys with values, comments, and indented lines that
 //! belong to the key above them. In the file `config` the section of a profile is `[profile NAME]`, in `credentials` it is
@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chain::Environment;
+use super::variables::AwsVariables;
 use crate::store::open::error::OpenError;
 
 /// Keys and values. A nested key is `above.below`.
@@ -21,9 +21,9 @@ pub(super) struct Profiles {
 
 /// One profile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Profile<'a>(&'a Entries);
+pub(super) struct AwsProfile<'a>(&'a Entries);
 
-impl<'a> Profile<'a> {
+impl<'a> AwsProfile<'a> {
     /// The value of a key, if it has one.
     pub(super) fn get(self, key: &str) -> Option<&'a str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
@@ -35,7 +35,7 @@ impl Profiles {
     ///
     /// # Errors
     /// [`OpenError::Credentials`] if a file cannot be read.
-    pub(super) fn read(environment: &Environment) -> Result<Self, OpenError> {
+    pub(super) fn read(environment: &AwsVariables) -> Result<Self, OpenError> {
         let mut all = Self::default();
         let file = |variable: &str, name: &str| {
             let home = || Some(format!("{}/.aws/{name}", environment.home()?));
@@ -58,12 +58,12 @@ impl Profiles {
     }
 
     /// A profile by its name.
-    pub(super) fn get(&self, name: &str) -> Option<Profile<'_>> {
-        self.profiles.get(name).map(Profile)
+    pub(super) fn get(&self, name: &str) -> Option<AwsProfile<'_>> {
+        self.profiles.get(name).map(AwsProfile)
     }
 
     /// The endpoint of a service for a profile: of its section `services`, or of the profile.
-    pub(super) fn endpoint<'a>(&'a self, profile: Profile<'a>, service: &str) -> Option<&'a str> {
+    pub(super) fn endpoint<'a>(&'a self, profile: AwsProfile<'a>, service: &str) -> Option<&'a str> {
         let of_service =
             || self.services.get(profile.get("services")?)?.get(&format!("{service}.endpoint_url"));
         of_service().map(String::as_str).or_else(|| profile.get("endpoint_url"))
