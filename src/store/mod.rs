@@ -45,6 +45,7 @@ pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenError, backends_of, can_sign_urls, is_zip, kind_of, open, open_within, schemes, signing_schemes,
+    takes_option,
 };
 pub use options::*;
 pub use partial::{
