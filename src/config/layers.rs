@@ -16,6 +16,7 @@ use super::tls::TlsOptions;
 use super::tree::{ConfigValue, LocatedValue};
 use super::{access, budgets, environment, machine};
 use crate::auth::Access;
+use crate::store::takes_option;
 
 /// The layers above the defaults. Only here are the environment and configuration files read.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +132,10 @@ fn set_flags(tree: &mut LocatedValue, flags: &ServeArgs) -> Result<(), ConfigErr
             return Err(ConfigError::DuplicateMount { origin, name });
         }
         let string = |text: String| LocatedValue { node: ConfigValue::String(text), origin: origin.clone() };
+        let credentials = ["mounts", &name, "options", "credentials"];
+        if takes_option(&url, "credentials") && tree.get(&credentials).is_none() {
+            tree.set(&credentials, string("chain".to_owned()));
+        }
         tree.set(&["mounts", &name, "url"], string(url));
         if flags.writable {
             let entry = LocatedValue { node: ConfigValue::Bool(true), origin: Origin::Flag("--writable") };

@@ -135,7 +135,7 @@ pub struct VirtualOptions {
     pub at: Option<String>,
     /// Options of the backend there, as those of a mount. Those of the mount, with its credentials, are for the document alone.
     ///
-    /// Example: `{ region = "us-east-1", anonymous = true }`
+    /// Example: `{ region = "us-east-1", credentials = "anonymous" }`
     pub options: ReferentOptions,
 }
 

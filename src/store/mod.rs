@@ -46,7 +46,7 @@ pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open,
-    open_within, schemes, signing_schemes,
+    open_within, schemes, signing_schemes, takes_option,
 };
 pub use options::*;
 pub use partial::{

@@ -123,7 +123,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[mounts.a]\nurl = 's3://b'\noptions.endpoint = 'http://127.0.0.1:1'", 2, "`mounts.a`"),
     ("[mounts.a]\nurl = 's3://b'\noptions.access_key_id = 'canary-hunter2'", 2, "`mounts.a`"),
     (
-        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nanonymous = true\naccess_key_id = 'a'\nsecret_access_key = 'canary-hunter2'",
+        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\ncredentials = 'anonymous'\naccess_key_id = 'a'\nsecret_access_key = 'canary-hunter2'",
         2,
         "`mounts.a`",
     ),

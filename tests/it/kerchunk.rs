@@ -393,7 +393,7 @@ fn the_configuration_of_references_is_checked() {
         String::new(),
         format!("[mounts.m.virtual.{files:?}]\noptions = {{ symlinks = \"deny\" }}\n"),
         format!("[mounts.m.virtual.\"vcc://files/\"]\nat = {files:?}\n"),
-        "[mounts.m.virtual.\"s3://bucket/\"]\noptions = { region = \"us-east-1\", anonymous = true }\n"
+        "[mounts.m.virtual.\"s3://bucket/\"]\noptions = { region = \"us-east-1\", credentials = \"anonymous\" }\n"
             .to_owned(),
     ] {
         assert_eq!(checked(&url, &rest), (Some(0), String::new()), "{rest}");

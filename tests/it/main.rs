@@ -23,6 +23,7 @@ mod conditional;
 mod connections;
 mod consolidated;
 mod corrupt;
+mod credentials;
 mod declarations;
 mod declared;
 mod dependents;

@@ -10,7 +10,9 @@ use super::error::OpenError;
 use super::url::{bucket_and_prefix, parse_prefix};
 use crate::store::backend::ThrottledStore;
 use crate::store::object::Connector;
-use crate::store::{BucketOptions, ObjectBackend, ObjectOptions, SharedStore, StoreKind, StoreOptions};
+use crate::store::{
+    BucketOptions, CredentialSource, ObjectBackend, ObjectOptions, SharedStore, StoreKind, StoreOptions,
+};
 
 /// A client that can sign URLs and list in pages as well.
 pub(super) trait Bucket: ObjectStore + Signer + PaginatedListStore {}
@@ -28,7 +30,7 @@ pub(super) struct ClientConfig<'a> {
     pub(super) retry: RetryConfig,
 }
 
-/// Opens a bucket. `has_credentials` says whether the backend's own options have some; `build` builds its client.
+/// Opens a bucket. `has_credentials` says whether there is something to sign requests with; `build` builds its client.
 pub(super) fn open_bucket(
     kind: StoreKind,
     url: &str,
@@ -45,14 +47,13 @@ pub(super) fn open_bucket(
     if is_unencrypted && !own.allow_http {
         return Err(OpenError::Options("an unencrypted http endpoint needs `allow_http = true`"));
     }
-    let has_credentials = has_credentials || own.instance_credentials;
-    if own.anonymous == Some(true) && has_credentials {
-        return Err(OpenError::Options("`anonymous = true` and credentials exclude each other"));
+    if own.credentials == Some(CredentialSource::Anonymous) && has_credentials {
+        return Err(OpenError::Options("`credentials = \"anonymous\"` and keys exclude each other"));
     }
     let prefix = parse_prefix(prefix)?;
     let timeouts = options.remote.timeouts();
     let connector = Connector::new(!is_unencrypted, &timeouts).map_err(OpenError::Client)?;
-    let is_anonymous = is_anonymous(own, has_credentials)?;
+    let is_anonymous = !has_credentials;
     let client = |connector: Connector, retry| {
         build(ClientConfig { bucket, options: own, is_anonymous, connector, retry })
     };
@@ -67,16 +68,6 @@ pub(super) fn open_bucket(
     Ok(throttled(backend, &connector, options))
 }
 
-/// Whether requests go out unsigned: if an option says so, or if there is nothing to sign them with.
-fn is_anonymous(options: &BucketOptions, has_credentials: bool) -> Result<bool, OpenError> {
-    match options.anonymous {
-        Some(false) if !has_credentials => {
-            Err(OpenError::Options("`anonymous = false`, but there are no credentials"))
-        }
-        anonymous => Ok(anonymous.unwrap_or(!has_credentials)),
-    }
-}
-
 /// How a remote store is used.
 pub(super) fn object_options(options: &StoreOptions) -> ObjectOptions {
     ObjectOptions {
@@ -84,8 +75,8 @@ pub(super) fn object_options(options: &StoreOptions) -> ObjectOptions {
         missing_on_403: options.remote.missing_on_403,
         held_bytes: options.remote.max_buffered_upload_size,
         retry: options.remote.timeouts().retry,
-        // The providers' own servers heed conditions; of others, which the environment may name too, nothing is known.
-        known: options.bucket.endpoint.is_none() && !options.bucket.instance_credentials,
+        // The providers' own servers heed conditions; of others nothing is known.
+        known: options.bucket.endpoint.is_none(),
     }
 }
 

@@ -53,6 +53,9 @@ pub enum OpenError {
         /// Why not.
         source: Box<OpenError>,
     },
+    /// The profile or the variables that name credentials cannot be used.
+    #[error("the credentials cannot be used: {0}")]
+    Credentials(String),
     /// The client could not be built.
     #[error("the client of the backend cannot be built")]
     Client(#[source] Shared),
@@ -67,6 +70,7 @@ impl Classify for OpenError {
             | Self::NoDirectory(_)
             | Self::NotADirectory(_)
             | Self::Prefix(_)
+            | Self::Credentials(_)
             | Self::Options(_) => ErrorClass::InvalidRequest,
             Self::Directory { source, .. } => source.class(),
             Self::AtPrefix { source, .. } => source.class(),

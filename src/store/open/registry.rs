@@ -39,6 +39,13 @@ pub fn can_sign_urls(url: &str) -> bool {
         && backend_of(url).is_some_and(|backend| backend.can_sign)
 }
 
+/// Whether a store that a URL names has an option.
+#[must_use]
+pub fn takes_option(url: &str, option: &str) -> bool {
+    !is_zip(url)
+        && backend_of(url).is_some_and(|backend| backend.options.iter().any(|keys| keys.contains(&option)))
+}
+
 /// The kinds of backend that an option means something to, by its key; `None` if there is no such option.
 #[must_use]
 pub fn backends_of(option: &str) -> Option<&'static [StoreKind]> {

@@ -216,15 +216,32 @@ pub struct BucketOptions {
     pub endpoint: Option<String>,
     /// S3, GCS, Azure: whether `endpoint` may be `http://`, without encryption.
     pub allow_http: bool,
-    /// S3, GCS, Azure: whether requests are sent unsigned. They are if no credentials are given.
+    /// S3, GCS, Azure: where the credentials come from if there are none among these options.
     ///
-    /// Example: `true`
-    pub anonymous: Option<bool>,
-    /// S3, GCS, Azure: whether credentials come from the environment and the metadata service of the machine.
-    pub instance_credentials: bool,
+    /// * `"chain"`: from the places that the provider's own tools search, the first one that has some. S3: the environment
+    ///   (`AWS_ACCESS_KEY_ID` …), the profile (`AWS_PROFILE`, `~/.aws/config`, `~/.aws/credentials`, with assumed roles), a web
+    ///   identity, the container, the machine's metadata service. Region and endpoint come from there too. GCS and Azure: the
+    ///   environment, the default credentials of `gcloud`, a workload identity, the metadata service. If no place has some,
+    ///   requests are sent unsigned.
+    /// * `"anonymous"`: from nowhere, requests are sent unsigned.
+    ///
+    /// Without it, they are sent unsigned; for a URL on the command line it is `"chain"`.
+    ///
+    /// Example: `"chain"`
+    pub credentials: Option<CredentialSource>,
 }
 
-section!(BucketOptions { endpoint, allow_http, anonymous, instance_credentials });
+section!(BucketOptions { endpoint, allow_http, credentials });
+
+/// Where credentials come from that no option names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CredentialSource {
+    /// The places that the provider's own tools search.
+    Chain,
+    /// Nowhere: requests are unsigned.
+    Anonymous,
+}
 
 /// Options of S3 alone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -248,6 +265,8 @@ pub struct S3Options {
     pub session_token: Option<Secret>,
     /// S3: whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: bool,
+    /// S3: whether the requester pays for requests and data, which some buckets require.
+    pub requester_pays: bool,
     /// S3: whether a SHA-256 checksum is sent with every upload, so that the backend rejects bytes that were damaged in transit.
     pub upload_checksum: bool,
 }
@@ -260,6 +279,7 @@ impl Default for S3Options {
             secret_access_key: None,
             session_token: None,
             virtual_hosted: false,
+            requester_pays: false,
             upload_checksum: true,
         }
     }
@@ -271,6 +291,7 @@ section!(S3Options {
     secret_access_key,
     session_token,
     virtual_hosted,
+    requester_pays,
     upload_checksum,
 });
 
@@ -332,7 +353,11 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let secret = || serde_json::from_str::<Secret>("\"x\"").ok();
         let all = StoreOptions {
-            bucket: BucketOptions { endpoint: text("x"), anonymous: Some(true), ..BucketOptions::default() },
+            bucket: BucketOptions {
+                endpoint: text("x"),
+                credentials: Some(CredentialSource::Anonymous),
+                ..BucketOptions::default()
+            },
             s3: S3Options {
                 region: text("x"),
                 access_key_id: text("x"),

@@ -7,10 +7,11 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
 use crate::store::open::error::OpenError;
+use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
 use crate::store::{
-    AzureOptions, BearerTokenOptions, BucketOptions, RemoteOptions, Secret, SharedStore, StoreKind,
-    StoreOptions,
+    AzureOptions, BearerTokenOptions, BucketOptions, CredentialSource, RemoteOptions, Secret, SharedStore,
+    StoreKind, StoreOptions,
 };
 
 pub(super) const BACKEND: Backend = Backend {
@@ -23,8 +24,27 @@ pub(super) const BACKEND: Backend = Backend {
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.azure, options.bearer.bearer_token.as_ref());
-    let has_credentials = own.account_key.is_some() || own.sas_token.is_some() || token.is_some();
+    let is_given = own.account_key.is_some() || own.sas_token.is_some() || token.is_some();
+    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
+    let has_credentials = is_given || uses_chain && chain_has_credentials();
     open_bucket(StoreKind::AZURE, url, options, has_credentials, |config| build(config, own, token))
+}
+
+/// Variables with credentials, as the client reads them.
+const VARIABLES: [&str; 7] = [
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_SAS_KEY",
+    "AZURE_STORAGE_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_FEDERATED_TOKEN_FILE",
+];
+
+/// Whether the environment or the machine has credentials.
+fn chain_has_credentials() -> bool {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    VARIABLES.iter().any(is_set) || metadata_service::responds_at(None)
 }
 
 fn build(
@@ -32,15 +52,13 @@ fn build(
     options: &AzureOptions,
     token: Option<&Secret>,
 ) -> Result<Arc<dyn Bucket>, OpenError> {
-    let Some(account) = &options.account else {
+    let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
+    let uses_chain = shared.credentials == Some(CredentialSource::Chain);
+    let of_environment = || std::env::var("AZURE_STORAGE_ACCOUNT_NAME").ok().filter(|_| uses_chain);
+    let Some(account) = options.account.clone().or_else(of_environment) else {
         return Err(OpenError::Options("`az://` needs `account`"));
     };
-    let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
-    let base = if shared.instance_credentials {
-        MicrosoftAzureBuilder::from_env()
-    } else {
-        MicrosoftAzureBuilder::new()
-    };
+    let base = if uses_chain { MicrosoftAzureBuilder::from_env() } else { MicrosoftAzureBuilder::new() };
     let mut builder = base
         .with_account(account)
         .with_container_name(bucket)

@@ -1,5 +1,6 @@
 //! Opens a bucket of Google Cloud Storage: `gs://bucket/prefix`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use object_store::StaticCredentialProvider;
@@ -8,10 +9,11 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
 use crate::store::open::error::OpenError;
+use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
 use crate::store::{
-    BearerTokenOptions, BucketOptions, GcsOptions, RemoteOptions, Secret, SharedStore, StoreKind,
-    StoreOptions,
+    BearerTokenOptions, BucketOptions, CredentialSource, GcsOptions, RemoteOptions, Secret, SharedStore,
+    StoreKind, StoreOptions,
 };
 
 pub(super) const BACKEND: Backend = Backend {
@@ -22,11 +24,33 @@ pub(super) const BACKEND: Backend = Backend {
     open,
 };
 
+/// Variables with credentials, as the client reads them.
+const VARIABLES: [&str; 4] = [
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+];
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());
-    let has_credentials =
-        own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
+    let is_given = own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
+    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
+    let has_credentials = is_given || uses_chain && chain_has_credentials();
     open_bucket(StoreKind::GCS, url, options, has_credentials, |config| build(config, own, token))
+}
+
+/// Whether the environment, the default credentials of `gcloud` or the machine have credentials.
+fn chain_has_credentials() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_defaults = || {
+        let folder = std::env::var_os("CLOUDSDK_CONFIG").map(PathBuf::from);
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config/gcloud"));
+        folder
+            .or_else(home)
+            .is_some_and(|folder| folder.join("application_default_credentials.json").is_file())
+    };
+    VARIABLES.iter().any(|name| is_set(name)) || has_defaults() || metadata_service::responds_at(None)
 }
 
 fn build(
@@ -35,7 +59,7 @@ fn build(
     token: Option<&Secret>,
 ) -> Result<Arc<dyn Bucket>, OpenError> {
     let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
-    let base = if shared.instance_credentials {
+    let base = if shared.credentials == Some(CredentialSource::Chain) {
         GoogleCloudStorageBuilder::from_env()
     } else {
         GoogleCloudStorageBuilder::new()

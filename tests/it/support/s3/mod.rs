@@ -42,6 +42,8 @@ struct Shared {
     counts: Mutex<HashMap<Kind, usize>>,
     /// The `traceparent` of each request that had one.
     traceparents: Mutex<Vec<String>>,
+    /// The headers of the last request.
+    last_headers: Mutex<Vec<(String, String)>>,
 }
 
 impl TestS3 {
@@ -116,6 +118,17 @@ impl TestS3 {
         self.shared.traceparents.lock().unwrap().clone()
     }
 
+    /// A header of the last request.
+    pub fn last_header(&self, name: &str) -> Option<String> {
+        let headers = self.shared.last_headers.lock().unwrap();
+        headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    /// The URL of the server.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// The value of a key of the store.
     pub fn value(&self, key: &str) -> Option<Bytes> {
         let bucket = self.shared.bucket.lock().unwrap();
@@ -177,6 +190,7 @@ async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
     while let Some(request) = Request::read(&mut socket, &mut buffer).await {
         let kind = request.kind();
         *shared.counts.lock().unwrap().entry(kind).or_default() += 1;
+        shared.last_headers.lock().unwrap().clone_from(&request.headers);
         shared.traceparents.lock().unwrap().extend(request.header("traceparent").map(str::to_owned));
         let fault = shared.script.lock().unwrap().next(kind, &request.key);
         let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault);

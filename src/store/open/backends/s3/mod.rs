@@ -1,0 +1,189 @@
+//! Opens a bucket of Amazon S3 or of a server that speaks its protocol: `s3://bucket/prefix`.
+
+mod assumed_role;
+mod chain;
+mod profiles;
+mod variables;
+
+use std::sync::Arc;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredentialProvider, Checksum};
+use object_store::client::HttpConnector;
+use object_store::{ClientOptions, RetryConfig};
+
+use self::assumed_role::AssumedRole;
+use self::chain::{Chain, ChainCredentials};
+use self::variables::AwsVariables;
+use crate::store::object::Connector;
+use crate::store::open::backend::Backend;
+use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::error::OpenError;
+use crate::store::open::metadata_service;
+use crate::store::options::Section as _;
+use crate::store::{
+    BucketOptions, CredentialSource, RemoteOptions, S3Options, Secret, SharedStore, StoreKind, StoreOptions,
+};
+
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::S3,
+    schemes: &["s3"],
+    options: &[RemoteOptions::KEYS, BucketOptions::KEYS, S3Options::KEYS],
+    can_sign: true,
+    open,
+};
+
+/// The region of requests if nothing names another.
+const DEFAULT_REGION: &str = "us-east-1";
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let own = &options.s3;
+    let has_keys = own.access_key_id.is_some() || own.secret_access_key.is_some();
+    if options.bucket.credentials != Some(CredentialSource::Chain) {
+        return open_bucket(StoreKind::S3, url, options, has_keys, |config| build(config, own, None));
+    }
+    let mut chain = Chain::find(&AwsVariables::of_process(), metadata_service::responds_at)?;
+    let mut options = options.clone();
+    if has_keys {
+        chain.credentials = None;
+    }
+    if let Some(credentials) = &chain.credentials {
+        tracing::info!(url, "requests are signed with {}", credentials.origin());
+    }
+    if options.bucket.endpoint.is_none() && chain.endpoint.is_some() {
+        options.bucket.endpoint.clone_from(&chain.endpoint);
+        // The tools of AWS ask for no leave.
+        options.bucket.allow_http = true;
+    }
+    options.s3.region = options.s3.region.or_else(|| chain.region.clone());
+    let has_credentials = has_keys || chain.credentials.is_some();
+    let own = options.s3.clone();
+    open_bucket(StoreKind::S3, url, &options, has_credentials, |config| build(config, &own, Some(&chain)))
+}
+
+fn build(
+    config: ClientConfig<'_>,
+    options: &S3Options,
+    chain: Option<&Chain>,
+) -> Result<Arc<dyn Bucket>, OpenError> {
+    let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
+    let region = options.region.as_deref().unwrap_or(DEFAULT_REGION);
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(bucket)
+        .with_region(region)
+        .with_retry(retry.clone())
+        .with_http_connector(connector.clone())
+        .with_virtual_hosted_style_request(options.virtual_hosted)
+        .with_disable_bulk_delete(true)
+        .with_skip_signature(is_anonymous)
+        .with_request_payer(options.requester_pays)
+        .with_allow_http(shared.allow_http);
+    if options.upload_checksum {
+        builder = builder.with_checksum_algorithm(Checksum::SHA256);
+    }
+    if let Some(endpoint) = &shared.endpoint {
+        builder = builder.with_endpoint(endpoint);
+    }
+    match (options.access_key_id.as_deref(), options.secret_access_key.as_ref().map(Secret::expose)) {
+        (Some(id), Some(key)) => {
+            let token = options.session_token.as_ref().map(Secret::expose);
+            builder = with_keys(builder, id, key, token)?;
+        }
+        (None, None) => {}
+        _ => return Err(OpenError::Options("`access_key_id` and `secret_access_key` go together")),
+    }
+    if let Some(chain) = chain
+        && let Some(credentials) = &chain.credentials
+    {
+        let signing = Signing { sts_endpoint: chain.sts_endpoint.as_deref(), region, connector, retry };
+        builder = signing.with_credentials(builder, credentials)?;
+    }
+    Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))
+}
+
+/// Adds keys. A token is a header, which has visible characters only.
+fn with_keys(
+    builder: AmazonS3Builder,
+    id: &str,
+    secret: &str,
+    token: Option<&str>,
+) -> Result<AmazonS3Builder, OpenError> {
+    if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Err(OpenError::Options("the session token has characters that no token has"));
+    }
+    let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+    Ok(match token {
+        Some(token) => builder.with_token(token),
+        None => builder,
+    })
+}
+
+/// What signing with credentials of the chain takes.
+struct Signing<'a> {
+    sts_endpoint: Option<&'a str>,
+    region: &'a str,
+    connector: Connector,
+    retry: RetryConfig,
+}
+
+impl Signing<'_> {
+    fn with_credentials(
+        &self,
+        builder: AmazonS3Builder,
+        credentials: &ChainCredentials,
+    ) -> Result<AmazonS3Builder, OpenError> {
+        let set = |builder: AmazonS3Builder, values: &[(AmazonS3ConfigKey, Option<&str>)]| {
+            values.iter().fold(builder, |builder, (key, value)| match value {
+                Some(value) => builder.with_config(*key, *value),
+                None => builder,
+            })
+        };
+        Ok(match credentials {
+            ChainCredentials::Keys { id, secret, token } => with_keys(builder, id, secret, token.as_deref())?,
+            ChainCredentials::WebIdentity { role, token_file, session } => set(
+                builder,
+                &[
+                    (AmazonS3ConfigKey::RoleArn, Some(role)),
+                    (AmazonS3ConfigKey::WebIdentityTokenFile, Some(token_file)),
+                    (AmazonS3ConfigKey::RoleSessionName, session.as_deref()),
+                    (AmazonS3ConfigKey::StsEndpoint, self.sts_endpoint),
+                ],
+            ),
+            ChainCredentials::Container { path, url } => {
+                let (url, token_file) = url.as_ref().map(|(url, file)| (url.as_str(), file.as_str())).unzip();
+                set(
+                    builder,
+                    &[
+                        (AmazonS3ConfigKey::ContainerCredentialsRelativeUri, path.as_deref()),
+                        (AmazonS3ConfigKey::ContainerCredentialsFullUri, url),
+                        (AmazonS3ConfigKey::ContainerAuthorizationTokenFile, token_file),
+                    ],
+                )
+            }
+            ChainCredentials::Machine { endpoint } => {
+                set(builder, &[(AmazonS3ConfigKey::MetadataEndpoint, endpoint.as_deref())])
+            }
+            ChainCredentials::Role { role, session, external_id, source } => {
+                let client = self.connector.connect(&ClientOptions::new()).map_err(OpenError::from_client)?;
+                let role = AssumedRole::new(
+                    self.provider(source)?,
+                    client,
+                    (self.sts_endpoint, self.region),
+                    role,
+                    (session.as_deref(), external_id.as_deref()),
+                );
+                builder.with_credentials(Arc::new(role))
+            }
+        })
+    }
+
+    /// What gives the keys that sign for a role. Only a client gives them out; this one sends no other request.
+    fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
+        let builder = AmazonS3Builder::new()
+            .with_bucket_name("none")
+            .with_region(self.region)
+            .with_retry(self.retry.clone())
+            .with_http_connector(self.connector.clone());
+        let client = self.with_credentials(builder, credentials)?.build().map_err(OpenError::from_client)?;
+        Ok(Arc::clone(client.credentials()))
+    }
+}

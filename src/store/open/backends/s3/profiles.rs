@@ -1,0 +1,154 @@
+//! [`AwsProfile`]: a profile of the files that the tools of AWS share, `~/.aws/config` and `~/.aws/credentials`.
+//!
+//! The format is that of the "AWS SDKs and Tools Reference Guide": sections, keys with values, comments, and indented lines that
+//! belong to the key above them. In the file `config` the section of a profile is `[profile NAME]`, in `credentials` it is
+//! `[NAME]`; what both have is taken from `credentials`.
+
+use std::collections::BTreeMap;
+
+use super::variables::AwsVariables;
+use crate::store::open::error::OpenError;
+
+/// Keys and values. A nested key is `above.below`.
+type Entries = BTreeMap<String, String>;
+
+/// Both files.
+#[derive(Debug, Default)]
+pub(super) struct Profiles {
+    profiles: BTreeMap<String, Entries>,
+    services: BTreeMap<String, Entries>,
+}
+
+/// One profile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AwsProfile<'a>(&'a Entries);
+
+impl<'a> AwsProfile<'a> {
+    /// The value of a key, if it has one.
+    pub(super) fn get(self, key: &str) -> Option<&'a str> {
+        self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+}
+
+impl Profiles {
+    /// Reads the files of an environment. A file that is missing has no profiles.
+    ///
+    /// # Errors
+    /// [`OpenError::Credentials`] if a file cannot be read.
+    pub(super) fn read(environment: &AwsVariables) -> Result<Self, OpenError> {
+        let mut all = Self::default();
+        let file = |variable: &str, name: &str| {
+            let home = || Some(format!("{}/.aws/{name}", environment.home()?));
+            environment.get(variable).or_else(home)
+        };
+        for (path, is_config) in [
+            (file("AWS_CONFIG_FILE", "config"), true),
+            (file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), false),
+        ] {
+            let Some(path) = path else { continue };
+            match std::fs::read_to_string(&path) {
+                Ok(text) => all.add(&text, is_config),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(OpenError::Credentials(format!("`{path}` cannot be read: {}", error.kind())));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// A profile by its name.
+    pub(super) fn get(&self, name: &str) -> Option<AwsProfile<'_>> {
+        self.profiles.get(name).map(AwsProfile)
+    }
+
+    /// The endpoint of a service for a profile: of its section `services`, or of the profile.
+    pub(super) fn endpoint<'a>(&'a self, profile: AwsProfile<'a>, service: &str) -> Option<&'a str> {
+        let of_service =
+            || self.services.get(profile.get("services")?)?.get(&format!("{service}.endpoint_url"));
+        of_service().map(String::as_str).or_else(|| profile.get("endpoint_url"))
+    }
+
+    fn add(&mut self, text: &str, is_config: bool) {
+        // `[profile default]` comes before `[default]`, wherever it is.
+        let mut plain_default = Entries::new();
+        let mut section: Option<&mut Entries> = None;
+        let mut above = String::new();
+        for line in text.lines() {
+            let is_nested = line.starts_with([' ', '\t']);
+            let line = without_comment(line).trim();
+            if line.is_empty() {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+                let words: Vec<&str> = name.split_whitespace().collect();
+                section = match (is_config, words.as_slice()) {
+                    (true, ["profile", name]) | (false, [name]) => {
+                        Some(self.profiles.entry((*name).to_owned()).or_default())
+                    }
+                    (true, ["default"]) => Some(&mut plain_default),
+                    (true, ["services", name]) => Some(self.services.entry((*name).to_owned()).or_default()),
+                    _ => None,
+                };
+                above.clear();
+                continue;
+            }
+            let (Some(entries), Some((key, value))) = (section.as_deref_mut(), line.split_once('=')) else {
+                continue;
+            };
+            let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().to_owned());
+            if is_nested && !above.is_empty() {
+                entries.insert(format!("{above}.{key}"), value);
+            } else {
+                above = if value.is_empty() { key.clone() } else { String::new() };
+                entries.insert(key, value);
+            }
+        }
+        if !plain_default.is_empty() {
+            self.profiles.entry("default".to_owned()).or_insert(plain_default);
+        }
+    }
+}
+
+/// A line without a comment: from `#` or `;` on, at its beginning or after a space.
+fn without_comment(line: &str) -> &str {
+    let mut before = ' ';
+    for (at, character) in line.char_indices() {
+        if matches!(character, '#' | ';') && before.is_whitespace() {
+            return &line[..at];
+        }
+        before = character;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_read_as_the_tools_of_aws_read_them() {
+        let mut profiles = Profiles::default();
+        profiles.add(
+            "# a comment\n[default]\nregion = us-west-2 ; another\n[profile default]\nregion=eu-central-1\n\
+             [profile data]\nREGION = eu-west-1\nservices = local\ns3 =\n  max_concurrent_requests = 20\n\
+             endpoint_url = https://all.example\n[services local]\ns3 =\n\tendpoint_url = http://s3.example\n\
+             [data]\nregion = wrong\n[sso-session x]\nregion = wrong\nnonsense\n",
+            true,
+        );
+        profiles.add(
+            "[data]\naws_access_key_id = A\naws_secret_access_key = a#b=c\n[profile x]\nregion = r\n",
+            false,
+        );
+        let default = profiles.get("default").unwrap();
+        assert_eq!((default.get("region"), default.get("none")), (Some("eu-central-1"), None));
+        let data = profiles.get("data").unwrap();
+        assert_eq!(data.get("region"), Some("eu-west-1"));
+        assert_eq!(data.get("aws_secret_access_key"), Some("a#b=c"));
+        assert_eq!(data.get("s3.max_concurrent_requests"), Some("20"));
+        assert_eq!(profiles.endpoint(data, "s3"), Some("http://s3.example"));
+        assert_eq!(profiles.endpoint(data, "sts"), Some("https://all.example"));
+        assert_eq!(profiles.endpoint(default, "s3"), None);
+        assert!(profiles.get("x").is_none());
+    }
+}

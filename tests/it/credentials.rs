@@ -1,0 +1,178 @@
+//! Credentials of S3 that no option gives: `zarrd serve s3://…` works with the environment that the tools of AWS work with.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::routing::{any, get};
+use tempfile::TempDir;
+
+use crate::support::client;
+use crate::support::process::{Running, zarrd};
+use crate::support::s3::TestS3;
+
+const PROFILES: &str = "[profile keys]\nregion = eu-west-3\naws_access_key_id = PROFILE\n\
+    aws_secret_access_key = s\n[profile role]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = keys\n\
+    external_id = outside\n[profile sso]\nsso_session = x\n";
+
+/// The token service, and the service of a container with its keys.
+struct Services {
+    address: String,
+    /// The `Authorization` header and the form of each request for keys.
+    requests: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Services {
+    async fn start() -> Self {
+        let requests: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let ours = Arc::clone(&requests);
+        let sts = async move |request: axum::extract::Request| {
+            let (parts, body) = request.into_parts();
+            let form = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+            let header = parts.headers.get("authorization");
+            let header = header.map_or("", |value| value.to_str().unwrap()).to_owned();
+            let query = parts.uri.query().unwrap_or_default();
+            let form = format!("{query}{}", String::from_utf8(form.to_vec()).unwrap());
+            ours.lock().unwrap().push((header, form.clone()));
+            let action =
+                if form.contains("WithWebIdentity") { "AssumeRoleWithWebIdentity" } else { "AssumeRole" };
+            format!(
+                "<{action}Response><{action}Result><Credentials><AccessKeyId>ROLE</AccessKeyId>\
+                 <SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>\
+                 <Expiration>2126-01-01T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>"
+            )
+        };
+        let keys = async || {
+            "{\"AccessKeyId\":\"CONTAINER\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
+             \"Expiration\":\"2126-01-01T00:00:00Z\"}"
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().route("/", any(sts)).route("/keys", get(keys));
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { address, requests }
+    }
+}
+
+/// A server with these variables: the key and the region that it signs a request with; `None` if it signs nothing.
+async fn signed_with(s3: &TestS3, variables: &[(&str, &str)]) -> Option<(String, String)> {
+    let mut command = zarrd(&["serve", &format!("data={}", TestS3::s3_url())]);
+    command.env("AWS_ENDPOINT_URL", s3.endpoint()).envs(variables.iter().copied());
+    let server = Running::of(command);
+    let url = format!("http://{}/store/data/key", server.address);
+    let answer = client::get(url).await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), answer.bytes().await.unwrap()),
+        (200, "value".into()),
+        "{variables:?}"
+    );
+    let signature = s3.last_header("authorization")?;
+    let scope = signature.strip_prefix("AWS4-HMAC-SHA256 Credential=").unwrap();
+    let mut parts = scope.split('/');
+    let (key, region) = (parts.next().unwrap(), parts.nth(1).unwrap());
+    Some((key.to_owned(), region.to_owned()))
+}
+
+fn pair(key: &str, region: &str) -> Option<(String, String)> {
+    Some((key.to_owned(), region.to_owned()))
+}
+
+/// A folder with a file of profiles and a token.
+fn files() -> (TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (config, token) = (path("config", PROFILES), path("token", "signed.by.issuer"));
+    (folder, config, token)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_environment() {
+    let (s3, services) = (TestS3::start().await, Services::start().await);
+    s3.insert("key", "value");
+    let (_folder, config, token) = files();
+    // No machine that runs this has a metadata service for it to find.
+    let none = ("AWS_EC2_METADATA_DISABLED", "true");
+    assert_eq!(signed_with(&s3, &[none]).await, None, "anonymous if there is nothing");
+
+    let keys = [("AWS_ACCESS_KEY_ID", "ENVIRONMENT"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    assert_eq!(signed_with(&s3, &keys).await, pair("ENVIRONMENT", "us-east-1"));
+    let with_token = [keys[0], keys[1], ("AWS_SESSION_TOKEN", "temporary"), ("AWS_REGION", "eu-north-1")];
+    assert_eq!(signed_with(&s3, &with_token).await, pair("ENVIRONMENT", "eu-north-1"));
+    assert_eq!(s3.last_header("x-amz-security-token").as_deref(), Some("temporary"));
+
+    let file = ("AWS_CONFIG_FILE", config.as_str());
+    assert_eq!(signed_with(&s3, &[file, ("AWS_PROFILE", "keys")]).await, pair("PROFILE", "eu-west-3"));
+
+    let role = [file, ("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &services.address)];
+    assert_eq!(signed_with(&s3, &role).await, pair("ROLE", "us-east-1"));
+    assert_eq!(s3.last_header("x-amz-security-token").as_deref(), Some("t"));
+    let (signature, form) = services.requests.lock().unwrap().pop().unwrap();
+    assert!(
+        signature.contains("Credential=PROFILE/") && signature.contains("/us-east-1/sts/"),
+        "{signature}"
+    );
+    assert!(form.contains("Action=AssumeRole&") && form.contains("ExternalId=outside"), "{form}");
+
+    let web = [
+        ("AWS_ROLE_ARN", "arn:aws:iam::1:role/w"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", token.as_str()),
+        ("AWS_ENDPOINT_URL_STS", &services.address),
+    ];
+    assert_eq!(signed_with(&s3, &web).await, pair("ROLE", "us-east-1"));
+    let (_, form) = services.requests.lock().unwrap().pop().unwrap();
+    assert!(form.contains("AssumeRoleWithWebIdentity") && form.contains("signed.by.issuer"), "{form}");
+
+    let url = format!("{}/keys", services.address);
+    let container = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &token),
+    ];
+    assert_eq!(signed_with(&s3, &container).await, pair("CONTAINER", "us-east-1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_takes_credentials_of_the_environment_only_if_it_says_so() {
+    let s3 = TestS3::start().await;
+    s3.insert("key", "value");
+    let keys = [("AWS_ACCESS_KEY_ID", "ENVIRONMENT"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    for (options, key) in [
+        ("", None),
+        ("credentials = 'anonymous'\n", None),
+        ("credentials = 'chain'\n", Some("ENVIRONMENT")),
+        ("credentials = 'chain'\naccess_key_id = 'OWN'\nsecret_access_key = 's'\n", Some("OWN")),
+    ] {
+        let mount = format!(
+            "[mounts.data]\nurl = '{}'\n[mounts.data.options]\nendpoint = '{}'\nallow_http = true\n\
+             requester_pays = true\n{options}",
+            TestS3::s3_url(),
+            s3.endpoint()
+        );
+        std::fs::write(&file, mount).unwrap();
+        let mut command = zarrd(&["serve", "--config", file.to_str().unwrap()]);
+        command.envs(keys);
+        let server = Running::of(command);
+        let answer = client::get(format!("http://{}/store/data/key", server.address)).await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200, "{options}");
+        let signature = s3.last_header("authorization");
+        assert_eq!(signature.is_some(), key.is_some(), "{options}");
+        assert!(signature.is_none_or(|text| text.contains(&format!("={}/", key.unwrap()))), "{options}");
+        let payer = s3.last_header("x-amz-request-payer");
+        assert_eq!(payer.as_deref(), key.map(|_| "requester"), "{options}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_cannot_be_used_stops_the_start_with_its_reason() {
+    let (_folder, config, _) = files();
+    for (profile, reason) in [("missing", "there is no profile `missing`"), ("sso", "export-credentials")] {
+        let mut command = zarrd(&["serve", "s3://bucket", "--listen", "127.0.0.1:0"]);
+        let output = command.env("AWS_CONFIG_FILE", &config).env("AWS_PROFILE", profile).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(reason), "{error}");
+    }
+}
