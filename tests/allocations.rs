@@ -118,6 +118,7 @@ async fn site(root: &Path, caches: Caches) -> Endpoint {
             value_size: 0,
             encoded_size: 0,
             zip_directory_size: 0,
+            references_size: 0,
             ..CacheOptions::default()
         };
     }

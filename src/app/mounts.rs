@@ -14,7 +14,7 @@ use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::services::Mount;
-use crate::store::{self, CachePolicy, Freshness, SharedStore, StoreOptions, Version, ZipBudget};
+use crate::store::{self, CachePolicy, Freshness, OpenBudgets, SharedStore, StoreOptions, Version};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
@@ -67,8 +67,8 @@ pub(super) struct MountOpener {
     stale: StaleCache,
     /// The cache of remote stores, below that of values.
     disk: Option<DiskCache>,
-    /// What the directories of all zip files together may take.
-    directories: ZipBudget,
+    /// What all stores together may hold as long as they are open.
+    budgets: OpenBudgets,
     /// How often mounts were made.
     generation: u64,
 }
@@ -78,9 +78,9 @@ impl MountOpener {
         cpu: ComputePool,
         (values, stale): (ValueCache, StaleCache),
         disk: Option<DiskCache>,
-        directories: ZipBudget,
+        budgets: OpenBudgets,
     ) -> Self {
-        Self { cpu, values, stale, disk, directories, generation: 0 }
+        Self { cpu, values, stale, disk, budgets, generation: 0 }
     }
 
     /// The mounts of a configuration, some of which may be served already. No backend is contacted.
@@ -117,7 +117,7 @@ impl MountOpener {
 
     /// Opens a mount's store.
     fn store(&self, name: &str, url: &str, options: &StoreOptions) -> Result<SharedStore, AppError> {
-        store::open_within(url, options, &self.cpu, &self.directories)
+        store::open_within(url, options, &self.cpu, &self.budgets)
             .map_err(|source| AppError::Mount { name: name.to_owned(), source })
     }
 
@@ -156,6 +156,7 @@ impl MountOpener {
             writable: options.writable,
             signs_urls: options.redirect,
             trusts_file_times: options.freshness.policy != CachePolicy::Uncached,
+            references: options.allowed_prefixes(),
             ..options.options.clone()
         };
         let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());

@@ -23,7 +23,7 @@ use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions
 use crate::cpu::ComputePool;
 use crate::metrics::ProcessMetrics;
 use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
-use crate::store::ZipBudget;
+use crate::store::{OpenBudgets, ReferencesBudget, ZipBudget};
 use crate::web::Endpoint;
 
 /// A server, ready to run.
@@ -53,10 +53,13 @@ impl App {
         let lookup_bytes = config.cache.lookup_bytes();
         let values = ValueCache::new(config.cache.value_size.saturating_sub(lookup_bytes));
         let stale = StaleCache::new(lookup_bytes);
-        let directories = ZipBudget::new(config.cache.zip_directory_size);
+        let budgets = OpenBudgets {
+            zip: ZipBudget::new(config.cache.zip_directory_size),
+            references: ReferencesBudget::new(config.cache.references_size),
+        };
         let disk = DiskCache::open(&config.cache.disk)?;
         let mut opener =
-            MountOpener::new(cpu.clone(), (values.clone(), stale.clone()), disk.clone(), directories);
+            MountOpener::new(cpu.clone(), (values.clone(), stale.clone()), disk.clone(), budgets);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.image = config.image;

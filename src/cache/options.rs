@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::disk::DiskCacheOptions;
-use crate::store::ZipBudget;
+use crate::store::{ReferencesBudget, ZipBudget};
 
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
@@ -34,6 +34,11 @@ pub struct CacheOptions {
     /// their mounts. A zip file whose directory does not fit is 501 `over-budget`, and its mount is not ready.
     #[serde(with = "crate::units::size")]
     pub zip_directory_size: u64,
+    /// Documents of references (kerchunk), for all mounts together: 32 bytes for each reference, its key, and each URL once; while
+    /// a document is read, also the document. They stay in memory as long as their mounts. A document that does not fit is 502
+    /// `references-refused`, and its mount is not ready.
+    #[serde(with = "crate::units::size")]
+    pub references_size: u64,
     /// The cache on a local disk.
     pub disk: DiskCacheOptions,
 }
@@ -61,6 +66,7 @@ impl Default for CacheOptions {
             value_size: 64 << 20,
             encoded_size: 64 << 20,
             zip_directory_size: ZipBudget::DEFAULT_BYTES,
+            references_size: ReferencesBudget::DEFAULT_BYTES,
             disk: DiskCacheOptions::default(),
         }
     }

@@ -74,13 +74,14 @@ const fn in_flight(section: &'static str, bytes: fn(&Config) -> u64) -> Budget {
 }
 
 /// All budgets. The first takes what exceeds the maximum of others.
-const BUDGETS: [Budget; 9] = [
+const BUDGETS: [Budget; 10] = [
     cached("decoded_size", |config| config.cache.decoded_size, 7, u64::MAX),
     cached("index_size", |config| config.cache.index_size, 1, 1024 * MIB),
     cached("node_size", |config| config.cache.node_size, 2, 1024 * MIB),
     cached("value_size", |config| config.cache.value_size, 2, 4096 * MIB),
     cached("encoded_size", |config| config.cache.encoded_size, 2, 4096 * MIB),
     cached("zip_directory_size", |config| config.cache.zip_directory_size, 1, 1024 * MIB),
+    cached("references_size", |config| config.cache.references_size, 1, 1024 * MIB),
     in_flight("http", |config| config.http.inflight_size),
     in_flight("fetch", |config| config.fetch.inflight_size),
     Budget {
@@ -333,7 +334,8 @@ mod tests {
             node_size: 30 * MIB,
             value_size: 5 * MIB,
             encoded_size: 3 * MIB,
-            zip_directory_size: 2 * MIB,
+            zip_directory_size: MIB,
+            references_size: MIB,
             disk: DiskCacheOptions::default(),
         };
         let mut config = Config { cache, ..Config::default() };
@@ -416,7 +418,7 @@ mod tests {
         assert_eq!((bytes[0], bytes[5]), (2 * GIB, GIB));
         assert!(bound(bytes) <= share && bytes.iter().all(|bytes| *bytes > 0), "{bytes:?}");
         given[0] = Some(100 * GIB);
-        assert_eq!(choose_budgets(share, given)[6], 64 * MIB, "the minimum is chosen if nothing is left");
+        assert_eq!(choose_budgets(share, given)[7], 64 * MIB, "the minimum is chosen if nothing is left");
     }
 
     #[test]

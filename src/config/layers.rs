@@ -206,6 +206,9 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
             Err(UrlError::MissingDirectory(reason)) => drop(missing.insert(name.clone(), reason)),
             Err(UrlError::Invalid(reason)) => return Err(invalid(&["mounts", name, "url"], reason)),
         }
+        if let Some((key, reason)) = mounts::virtual_error(mount) {
+            return Err(invalid(&[&["mounts", name], &*key].concat(), reason));
+        }
         if let Some(reason) = mounts::freshness_error(mount) {
             return Err(invalid(&["mounts", name, "freshness"], reason));
         }

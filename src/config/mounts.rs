@@ -18,8 +18,8 @@ use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
-    CachePolicy, Freshness, StoreOptions, backends_of, can_sign_urls, is_zip, kind_of, schemes,
-    signing_schemes,
+    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, StoreOptions, backends_of, can_sign_urls,
+    check_prefixes, is_zip, kerchunk_document, kind_of, schemes, signing_schemes,
 };
 use crate::units::duration;
 
@@ -35,7 +35,9 @@ const MAX_NAME_BYTES: usize = 64;
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
     /// A path, or the URL of a backend, such as `s3://bucket/prefix`, `gs://`, `az://` or `http(s)://`, without credentials or
-    /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only.
+    /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only. With `kerchunk+` before
+    /// it (`kerchunk+s3://bucket/refs.json`, `kerchunk+file:///srv/refs.json`), it is what the references in that document lead to,
+    /// read-only; a URL that ends in `/`, `.parq` or `.parquet` is a directory of references in Parquet.
     ///
     /// Example: `"/srv/zarr"`
     pub url: String,
@@ -109,6 +111,32 @@ pub struct MountOptions {
     /// Options of the backend.
     #[serde(default)]
     pub options: StoreOptions,
+    /// Where the references of a `kerchunk+` mount may lead.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub r#virtual: BTreeMap<String, VirtualOptions>,
+}
+
+/// Options of a backend, beside those of the mount's own.
+type ReferentOptions = StoreOptions;
+
+/// Where the references of a `kerchunk+` mount may lead: tables whose names are beginnings of URLs, such as
+/// `[mounts.NAME.virtual."s3://bucket/prefix/"]`, that end in a slash. The longest one that a reference begins with counts; a
+/// reference that begins with none is 502 `reference-refused`. Without such a table none may lead anywhere: a document of
+/// references is read with the position of this server in its network.
+///
+/// A plain absolute path in a reference is a `file://` URL; a relative one begins at the directory of the document.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VirtualOptions {
+    /// The URL of the backend, if it is not the beginning itself.
+    ///
+    /// Example: `"s3://mirror/prefix/"`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Options of the backend there, as those of a mount. Those of the mount, with its credentials, are for the document alone.
+    ///
+    /// Example: `{ region = "us-east-1", anonymous = true }`
+    pub options: ReferentOptions,
 }
 
 impl MountOptions {
@@ -123,6 +151,53 @@ impl MountOptions {
             Some(_) => None,
         }
     }
+}
+
+impl MountOptions {
+    /// Where the references of the mount may lead.
+    #[must_use]
+    pub fn allowed_prefixes(&self) -> Vec<AllowedPrefix> {
+        let allowed = |(url, prefix): (&String, &VirtualOptions)| AllowedPrefix {
+            url: url.clone(),
+            at: prefix.at.clone(),
+            options: prefix.options.clone(),
+        };
+        self.r#virtual.iter().map(allowed).collect()
+    }
+}
+
+/// Why the table of prefixes of a mount is rejected, with the path of the key below the mount; `None` if it is not.
+pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)> {
+    let is_kerchunk = kerchunk_document(&mount.url).is_some();
+    if !is_kerchunk && !mount.r#virtual.is_empty() {
+        return Some((vec!["virtual"], "is for mounts whose URL begins with `kerchunk+`".to_owned()));
+    }
+    if is_kerchunk && mount.writable {
+        return Some((vec!["writable"], "references are only read, so `writable` must be false".to_owned()));
+    }
+    mount.r#virtual.iter().find_map(|(prefix, options)| {
+        let reason = match (check_prefixes([&**prefix]), &options.at) {
+            (Err(AllowedPrefixError::Invalid { reason, .. }), _) => {
+                format!("is not the beginning of URLs, up to a slash: {reason}")
+            }
+            (Err(error @ AllowedPrefixError::Root(_)), _) => error.to_string(),
+            (Ok(_), Some(at)) => match url_error(at) {
+                Some(reason) => return Some((vec!["virtual", prefix, "at"], reason)),
+                None if kerchunk_document(at).is_some() || is_zip(at) => {
+                    return Some((
+                        vec!["virtual", prefix, "at"],
+                        "expected a directory or a bucket".to_owned(),
+                    ));
+                }
+                None => return None,
+            },
+            (Ok(_), None) if kind_of(prefix).is_none() || kerchunk_document(prefix).is_some() => {
+                "is not a kind of store: say by `at` where that is".to_owned()
+            }
+            (Ok(_), None) => return None,
+        };
+        Some((vec!["virtual", prefix], reason))
+    })
 }
 
 /// Long enough for a request that follows at once, and for its retries.
@@ -210,22 +285,40 @@ pub(super) fn check_options(tree: &LocatedValue) -> Result<(), ConfigError> {
         return Ok(());
     };
     for (name, mount) in mounts {
-        let kind = mount.get(&["url"]).and_then(LocatedValue::text).and_then(kind_of);
-        let (Some(kind), Some(ConfigValue::Table(options))) =
-            (kind, mount.get(&["options"]).map(|entry| &entry.node))
-        else {
+        let key = format!("mounts.{name}.options");
+        check_backend_options(mount, mount.get(&["url"]).and_then(LocatedValue::text), ("the mount", &key))?;
+        let Some(ConfigValue::Table(prefixes)) = mount.get(&["virtual"]).map(|entry| &entry.node) else {
             continue;
         };
-        for (option, entry) in options {
-            // Unknown options are rejected with all unknown keys.
-            if let Some(takers) = backends_of(option).filter(|takers| !takers.contains(&kind)) {
-                let takers: Vec<&str> = takers.iter().map(|kind| kind.display_name()).collect();
-                return Err(ConfigError::InvalidValue {
-                    origin: entry.origin.clone(),
-                    key: format!("mounts.{name}.options.{option}"),
-                    reason: format!("is for {}, and the mount is {}", takers.join(", "), kind.display_name()),
-                });
-            }
+        for (prefix, entry) in prefixes {
+            let url = entry.get(&["at"]).and_then(LocatedValue::text).unwrap_or(prefix);
+            let key = format!("mounts.{name}.virtual.{prefix:?}.options");
+            check_backend_options(entry, Some(url), ("the prefix", &key))?;
+        }
+    }
+    Ok(())
+}
+
+/// Rejects options, in the table `options` of `entry`, that are not for the backend of a URL.
+fn check_backend_options(
+    entry: &LocatedValue,
+    url: Option<&str>,
+    (what, key): (&str, &str),
+) -> Result<(), ConfigError> {
+    let (Some(kind), Some(ConfigValue::Table(options))) =
+        (url.and_then(kind_of), entry.get(&["options"]).map(|entry| &entry.node))
+    else {
+        return Ok(());
+    };
+    for (option, entry) in options {
+        // Unknown options are rejected with all unknown keys.
+        if let Some(takers) = backends_of(option).filter(|takers| !takers.contains(&kind)) {
+            let takers: Vec<&str> = takers.iter().map(|kind| kind.display_name()).collect();
+            return Err(ConfigError::InvalidValue {
+                origin: entry.origin.clone(),
+                key: format!("{key}.{option}"),
+                reason: format!("is for {}, and {what} is {}", takers.join(", "), kind.display_name()),
+            });
         }
     }
     Ok(())
@@ -271,6 +364,9 @@ pub(super) fn check_url(mount: &MountOptions) -> Result<(), UrlError> {
 fn url_error(url: &str) -> Option<String> {
     if url.is_empty() {
         return Some("is empty".to_owned());
+    }
+    if let Some(document) = kerchunk_document(url) {
+        return url_error(document);
     }
     if let Some((scheme, rest)) = url.split_once("://") {
         let scheme = scheme.to_ascii_lowercase();

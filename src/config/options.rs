@@ -101,11 +101,23 @@ impl Config {
             Err(error) => return format!("# cannot be written as TOML: {error}\n"),
         };
         for (name, mount) in &self.mounts {
-            let shown = table.get_mut("mounts").and_then(|mounts| mounts.get_mut(name)?.get_mut("options"));
-            if let (Some(toml::Value::Table(options)), Some(kind)) = (shown, kind_of(&mount.url)) {
-                options.retain(|option, _| backends_of(option).is_some_and(|kinds| kinds.contains(&kind)));
+            let Some(shown) = table.get_mut("mounts").and_then(|mounts| mounts.get_mut(name)) else {
+                continue;
+            };
+            retain_options(shown.get_mut("options"), &mount.url);
+            for (prefix, options) in &mount.r#virtual {
+                let shown =
+                    shown.get_mut("virtual").and_then(|shown| shown.get_mut(prefix)?.get_mut("options"));
+                retain_options(shown, options.at.as_deref().unwrap_or(prefix));
             }
         }
         table.to_string()
+    }
+}
+
+/// Omits options that are not for the backend of a URL.
+fn retain_options(shown: Option<&mut toml::Value>, url: &str) {
+    if let (Some(toml::Value::Table(options)), Some(kind)) = (shown, kind_of(url)) {
+        options.retain(|option, _| backends_of(option).is_some_and(|kinds| kinds.contains(&kind)));
     }
 }

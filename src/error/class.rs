@@ -23,6 +23,12 @@ pub enum ErrorClass {
     CorruptData,
     /// A stored symbolic link points to nothing that may be served.
     UnusableLink,
+    /// A document of references is not one that this server accepts.
+    ReferencesRefused,
+    /// A reference leads where the operator allows none to lead.
+    ReferenceRefused,
+    /// What a reference leads to is missing, or not as the reference says.
+    ReferenceBroken,
     /// Valid by the specification, but not implemented here.
     Unsupported,
     /// The operation needs more memory than the operator has configured for its kind.
@@ -56,6 +62,9 @@ impl ErrorClass {
             Self::InvalidMetadata => "invalid-metadata",
             Self::CorruptData => "corrupt-data",
             Self::UnusableLink => "unusable-link",
+            Self::ReferencesRefused => "references-refused",
+            Self::ReferenceRefused => "reference-refused",
+            Self::ReferenceBroken => "reference-broken",
             Self::Unsupported => "unsupported",
             Self::OverBudget => "over-budget",
             Self::BackendFailed => "backend-failed",

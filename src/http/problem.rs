@@ -200,7 +200,11 @@ fn status_of(class: ErrorClass) -> StatusCode {
         | ErrorClass::UnusableLink
         | ErrorClass::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorClass::Unsupported | ErrorClass::OverBudget => StatusCode::NOT_IMPLEMENTED,
-        ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
+        // Never 404: a client would read fill values.
+        ErrorClass::BackendFailed
+        | ErrorClass::ReferencesRefused
+        | ErrorClass::ReferenceRefused
+        | ErrorClass::ReferenceBroken => StatusCode::BAD_GATEWAY,
         ErrorClass::Overloaded | ErrorClass::BeingBuilt => StatusCode::SERVICE_UNAVAILABLE,
         ErrorClass::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         ErrorClass::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
@@ -215,6 +219,9 @@ fn is_tellable(class: ErrorClass) -> bool {
             ErrorClass::InvalidMetadata
                 | ErrorClass::CorruptData
                 | ErrorClass::UnusableLink
+                | ErrorClass::ReferencesRefused
+                | ErrorClass::ReferenceRefused
+                | ErrorClass::ReferenceBroken
                 | ErrorClass::Unsupported
                 | ErrorClass::OverBudget
                 | ErrorClass::BeingBuilt

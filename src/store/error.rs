@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BudgetExceeded, ZipError};
+use super::{BudgetExceeded, ReferenceError, ZipError};
 use crate::error::{Classify, ErrorClass, WriteEffect};
 
 /// A failure of a store. Absence is not one.
@@ -105,6 +105,9 @@ pub enum StoreError {
     /// The zip file cannot be read.
     #[error(transparent)]
     Zip(#[from] ZipError),
+    /// The document of references, or the reference, cannot be read.
+    #[error(transparent)]
+    References(#[from] ReferenceError),
     /// Another server writes to the same root directory; only one may.
     #[error("another server has the directory open for writing")]
     RootInUse(#[source] Shared),
@@ -178,6 +181,7 @@ impl Classify for StoreError {
             Self::Link { .. } => ErrorClass::UnusableLink,
             Self::OverBudget(error) => error.class(),
             Self::Zip(error) => error.class(),
+            Self::References(error) => error.class(),
         }
     }
 
@@ -204,6 +208,7 @@ impl Classify for StoreError {
             | Self::Link { .. }
             | Self::OverBudget(_)
             | Self::Zip(_)
+            | Self::References(_)
             | Self::RootInUse(_)
             | Self::Busy(_)
             | Self::TimedOut(_)

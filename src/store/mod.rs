@@ -2,7 +2,7 @@
 //!
 //! Zarr core 3.1, "Abstract store interface": `interface` has its verbs under their own names. `local` is our own store
 //! over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads the entries
-//! of a zip file in one of these. `backend` limits the load on a remote backend. Wrappers (limits, counting, caches,
+//! of a zip file in one of these, `references` what a document of references leads to. `backend` limits the load on a remote backend. Wrappers (limits, counting, caches,
 //! faults in tests) are structs around an inner [`Store`] with the same verbs. `partial` builds the verbs over many
 //! keys and over parts of values from the others. `options` and `open` lead from a URL to a store: a new backend is a
 //! file in `open::backends`.
@@ -24,6 +24,7 @@ mod observed;
 mod open;
 mod options;
 mod partial;
+mod references;
 mod reserved_keys;
 mod secret;
 mod types;
@@ -44,12 +45,17 @@ pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_provider, trouble};
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
-    OpenError, backends_of, can_sign_urls, is_zip, kind_of, open, open_within, schemes, signing_schemes,
-    takes_option,
+    OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open,
+    open_within, schemes, signing_schemes, takes_option,
 };
 pub use options::*;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
+};
+pub use references::{
+    AllowedPrefixError, BrokenReference, ParquetReferenceStore, Reference, ReferenceError, ReferencePlace,
+    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, check_prefixes, check_records,
+    parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;

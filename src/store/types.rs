@@ -41,6 +41,8 @@ impl StoreKind {
     pub const HTTP: Self = Self::new("http", "an HTTP server");
     /// A zip file, in any of the others.
     pub const ZIP: Self = Self::new("zip", "a zip file");
+    /// A document of references into files of the others, as kerchunk writes it.
+    pub const KERCHUNK: Self = Self::new("kerchunk", "references of kerchunk");
 
     /// A kind by its two names: a stable identifier, and the name in messages for operators.
     #[must_use]
@@ -160,6 +162,18 @@ impl Version {
             Strength::Unsettled => {
                 Self { tag: clean_tag(&format!("{tag}{}", self.nonce())), strength: self.strength }
             }
+        }
+    }
+
+    /// The version of a value that is made of a value of this version and one of another: it names one content only if
+    /// both do.
+    #[must_use]
+    pub fn combined(&self, other: &Self) -> Self {
+        let tag = format!("{}-{}", self.backend_tag(), other.backend_tag());
+        match (self.strength, other.strength) {
+            (Strength::Weak, _) | (_, Strength::Weak) => Self::weak(&tag),
+            (Strength::Unsettled, _) | (_, Strength::Unsettled) => Self::unsettled(&tag),
+            (Strength::Strong, Strength::Strong) => Self::strong(&tag),
         }
     }
 
@@ -485,6 +499,20 @@ mod tests {
         assert!(part != other && part.matches(&other) && part.matches(&Version::strong("a-7")));
         assert_eq!(Version::strong("a").for_part("7"), Version::strong("a-7"));
         assert_eq!(Version::weak("a").for_part("7"), Version::weak("a-7"));
+    }
+
+    #[test]
+    fn a_combined_version_promises_no_more_than_each_of_its_parts() {
+        let (strong, weak) = (Version::strong("a"), Version::weak("b"));
+        assert_eq!(strong.combined(&Version::strong("b")), Version::strong("a-b"));
+        assert_ne!(strong.combined(&Version::strong("c")), Version::strong("a-b"));
+        for combined in
+            [strong.combined(&weak), weak.combined(&strong), weak.combined(&Version::unsettled("c"))]
+        {
+            assert!(!combined.is_strong() && combined.pin().is_none(), "{combined:?}");
+        }
+        let combined = || strong.combined(&Version::unsettled("c"));
+        assert!(!combined().is_settled() && combined() != combined() && combined().matches(&combined()));
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ mod hierarchy;
 mod hostile;
 mod hostile_memory;
 mod images;
+mod kerchunk;
 mod killed;
 mod latency;
 mod links;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use syn::ext::IdentExt as _;
 use syn::{
     Attribute, Expr, Field, Fields, GenericArgument, Item, ItemStruct, Lit, Meta, PathArguments, Type,
 };
@@ -20,6 +21,9 @@ const WIDTH: usize = 118;
 const EXAMPLE: &str = "Example: ";
 /// What stands in a key for a name that the user chooses.
 const NAME: &str = "NAME";
+
+/// What stands in a key for the beginning of URLs.
+const PREFIX: &str = "PREFIX";
 
 /// A table of settings.
 struct Section {
@@ -161,13 +165,13 @@ fn add(
 ) {
     let (mut keys, mut inner) = (Vec::new(), Vec::new());
     for field in fields(structs, item) {
-        let name = field.ident.as_ref().unwrap().to_string();
+        let name = field.ident.as_ref().unwrap().unraw().to_string();
         let default = defaults.get(&name);
         if let Some((holder, item)) = held(structs, &field.ty) {
             let mut path = path.clone();
-            path.push(name);
+            path.push(name.clone());
             if holder == Holder::Map {
-                path.push(NAME.to_owned());
+                path.push(if name == "virtual" { PREFIX } else { NAME }.to_owned());
             }
             let table = default.and_then(Value::as_table).cloned().unwrap_or_default();
             inner.push((path, item, table, is_default && holder == Holder::Itself));

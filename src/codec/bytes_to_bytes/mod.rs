@@ -15,7 +15,7 @@ mod lz4;
 mod lzma;
 mod shuffle;
 mod zlib;
-mod zstd;
+pub(super) mod zstd;
 
 use super::factory::Codec;
 

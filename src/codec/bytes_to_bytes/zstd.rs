@@ -86,6 +86,14 @@ fn bind(config: &CodecConfig, _context: &BindContext) -> Result<Box<dyn BytesToB
     Ok(Box::new(Zstd { level, checksum: config.boolean("checksum")?.unwrap_or(false) }))
 }
 
+/// Decodes frames that have at most this many bytes together. For what is no chunk.
+///
+/// # Errors
+/// [`CodecError`], also if there are more.
+pub fn decode_zstd(encoded: Bytes, bytes: u64) -> Result<Bytes, CodecError> {
+    Zstd { level: 0, checksum: false }.decode(encoded, Size::AtMost(bytes))
+}
+
 impl BytesToBytes for Zstd {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
         if encoded.is_empty() {

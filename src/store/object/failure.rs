@@ -70,6 +70,7 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::NotBuilt { .. }
         | StoreError::Link { .. }
         | StoreError::Zip(_)
+        | StoreError::References(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
         | StoreError::NoUploadMemory

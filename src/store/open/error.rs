@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Classify, ErrorClass};
 use crate::key::KeyError;
-use crate::store::{Shared, StoreError};
+use crate::store::{AllowedPrefixError, Shared, StoreError};
 
 /// Why a store could not be opened. For the operator: it names what the configuration names, but no secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -45,6 +45,17 @@ pub enum OpenError {
     /// The profile or the variables that name credentials cannot be used.
     #[error("the credentials cannot be used: {0}")]
     Credentials(String),
+    /// A prefix that references may lead to is not one.
+    #[error(transparent)]
+    Prefix(#[from] AllowedPrefixError),
+    /// The store of a prefix that references may lead to could not be opened.
+    #[error("the prefix `{prefix}`: {source}")]
+    AtPrefix {
+        /// The prefix.
+        prefix: String,
+        /// Why not.
+        source: Box<OpenError>,
+    },
     /// The client could not be built.
     #[error("the client of the backend cannot be built")]
     Client(#[source] Shared),
@@ -59,8 +70,10 @@ impl Classify for OpenError {
             | Self::NoDirectory(_)
             | Self::NotADirectory(_)
             | Self::Credentials(_)
+            | Self::Prefix(_)
             | Self::Options(_) => ErrorClass::InvalidRequest,
             Self::Directory { source, .. } => source.class(),
+            Self::AtPrefix { source, .. } => source.class(),
             Self::Client(_) => ErrorClass::BackendFailed,
         }
     }

@@ -6,22 +6,33 @@ use std::sync::Arc;
 use super::backends::local;
 use super::error::OpenError;
 use super::registry::{backend_of, schemes};
-use super::url::{is_zip, local_path, scheme_of};
+use super::url::{is_zip, kerchunk_document, local_path, scheme_of};
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
+use crate::store::references::AllowList;
 use crate::store::{
-    LocalOptions, LocalStore, SharedStore, StoreKind, StoreOptions, Symlinks, ZipBudget, ZipStore,
+    LocalOptions, LocalStore, ParquetReferenceStore, ReferenceStore, ReferencesBudget, SharedStore,
+    StoreKind, StoreOptions, Symlinks, ZipBudget, ZipStore,
 };
+
+/// What the stores of a server hold in memory together, as long as they are open.
+#[derive(Clone, Debug, Default)]
+pub struct OpenBudgets {
+    /// For the directories of zip files.
+    pub zip: ZipBudget,
+    /// For documents of references.
+    pub references: ReferencesBudget,
+}
 
 /// Opens the store that a URL names. What the store itself decodes, it decodes on `cpu`.
 ///
 /// # Errors
 /// [`OpenError`], in words for the operator.
 pub fn open(url: &str, options: &StoreOptions, cpu: &ComputePool) -> Result<SharedStore, OpenError> {
-    open_within(url, options, cpu, &ZipBudget::default())
+    open_within(url, options, cpu, &OpenBudgets::default())
 }
 
-/// As [`open`], where the directories of zip files share a budget.
+/// As [`open`], where the stores share budgets.
 ///
 /// # Errors
 /// As [`open`].
@@ -29,10 +40,13 @@ pub fn open_within(
     url: &str,
     options: &StoreOptions,
     cpu: &ComputePool,
-    directories: &ZipBudget,
+    budgets: &OpenBudgets,
 ) -> Result<SharedStore, OpenError> {
+    if let Some(document) = kerchunk_document(url) {
+        return open_references(document, options, cpu, &budgets.references);
+    }
     if is_zip(url) && !is_local_directory(url) {
-        return open_zip(url, options, cpu, directories);
+        return open_zip(url, options, cpu, &budgets.zip);
     }
     open_directory(url, options)
 }
@@ -59,6 +73,41 @@ fn open_zip(
         (open_directory(directory, options)?, decoded_file_name(url, name)?)
     };
     Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone(), directories.clone())))
+}
+
+/// Whether the URL of references names a directory in Parquet.
+fn is_parquet(url: &str) -> bool {
+    ["/", ".parq", ".parquet"].iter().any(|end| url.ends_with(end))
+}
+
+/// The store over the document of references that a URL names. The document need not exist yet.
+fn open_references(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &ComputePool,
+    budget: &ReferencesBudget,
+) -> Result<SharedStore, OpenError> {
+    if options.writable {
+        return Err(OpenError::Options("references are only read, so `writable` must be false"));
+    }
+    let is_parquet = is_parquet(url);
+    let url = url.strip_suffix('/').unwrap_or(url);
+    let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
+    let name = StoreKey::parse(&decoded_file_name(url, name)?)?;
+    let base = format!("{directory}/");
+    // A document at the top of a file system or a bucket.
+    let is_top = directory.ends_with("//") || !directory.contains("://");
+    let directory = if is_top { &*base } else { directory };
+    let allowed = AllowList::open(base.clone(), &options.references, |prefix, options| {
+        open_directory(prefix, options)
+            .map_err(|source| OpenError::AtPrefix { prefix: prefix.to_owned(), source: Box::new(source) })
+    })?;
+    if is_parquet {
+        let inner = open_directory(url, options)?;
+        return Ok(Arc::new(ParquetReferenceStore::new(inner, allowed, cpu.clone(), budget.clone())?));
+    }
+    let inner = open_directory(directory, options)?;
+    Ok(Arc::new(ReferenceStore::new(inner, name, allowed, cpu.clone(), budget.clone())))
 }
 
 /// The last segment of a URL as a key: only the URLs of web servers are percent-encoded.

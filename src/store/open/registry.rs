@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 
 use super::backend::Backend;
 use super::backends::BACKENDS;
-use super::url::{is_zip, scheme_of};
+use super::url::{is_zip, kerchunk_document, scheme_of};
 use crate::store::StoreKind;
 
-/// The backend of a URL or path; of a zip file, the one it lies in.
+/// The backend of a URL or path; of a zip file or a document of references, the one it lies in.
 pub(super) fn backend_of(url: &str) -> Option<&'static Backend> {
     let scheme = scheme_of(url);
     BACKENDS.iter().find(|backend| backend.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)))
 }
 
-/// The kind of backend that a URL names; of a zip file, of what it lies in. `None` if there is no such kind.
+/// The kind of backend that a URL names; of a zip file or a document of references, of what it lies in. `None` if there is no such kind.
 #[must_use]
 pub fn kind_of(url: &str) -> Option<StoreKind> {
     backend_of(url).map(|backend| backend.kind)
@@ -30,10 +30,13 @@ pub fn signing_schemes() -> impl Iterator<Item = &'static str> {
     BACKENDS.iter().filter(|backend| backend.can_sign).flat_map(|backend| backend.schemes.iter().copied())
 }
 
-/// Whether a store that a URL names can sign URLs for callers. A zip file cannot: its entries have no URL of their own.
+/// Whether a store that a URL names can sign URLs for callers. A zip file and a document of references cannot: their
+/// values have no URL of their own.
 #[must_use]
 pub fn can_sign_urls(url: &str) -> bool {
-    !is_zip(url) && backend_of(url).is_some_and(|backend| backend.can_sign)
+    !is_zip(url)
+        && kerchunk_document(url).is_none()
+        && backend_of(url).is_some_and(|backend| backend.can_sign)
 }
 
 /// Whether a store that a URL names has an option.

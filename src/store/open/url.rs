@@ -7,15 +7,29 @@ use url::Url;
 use super::error::OpenError;
 use crate::key::{KeyError, StorePrefix};
 
+/// What the URL of a document of references begins with.
+const KERCHUNK: &str = "kerchunk+";
+
 /// How the names of zip files end.
 const ZIP: &str = ".zip";
 
 /// The scheme of local paths.
 const FILE: &str = "file";
 
+/// The URL of a document of references, if a URL names one: without the `kerchunk+` before it.
+#[must_use]
+pub fn kerchunk_document(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once("://")?;
+    let begins = scheme.get(..KERCHUNK.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(KERCHUNK));
+    url.get(KERCHUNK.len()..).filter(|_| begins)
+}
+
 /// Whether a URL or path names a zip file: its last segment ends in `.zip`. What ends in `.zip/` is a directory.
 #[must_use]
 pub fn is_zip(url: &str) -> bool {
+    if kerchunk_document(url).is_some() {
+        return false;
+    }
     let has_segments = match url.split_once("://") {
         Some((scheme, rest)) if !scheme.eq_ignore_ascii_case(FILE) => rest.find('/') > Some(0),
         _ => true,
@@ -23,9 +37,9 @@ pub fn is_zip(url: &str) -> bool {
     has_segments && url.ends_with(ZIP)
 }
 
-/// The scheme of a URL as it is written; `file` for a path.
+/// The scheme of a URL as it is written; `file` for a path. Of a document of references, that of the document.
 pub(super) fn scheme_of(url: &str) -> &str {
-    url.split_once("://").map_or(FILE, |(scheme, _)| scheme)
+    kerchunk_document(url).unwrap_or(url).split_once("://").map_or(FILE, |(scheme, _)| scheme)
 }
 
 /// The bucket or container of a URL, and the prefix after it.

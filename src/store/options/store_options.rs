@@ -26,6 +26,9 @@ pub struct StoreOptions {
     /// Whether a file with unchanged times counts as unchanged. A promise of the mount: not read from the table.
     #[serde(skip)]
     pub trusts_file_times: bool,
+    /// Where references may lead. A table of the mount: not read from this one.
+    #[serde(skip)]
+    pub references: Vec<AllowedPrefix>,
     /// Directories, and zip files in them. Its `writable` and `trusts_file_times` are those of the mount.
     #[serde(flatten)]
     pub local: LocalOptions,
@@ -56,6 +59,7 @@ impl Default for StoreOptions {
             writable: local.writable,
             signs_urls: false,
             trusts_file_times: local.trusts_file_times,
+            references: Vec::new(),
             local,
             remote: RemoteOptions::default(),
             bucket: BucketOptions::default(),
@@ -71,14 +75,37 @@ impl StoreOptions {
     /// The options that say where a store with a URL is, as text. Two stores with one URL and one such text have the same values.
     #[must_use]
     pub fn place(&self) -> String {
-        let Self { bucket, s3, azure, .. } = self;
-        format!("{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account)
+        let Self { bucket, s3, azure, references, .. } = self;
+        let own = format!("{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account);
+        // What references lead to is a part of what the store has.
+        references.iter().fold(own, |text, prefix| {
+            format!("{text}\n{:?} {:?} {}", prefix.url, prefix.store_url(), prefix.options.place())
+        })
     }
 
     /// The options of a local store, with the rights of the mount.
     pub(in crate::store) fn to_local(&self) -> LocalOptions {
         let (writable, trusts_file_times) = (self.writable, self.trusts_file_times);
         LocalOptions { writable, trusts_file_times, ..self.local.clone() }
+    }
+}
+
+/// A prefix that references may lead to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedPrefix {
+    /// The beginning of URLs, as references have it: a scheme, a bucket or host, and a path that ends in a slash.
+    pub url: String,
+    /// Where that is, if it is not the URL itself.
+    pub at: Option<String>,
+    /// Options of the backend there.
+    pub options: StoreOptions,
+}
+
+impl AllowedPrefix {
+    /// The URL of the store.
+    #[must_use]
+    pub fn store_url(&self) -> &str {
+        self.at.as_deref().unwrap_or(&self.url)
     }
 }
 

@@ -103,6 +103,8 @@ pub(in crate::views) fn is_permanent(class: ErrorClass) -> bool {
             | ErrorClass::InvalidMetadata
             | ErrorClass::TooLarge
             | ErrorClass::UnusableLink
+            | ErrorClass::ReferenceRefused
+            | ErrorClass::ReferenceBroken
             | ErrorClass::Unsupported
     )
 }

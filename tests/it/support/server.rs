@@ -110,6 +110,7 @@ pub fn no_caches() -> CacheOptions {
         value_size: 0,
         encoded_size: 0,
         zip_directory_size: 0,
+        references_size: 0,
         ..CacheOptions::default()
     }
 }

@@ -1,0 +1,75 @@
+//! The references in one file: its rows as entries of a table.
+
+use bytes::Bytes;
+
+use super::grid::ChunkNumbers;
+use super::head::ParquetHead;
+use super::pages::{self, ColumnValues};
+use crate::store::references::table::TableBuilder;
+use crate::store::{ReferenceError, ReferenceTable, ReferencesBudget};
+
+/// The references of a file, whose first row is the chunk `first` of the array below `prefix`.
+pub(super) fn parse(
+    file: &Bytes,
+    budget: &ReferencesBudget,
+    (prefix, chunks, first): (&str, &ChunkNumbers, u64),
+) -> Result<ReferenceTable, ReferenceError> {
+    let mut table = TableBuilder::new(budget, file.len() as u64)?;
+    rows(file, &mut table, |row| {
+        let number = first.checked_add(row).filter(|number| *number < chunks.total())?;
+        Some(format!("{prefix}{}", chunks.name(number)))
+    })?;
+    table.finish()
+}
+
+/// Adds the rows that have a key.
+fn rows(
+    file: &Bytes,
+    table: &mut TableBuilder,
+    key: impl Fn(u64) -> Option<String>,
+) -> Result<(), ReferenceError> {
+    let head = ParquetHead::parse(file).map_err(ReferenceError::Record)?;
+    // Decompressed, values take some times as much as their file; what they are made of is bounded by `pages`.
+    let column = |name: &[u8]| {
+        let column = head.columns.iter().find(|column| column.name == name);
+        column.map(|column| pages::read(file, column, head.rows)).transpose()
+    };
+    let texts = |name: &[u8]| match column(name)? {
+        Some(ColumnValues::Integers(_)) => Err("a column has another type than references have"),
+        Some(ColumnValues::Texts(values)) => Ok(Some(values)),
+        None => Ok(None),
+    };
+    let integers = |name: &[u8]| match column(name)? {
+        Some(ColumnValues::Texts(_)) => Err("a column has another type than references have"),
+        Some(ColumnValues::Integers(values)) => Ok(Some(values)),
+        None => Ok(None),
+    };
+    let refused = ReferenceError::Record;
+    let (paths, raws) = (texts(b"path").map_err(refused)?, texts(b"raw").map_err(refused)?);
+    let (offsets, sizes) = (integers(b"offset").map_err(refused)?, integers(b"size").map_err(refused)?);
+    for row in 0..head.rows {
+        let Some(key) = key(row as u64) else { break };
+        let bytes = |values: &Option<Vec<Option<Bytes>>>| values.as_ref()?.get(row)?.clone();
+        let number = |values: &Option<Vec<Option<i64>>>| {
+            let number = values.as_ref().and_then(|values| values.get(row).copied().flatten()).unwrap_or(0);
+            u64::try_from(number).map_err(|_negative| refused("an offset or a size is negative"))
+        };
+        if let Some(raw) = bytes(&raws) {
+            table.push_inline(&key, &raw)?;
+        } else if let Some(path) = bytes(&paths) {
+            let path = str::from_utf8(&path).map_err(|_invalid| refused("a path is not UTF-8"))?;
+            let (offset, size) = (number(&offsets)?, number(&sizes)?);
+            table.push_url(&key, path, (offset != 0 || size != 0).then_some((offset, size)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file as if it were one of an array of one dimension, for tests with arbitrary files.
+///
+/// # Errors
+/// [`ReferenceError`].
+pub fn check_records(file: &[u8], budget: &ReferencesBudget) -> Result<ReferenceTable, ReferenceError> {
+    let chunks = ChunkNumbers::new(&[u64::MAX], &[1]).ok_or(ReferenceError::Record(""))?;
+    parse(&Bytes::copy_from_slice(file), budget, ("a/", &chunks, 0))
+}

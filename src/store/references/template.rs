@@ -1,0 +1,189 @@
+//! [`Template`]: a text with `{{expression}}` in it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::expression::{Expression, TemplateFault, TemplateValue};
+use super::table::MAX_URL_BYTES;
+
+/// Names and their values.
+pub(super) type TemplateNames = BTreeMap<String, TemplateValue>;
+
+/// The templates that can be called, by name.
+pub(super) type Templates = BTreeMap<String, Template>;
+
+/// The templates of a document: those with expressions can be called, the others are values.
+#[derive(Debug, Default)]
+pub(super) struct TemplateSet {
+    pub(super) names: TemplateNames,
+    pub(super) templates: Templates,
+}
+
+impl TemplateSet {
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.templates.is_empty()
+    }
+}
+
+/// The most parts of a template.
+const MAX_PARTS: usize = 64;
+
+/// A text with expressions.
+#[derive(Clone, Debug)]
+pub(super) struct Template(Vec<Part>);
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(String),
+    Expression(Expression),
+}
+
+impl Template {
+    /// Parses a text. Statements (`{% … %}`) and comments (`{# … #}`) of Jinja are refused.
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateFault> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (expression, behind) = after.split_once("}}").ok_or("a template is not closed")?;
+            parts.push(Part::Text(plain(before)?));
+            parts.push(Part::Expression(Expression::parse(expression)?));
+            if parts.len() > MAX_PARTS {
+                return Err("a template has too many expressions");
+            }
+            rest = behind;
+        }
+        parts.push(Part::Text(plain(rest)?));
+        Ok(Self(parts))
+    }
+
+    /// The text with the values of its expressions.
+    pub(super) fn render(
+        &self,
+        names: &TemplateNames,
+        templates: &Templates,
+    ) -> Result<String, TemplateFault> {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(part) => text.push_str(part),
+                Part::Expression(expression) => match &*evaluate(expression, names, templates)? {
+                    TemplateValue::Text(value) => text.push_str(value),
+                    TemplateValue::Integer(value) => {
+                        // Writing to a text cannot fail.
+                        let _ = write!(text, "{value}");
+                    }
+                },
+            }
+            if text.len() > MAX_URL_BYTES {
+                return Err("a template gives a text of more than 4096 bytes");
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn plain(text: &str) -> Result<String, TemplateFault> {
+    if text.contains("{%") || text.contains("{#") {
+        return Err("a template has a statement or a comment");
+    }
+    Ok(text.to_owned())
+}
+
+/// The value of an expression.
+fn evaluate<'a>(
+    expression: &'a Expression,
+    names: &'a TemplateNames,
+    templates: &Templates,
+) -> Result<Cow<'a, TemplateValue>, TemplateFault> {
+    match expression {
+        Expression::Literal(value) => Ok(Cow::Borrowed(value)),
+        Expression::Name(name) => {
+            names.get(name).map(Cow::Borrowed).ok_or("a template has a name that is not defined")
+        }
+        Expression::Call(name, arguments) => {
+            let template = templates.get(name).ok_or("a template calls one that is not defined")?;
+            let mut given = TemplateNames::new();
+            for (name, argument) in arguments {
+                given.insert(name.clone(), evaluate(argument, names, templates)?.into_owned());
+            }
+            // A template that is called sees its arguments alone, so no call leads to another.
+            let text = template.render(&given, &Templates::new())?;
+            Ok(Cow::Owned(TemplateValue::Text(text)))
+        }
+        Expression::Binary(operator, operands) => {
+            let (left, right) = &**operands;
+            let operands = (evaluate(left, names, templates)?, evaluate(right, names, templates)?);
+            let (TemplateValue::Integer(left), TemplateValue::Integer(right)) = (&*operands.0, &*operands.1)
+            else {
+                return Err("a template calculates with a text");
+            };
+            operator.apply(*left, *right).map(|value| Cow::Owned(TemplateValue::Integer(value)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Result<TemplateValue, TemplateFault> {
+        let names = TemplateNames::from([
+            ("i".to_owned(), TemplateValue::Integer(3)),
+            ("u".to_owned(), TemplateValue::Text("server".to_owned())),
+        ]);
+        let templates = Templates::from([("f".to_owned(), Template::parse("<{{c}}>").unwrap())]);
+        evaluate(&Expression::parse(text)?, &names, &templates).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn expressions_are_evaluated_as_python_does() {
+        for (text, number) in [
+            ("i", 3),
+            ("(i + 1) * 1000", 4000),
+            ("i - 1 - 1", 1),
+            ("2 + 3 * i", 11),
+            ("7 // 2", 3),
+            ("-7 // 2", -4),
+            ("-7 % 3", 2),
+            ("7 % -3", -2),
+            (" - i ", -3),
+        ] {
+            assert_eq!(value(text), Ok(TemplateValue::Integer(number)), "{text}");
+        }
+        for (text, expected) in
+            [("u", "server"), ("'a b'", "a b"), ("f(c=u)", "<server>"), ("f(c=i+1)", "<4>")]
+        {
+            assert_eq!(value(text), Ok(TemplateValue::Text(expected.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_grammar_is_refused() {
+        for text in [
+            "",
+            "x",
+            "i |abs",
+            "i / 2",
+            "i ** 2",
+            "u.upper()",
+            "u[0]",
+            "1 +",
+            "(1",
+            "f(1)",
+            "f(c=1",
+            "g(c=1)",
+            "u + 1",
+            "1 // 0",
+            "1 % 0",
+            "9223372036854775808",
+            "9223372036854775807 + 1",
+            "'a",
+            "1x",
+        ] {
+            value(text).expect_err(text);
+        }
+        let deep = format!("{}1{}", "(".repeat(1000), ")".repeat(1000));
+        value(&deep).expect_err("deep");
+        value(&"1+".repeat(1000)).expect_err("long");
+    }
+}

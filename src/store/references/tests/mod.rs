@@ -1,0 +1,5 @@
+//! Tests of references: documents, places, and what a key leads to.
+
+mod documents;
+mod places;
+mod reads;

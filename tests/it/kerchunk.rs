@@ -1,0 +1,420 @@
+//! Documents of references as mounts: what kerchunk and `VirtualiZarr` wrote reads as their own readers read it, and what
+//! leads where it may not is refused by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use zarrd::store::{
+    AllowedPrefix, OpenBudgets, ReferencesBudget, SharedStore, StoreOptions, open, open_within,
+};
+
+use crate::support::process::{run, text};
+use crate::support::server::{Server, cpu};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kerchunk")
+}
+
+fn allowed(url: impl Into<String>) -> AllowedPrefix {
+    AllowedPrefix { url: url.into(), at: None, options: StoreOptions::default() }
+}
+
+/// The store of a document, whose references may lead to these prefixes.
+fn references(document: &Path, prefixes: Vec<AllowedPrefix>) -> SharedStore {
+    let options = StoreOptions { references: prefixes, ..StoreOptions::default() };
+    open(&format!("kerchunk+file://{}", document.display()), &options, &cpu()).unwrap()
+}
+
+/// The server of a fixture.
+fn serve(document: &str) -> Server {
+    let files = format!("file://{}/files/", fixtures().display());
+    Server::of(references(&fixtures().join(document), vec![allowed(files)]))
+}
+
+fn expected() -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(fixtures().join("expected.json")).unwrap()).unwrap()
+}
+
+fn hash(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+#[tokio::test]
+async fn arrays_that_kerchunk_and_virtualizarr_refer_to_read_as_their_own_readers_read_them() {
+    let mut right = 0;
+    for array in expected() {
+        let (document, path) = (array["document"].as_str().unwrap(), array["path"].as_str().unwrap());
+        let server = serve(document);
+        for url in [format!("/v1/data/m/{path}"), format!("/v1/data/m/{path}?format=bytes")] {
+            let answer = server.get(&url).await;
+            assert_eq!(answer.status, StatusCode::OK, "{document} {path}: {:?}", answer.body);
+            assert_eq!(hash(&answer.body), array["sha256"].as_str().unwrap(), "{document} {path}");
+        }
+        right += 1;
+    }
+    assert!(right >= 50, "{right}");
+}
+
+#[tokio::test]
+async fn stored_values_are_the_bytes_that_a_reader_of_the_document_by_hand_finds() {
+    for document in [
+        "hdf5.json",
+        "inline.json",
+        "nested.json",
+        "combined.json",
+        "classic.json",
+        "whole.json",
+        "version0.json",
+    ] {
+        let server = serve(document);
+        let parsed: Value =
+            serde_json::from_slice(&std::fs::read(fixtures().join(document)).unwrap()).unwrap();
+        let refs = parsed.get("refs").unwrap_or(&parsed).as_object().unwrap();
+        let listing = server.get("/store/m/?recursive&format=json").await.json();
+        let listed: Vec<(&str, u64)> = listing["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| (entry["key"].as_str().unwrap(), entry["size"].as_u64().unwrap()))
+            .collect();
+        assert_eq!(listed.len(), refs.len(), "{document}");
+        for (key, size) in listed {
+            let value = match &refs[key] {
+                Value::Array(items) => {
+                    let file = std::fs::read(fixtures().join(items[0].as_str().unwrap())).unwrap();
+                    if items.len() == 1 {
+                        file
+                    } else {
+                        let number = |at: usize| usize::try_from(items[at].as_u64().unwrap()).unwrap();
+                        file[number(1)..number(1) + number(2)].to_vec()
+                    }
+                }
+                Value::Object(_) => continue,
+                value => value.as_str().unwrap().as_bytes().to_vec(),
+            };
+            let is_encoded = value.starts_with(b"base64:");
+            let answer = server.get(&format!("/store/m/{key}")).await;
+            assert_eq!(answer.status, StatusCode::OK, "{document} {key}");
+            assert_eq!(answer.body.len() as u64, size, "{document} {key}");
+            assert!(is_encoded || answer.body == value, "{document} {key}");
+            let etag = answer.header("etag").to_owned();
+            assert!(etag.starts_with('"'), "{document} {key}: {etag}");
+            let url = format!("/store/m/{key}");
+            let same = server.ask(Method::GET, &url, &[("if-none-match", &*etag)]).await;
+            assert_eq!(same.status, StatusCode::NOT_MODIFIED, "{document} {key}");
+            if size > 4 {
+                let part =
+                    server.ask(Method::GET, &url, &[("range", "bytes=2-3"), ("if-range", &*etag)]).await;
+                assert_eq!(
+                    (part.status, &part.body),
+                    (StatusCode::PARTIAL_CONTENT, &answer.body.slice(2..4))
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_directory_in_parquet_has_the_keys_of_the_document_that_it_was_made_from() {
+    for (directory, document) in [
+        ("hdf5.parq", "hdf5.json"),
+        ("combined.parq", "combined.json"),
+        ("whole.parq", "whole.json"),
+        ("arrow.parq", "hdf5.json"),
+    ] {
+        let (parquet, json) = (serve(directory), serve(document));
+        let list = async |server: &Server, url: &str| -> Vec<(String, u64)> {
+            let listing = server.get(url).await.json();
+            let keys = listing["keys"].as_array().unwrap().clone();
+            let pair =
+                |entry: &Value| (entry["key"].as_str().unwrap().to_owned(), entry["size"].as_u64().unwrap());
+            keys.iter().map(pair).collect()
+        };
+        let (keys, expected) = (
+            list(&parquet, "/store/m/?recursive&format=json").await,
+            list(&json, "/store/m/?recursive&format=json").await,
+        );
+        let names = |keys: &[(String, u64)]| keys.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&keys), names(&expected), "{directory}");
+        for (key, size) in &keys {
+            let (ours, theirs) =
+                (parquet.get(&format!("/store/m/{key}")).await, json.get(&format!("/store/m/{key}")).await);
+            assert_eq!((ours.status, ours.body.len() as u64), (StatusCode::OK, *size), "{directory} {key}");
+            // Documents are written again, with other spaces.
+            if key.rsplit('/').next().unwrap().starts_with(".z") {
+                assert_eq!(ours.json(), theirs.json(), "{directory} {key}");
+            } else {
+                assert_eq!(ours.body, theirs.body, "{directory} {key}");
+            }
+        }
+        for prefix in ["", "t2m/", "holes/", "a/"] {
+            let url = format!("/store/m/{prefix}?format=json");
+            let (ours, theirs) = (parquet.get(&url).await.json(), json.get(&url).await.json());
+            let names = |listing: &Value| {
+                let keys = listing["keys"].as_array().unwrap().iter().map(|entry| entry["key"].clone());
+                (keys.collect::<Vec<_>>(), listing["prefixes"].clone())
+            };
+            assert_eq!(names(&ours), names(&theirs), "{directory} {prefix}");
+        }
+        for key in ["t2m/9.9.9", "t2m/0", "t2m/00.0.0", "nothing/0", ".zmetadata", "t2m/refs.0.parq"] {
+            parquet.get(&format!("/store/m/{key}")).await.refuses(404, "not-found", key);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_in_parquet_that_is_refused_is_never_an_absent_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let copy = |name: &str| {
+        let to = root.join("refs.parq").join(name);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(fixtures().join("hdf5.parq").join(name), &to).unwrap();
+        to
+    };
+    copy(".zmetadata");
+    let file = copy("t2m/refs.0.parq");
+    let whole = std::fs::read(&file).unwrap();
+    let prefix = AllowedPrefix {
+        at: Some(format!("file://{}/files/", fixtures().display())),
+        ..allowed(format!("file://{}/files/", root.display()))
+    };
+    let server = Server::of(references(&root.join("refs.parq"), vec![prefix]));
+    assert_eq!(server.get("/v1/data/m/t2m").await.status, StatusCode::OK);
+    for length in [0, 3, 100, whole.len() - 1] {
+        std::fs::write(&file, &whole[..length]).unwrap();
+        server.get("/v1/data/m/t2m").await.refuses(502, "references-refused", "cut");
+        server.get("/store/m/t2m/0.0.0").await.refuses(502, "references-refused", "cut");
+    }
+    std::fs::write(&file, &whole).unwrap();
+    assert_eq!(server.get("/store/m/t2m/0.0.0").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn views_of_references_are_views_of_their_arrays() {
+    let server = serve("combined.json");
+    let whole = server.elements("m/t2m", "...").await;
+    let rechunked = server.get("/rechunk/m/6,5,4/raw/t2m/c/0/0/0").await;
+    assert_eq!(rechunked.status, StatusCode::OK, "{:?}", rechunked.body);
+    assert_eq!(rechunked.body, whole);
+    let node = server.get("/v1/nodes/m/").await;
+    assert_eq!(node.status, StatusCode::OK);
+    assert!(String::from_utf8_lossy(&node.body).contains("t2m"));
+    let mounts = server.get("/v1/mounts").await.json();
+    let mount = &mounts["mounts"][0];
+    assert_eq!((&mount["kind"], &mount["state"]), (&"kerchunk".into(), &"ready".into()));
+    let answer = server.ask(Method::PUT, "/store/m/a", &[]).await;
+    assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+fn document(folder: &Path, refs: &Value) -> PathBuf {
+    let path = folder.join("refs.json");
+    std::fs::write(&path, refs.to_string()).unwrap();
+    path
+}
+
+fn metadata(shape: u64) -> Value {
+    json!({"zarr_format": 2, "shape": [shape], "chunks": [4], "dtype": "|u1", "fill_value": 0, "order": "C",
+           "compressor": null, "filters": null})
+}
+
+#[tokio::test]
+async fn without_a_list_references_lead_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x"), "0123").unwrap();
+    let refs = json!({
+        "a/.zarray": metadata(4), "a/0": ["x"], "inline": "text", "file": ["file:///etc/passwd"], "plain": ["/etc/passwd"],
+        "metadata": ["http://169.254.169.254/latest/meta-data/"], "link": ["http://169.254.169.254/latest"],
+        "loopback": ["http://127.0.0.1:1/x"], "bucket": ["s3://bucket/x", 0, 4], "up": ["../x"],
+        "chained": ["simplecache::s3://bucket/x"], "spelled": ["FILE:///etc/passwd"], "host": ["file://host/etc/passwd"],
+        "user": ["https://user:password@host/x"],
+    });
+    let server = Server::of(references(&document(folder.path(), &refs), Vec::new()));
+    let mut reasons = Vec::new();
+    for key in [
+        "a/0", "file", "plain", "metadata", "link", "loopback", "bucket", "up", "chained", "spelled", "host",
+        "user",
+    ] {
+        let url = format!("/store/m/{key}");
+        let reason = server.get(&url).await.refuses(502, "reference-refused", key);
+        assert!(
+            !reason.contains("passwd") && !reason.contains("bucket/x") && !reason.contains("169"),
+            "{reason}"
+        );
+        server.ask(Method::HEAD, &url, &[]).await.status.is_server_error().then_some(()).expect(key);
+        reasons.push(reason);
+    }
+    assert!(reasons[1].contains("file of this machine") && reasons[4].contains("link-local"), "{reasons:?}");
+    assert!(reasons[5].contains("loopback") && reasons[8].contains("`::`"), "{reasons:?}");
+    server.get("/v1/data/m/a").await.refuses(502, "reference-refused", "never the fill value");
+    server.get("/rechunk/m/2/raw/a/0").await.refuses(502, "reference-refused", "nor in a view");
+    assert_eq!(server.get("/store/m/inline").await.body, "text");
+}
+
+#[tokio::test]
+async fn a_prefix_allows_what_begins_with_it_and_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (name, text) in [("in/x", "inside"), ("in/deep/x", "deeper"), ("inner/x", "beside"), ("x", "above")] {
+        std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        std::fs::write(root.join(name), text).unwrap();
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(root.join("x"), root.join("in/out")).unwrap();
+    let at = |path: &str| format!("file://{}/{path}", root.display());
+    let refs = json!({
+        "in": [at("in/x")], "plain": [root.join("in/x")], "relative": ["in/x"], "deep": ["in/deep/x", 0, 3],
+        "beside": [at("inner/x")], "above": ["x"], "up": [at("in/../x")], "out": ["in/out"], "gone": ["in/y"],
+        "short": ["in/x", 3, 4], "directory": ["in/deep"],
+    });
+    let server = Server::of(references(&document(&root, &refs), vec![allowed(at("in/"))]));
+    for (key, value) in [("in", "inside"), ("plain", "inside"), ("relative", "inside"), ("deep", "dee")] {
+        assert_eq!(server.get(&format!("/store/m/{key}")).await.body, value, "{key}");
+    }
+    for key in ["beside", "above", "up"] {
+        server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-refused", key);
+    }
+    for key in ["out", "gone", "short", "directory"] {
+        server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-broken", key);
+    }
+    // What is there again is read again.
+    std::fs::write(root.join("in/y"), "back").unwrap();
+    assert_eq!(server.get("/store/m/gone").await.body, "back");
+}
+
+#[tokio::test]
+async fn references_lead_to_web_servers_that_the_list_names() {
+    let files = open(fixtures().join("files").to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+    let address = Server::of(files).listen().await;
+    let folder = tempfile::tempdir().unwrap();
+    let base = format!("http://{address}/store/m/");
+    let refs = json!({
+        "whole": [format!("{base}part-1.bin")], "part": [format!("{base}raw.bin"), 4, 8], "short": [format!("{base}raw.bin"), 480, 8],
+        "gone": [format!("{base}absent")], "other": [format!("http://{address}/v1/mounts")],
+    });
+    let document = document(folder.path(), &refs);
+    let server = Server::of(references(&document, vec![allowed(&base)]));
+    let raw = std::fs::read(fixtures().join("files/raw.bin")).unwrap();
+    assert_eq!(server.get("/store/m/part").await.body, raw[4..12]);
+    let part = std::fs::read(fixtures().join("files/part-1.bin")).unwrap();
+    assert_eq!(server.get("/store/m/whole").await.body, part);
+    for key in ["short", "gone"] {
+        server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-broken", key);
+    }
+    server.get("/store/m/other").await.refuses(502, "reference-refused", "other");
+    // Under another name, with a URL of its own.
+    let refs = json!({"part": ["vcc://named/raw.bin", 4, 8]});
+    let document = self::document(folder.path(), &refs);
+    let named = AllowedPrefix { at: Some(base), ..allowed("vcc://named/") };
+    let server = Server::of(references(&document, vec![named]));
+    assert_eq!(server.get("/store/m/part").await.body, raw[4..12]);
+}
+
+#[tokio::test]
+async fn a_document_that_is_refused_makes_its_mount_not_ready_and_no_value_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("refs.json");
+    let server = Server::of(references(&path, Vec::new()));
+    let answers = async |what: &str, code: &str| {
+        let urls = ["/store/m/a/0", "/store/m/a/.zarray", "/v1/data/m/a", "/store/m/?format=json"];
+        let mut details = Vec::new();
+        for url in urls {
+            details.push(server.get(url).await.refuses(502, code, &format!("{what}: {url}")));
+        }
+        // Readiness is kept for a while, so a new server is asked.
+        let mounts = Server::of(references(&path, Vec::new())).get("/v1/mounts").await.json();
+        assert_eq!(mounts["mounts"][0]["why"], code, "{what}: {mounts}");
+        details.remove(0)
+    };
+    answers("not there", "backend-failed").await;
+    for (text, says) in [
+        ("no JSON", "line 1"),
+        (r#"{"version": 3}"#, "version"),
+        (r#"{"version": 1, "refs": {"a/0": ["u", 1]}}"#, "`a/0`"),
+        (r#"{"version": 1, "templates": {"a": "x"}, "refs": {"a/0": ["{{b|c}}"]}}"#, "template"),
+        (r#"{"../up": "x"}"#, "key"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let detail = answers(text, "references-refused").await;
+        assert!(detail.contains(says), "{text}: {detail}");
+    }
+    std::fs::write(&path, json!({"a/.zarray": metadata(2), "a/0": "\u{1}\u{2}\u{3}\u{4}"}).to_string())
+        .unwrap();
+    assert_eq!(server.elements("m/a", "...").await.as_ref(), [1, 2]);
+}
+
+#[tokio::test]
+async fn references_over_the_memory_budget_are_refused_with_the_name_of_the_setting() {
+    let url = format!("kerchunk+file://{}", fixtures().join("hdf5.json").display());
+    let budgets = OpenBudgets { references: ReferencesBudget::new(1000), ..OpenBudgets::default() };
+    let server = Server::of(open_within(&url, &StoreOptions::default(), &cpu(), &budgets).unwrap());
+    let detail = server.get("/store/m/.zgroup").await.refuses(502, "references-refused", "budget");
+    assert!(detail.contains("`cache.references_size`"), "{detail}");
+}
+
+#[tokio::test]
+async fn entity_tags_change_with_the_document_and_with_what_it_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::write(root.join("x"), "0123").unwrap();
+    let path = document(&root, &json!({"a/.zarray": metadata(4), "a/0": ["x"], "b": ["x", 0, 2]}));
+    let store = references(&path, vec![allowed(format!("file://{}/", root.display()))]);
+    let server = Server::of(Arc::clone(&store));
+    let tags = async || {
+        let chunk = server.get("/store/m/a/0").await.header("etag").to_owned();
+        (chunk, server.get("/v1/data/m/a").await.header("etag").to_owned())
+    };
+    let first = tags().await;
+    std::fs::write(root.join("x"), "4567").unwrap();
+    let second = tags().await;
+    assert!(first.0 != second.0 && first.1 != second.1, "{first:?} {second:?}");
+    assert_eq!(server.elements("m/a", "...").await, "4567");
+    document(&root, &json!({"a/.zarray": metadata(4), "a/0": "89ab"}));
+    let third = tags().await;
+    assert!(second.0 != third.0 && second.1 != third.1, "{second:?} {third:?}");
+    assert_eq!(server.elements("m/a", "...").await, "89ab");
+}
+
+#[test]
+fn the_configuration_of_references_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("kerchunk+file://{}", fixtures().join("hdf5.json").display());
+    let checked = |url: &str, rest: &str| {
+        let file = folder.path().join("zarrd.toml");
+        std::fs::write(&file, format!("[mounts.m]\nurl = {url:?}\n{rest}")).unwrap();
+        let output = run(&["check", "--config", file.to_str().unwrap()]);
+        (output.status.code(), text(&output.stderr))
+    };
+    let files = format!("file://{}/files/", fixtures().display());
+    for rest in [
+        String::new(),
+        format!("[mounts.m.virtual.{files:?}]\noptions = {{ symlinks = \"deny\" }}\n"),
+        format!("[mounts.m.virtual.\"vcc://files/\"]\nat = {files:?}\n"),
+        "[mounts.m.virtual.\"s3://bucket/\"]\noptions = { region = \"us-east-1\", anonymous = true }\n"
+            .to_owned(),
+    ] {
+        assert_eq!(checked(&url, &rest), (Some(0), String::new()), "{rest}");
+    }
+    for (url, rest, says) in [
+        (&*url, "writable = true\n", "only read"),
+        (&*url, "redirect = true\n", "sign URLs"),
+        (&*url, "[mounts.m.virtual.\"s3://bucket\"]\noptions = { regoin = \"x\" }\n", "regoin"),
+        (&*url, "[mounts.m.virtual.\"s3://bucket/a\"]\n", "end with `/`"),
+        (&*url, "[mounts.m.virtual.\"s3://bucket/../\"]\n", "`..`"),
+        (&*url, "[mounts.m.virtual.\"S3://bucket/\"]\n", "spelling"),
+        (&*url, "[mounts.m.virtual.\"file:///\"]\n", "all of this machine"),
+        (&*url, "[mounts.m.virtual.\"vcc://name/\"]\n", "`at`"),
+        (&*url, "[mounts.m.virtual.\"vcc://name/\"]\nat = \"vcc://other/\"\n", "scheme"),
+        (&*url, "[mounts.m.virtual.\"file:///no/such/folder/\"]\n", "/no/such/folder"),
+        (&*url, "[mounts.m.virtual.\"file:///tmp/\"]\noptions = { region = \"x\" }\n", "is for S3"),
+        ("kerchunk+vcc://bucket/x", "", "scheme"),
+        ("kerchunk+s3://key@bucket/x", "", "credentials"),
+        ("memory://", "[mounts.m.virtual.\"s3://bucket/\"]\n", "kerchunk+"),
+    ] {
+        let (code, error) = checked(url, rest);
+        assert!(code != Some(0) && error.contains(says), "{url} {rest}: {code:?} {error}");
+    }
+}
