@@ -42,6 +42,9 @@ pub enum OpenError {
     /// Options that do not go together, or one that is missing.
     #[error("the options do not fit: {0}")]
     Options(&'static str),
+    /// The profile or the variables that name credentials cannot be used.
+    #[error("the credentials cannot be used: {0}")]
+    Credentials(String),
     /// A prefix that references may lead to is not one.
     #[error(transparent)]
     Prefix(#[from] AllowedPrefixError),
@@ -53,9 +56,6 @@ pub enum OpenError {
         /// Why not.
         source: Box<OpenError>,
     },
-    /// The profile or the variables that name credentials cannot be used.
-    #[error("the credentials cannot be used: {0}")]
-    Credentials(String),
     /// The client could not be built.
     #[error("the client of the backend cannot be built")]
     Client(#[source] Shared),
@@ -69,8 +69,8 @@ impl Classify for OpenError {
             | Self::InvalidPrefix(_)
             | Self::NoDirectory(_)
             | Self::NotADirectory(_)
-            | Self::Prefix(_)
             | Self::Credentials(_)
+            | Self::Prefix(_)
             | Self::Options(_) => ErrorClass::InvalidRequest,
             Self::Directory { source, .. } => source.class(),
             Self::AtPrefix { source, .. } => source.class(),

@@ -2,9 +2,9 @@
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
 //! `memory://`: `backends` has a file for each and the table of them. A path that ends in `.zip` names a zip file, and the
-//! store holds its entries. `kerchunk+` before a URL names references. The names after `s3://`, `gs://` and `az://` are
-//! taken as they are written: the key of a bucket is not percent-encoded. A store without credentials is anonymous; it
-//! searches for none unless an option says so. Opening connects to nothing but a metadata service:
+//! store holds its entries. `kerchunk+` before a URL names a document of references. The names after `s3://`, `gs://` and
+//! `az://` are taken as they are written: the key of a bucket is not percent-encoded. A store without credentials is anonymous;
+//! it searches for none unless an option says so. Opening connects to nothing but a metadata service:
 //! [`super::Store::check`] finds out whether a backend responds.
 
 mod backend;

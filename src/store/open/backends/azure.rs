@@ -54,7 +54,8 @@ fn build(
 ) -> Result<Arc<dyn Bucket>, OpenError> {
     let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
     let uses_chain = shared.credentials == Some(CredentialSource::Chain);
-    let of_environment = || std::env::var("AZURE_STORAGE_ACCOUNT_NAME").ok().filter(|_| uses_chain);
+    let of_environment =
+        || std::env::var_os("AZURE_STORAGE_ACCOUNT_NAME")?.into_string().ok().filter(|_| uses_chain);
     let Some(account) = options.account.clone().or_else(of_environment) else {
         return Err(OpenError::Options("`az://` needs `account`"));
     };

@@ -17,10 +17,10 @@ use url::form_urlencoded::Serializer;
 
 /// How long keys are valid.
 const LIFETIME: Duration = Duration::from_hours(1);
-/// Keys are replaced this long before they expire.
-const RENEWAL: Duration = Duration::from_mins(10);
-/// Keys that could not be replaced are used until this long before they expire.
-const MARGIN: Duration = Duration::from_mins(1);
+/// The age at which keys are replaced.
+const RENEWAL_AGE: Duration = Duration::from_mins(50);
+/// The age up to which keys are used that could not be replaced.
+const MAX_AGE: Duration = Duration::from_mins(59);
 /// The name of sessions in the logs of AWS.
 const SESSION: &str = "zarrd";
 
@@ -79,8 +79,8 @@ impl AssumedRole {
         let mut request = HttpRequest::new(self.form.clone().into());
         *request.method_mut() = Method::POST;
         // The signature needs an absolute URL.
-        let address = Url::parse(&self.endpoint).map_err(|_| RoleError::Address)?;
-        *request.uri_mut() = address.as_str().parse().map_err(|_| RoleError::Address)?;
+        let address = Url::parse(&self.endpoint).map_err(|_invalid| RoleError::Address)?;
+        *request.uri_mut() = address.as_str().parse().map_err(|_invalid| RoleError::Address)?;
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         request.headers_mut().insert(CONTENT_TYPE, form);
         let source = self.source.get_credential().await?;
@@ -105,7 +105,7 @@ impl CredentialProvider for AssumedRole {
         let age = keys.as_ref().map(|(_, asked)| asked.elapsed());
         let known =
             |limit: Duration| keys.as_ref().filter(|_| age < Some(limit)).map(|(keys, _)| Arc::clone(keys));
-        if let Some(known) = known(LIFETIME - RENEWAL) {
+        if let Some(known) = known(RENEWAL_AGE) {
             return Ok(known);
         }
         let asked = Instant::now();
@@ -115,9 +115,7 @@ impl CredentialProvider for AssumedRole {
                 *keys = Some((Arc::clone(&new), asked));
                 Ok(new)
             }
-            Err(source) => {
-                known(LIFETIME - MARGIN).ok_or(object_store::Error::Generic { store: "S3", source })
-            }
+            Err(source) => known(MAX_AGE).ok_or(object_store::Error::Generic { store: "S3", source }),
         }
     }
 }

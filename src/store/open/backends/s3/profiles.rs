@@ -115,7 +115,7 @@ fn without_comment(line: &str) -> &str {
     let mut before = ' ';
     for (at, character) in line.char_indices() {
         if matches!(character, '#' | ';') && before.is_whitespace() {
-            return &line[..at];
+            return line.get(..at).unwrap_or_default();
         }
         before = character;
     }

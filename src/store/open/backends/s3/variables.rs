@@ -1,11 +1,15 @@
 //! [`AwsVariables`]: the environment variables that the tools of AWS read.
 
 /// The variables that the chain reads.
-pub(super) struct AwsVariables(pub(super) Box<dyn Fn(&str) -> Option<String>>);
+pub(super) struct AwsVariables(pub(super) Lookup);
+
+/// Returns the value of a variable.
+type Lookup = Box<dyn Fn(&str) -> Option<String>>;
 
 impl AwsVariables {
     /// That of the process.
     pub(super) fn of_process() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the chain is that of the provider's tools")]
         Self(Box::new(|name| std::env::var(name).ok()))
     }
 
