@@ -209,7 +209,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("In a browser: http://127.0.0.1:8000/base/\n"), "{text}");
-        assert!(text.contains("Memory: at most 1.8 GiB (of 24.0 GiB)\n"), "{text}");
+        assert!(text.contains("Memory: at most 1.9 GiB (of 24.0 GiB)\n"), "{text}");
         assert!(!text.contains("Warning"), "{text}");
         assert_eq!(size(500 << 20), "500 MiB");
     }
