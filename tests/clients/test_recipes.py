@@ -8,6 +8,7 @@ The pages name servers at fixed addresses, directories and files. The tests have
     https://data.example    a server with tokens: the mount `maps` with the array `rain`; the token is `token` and `$TOKEN`
     /data/zarr, /srv/zarr   a directory, and /data/scratch another
     archive.zip, *.toml     files in the working directory
+    AWS_PROFILE=data        a profile of AWS in the home directory
 
 In a shell, `zarrd serve …` is `zarrd check …`, which opens what it would serve and ends. A configuration is checked in the
 same way.
@@ -51,6 +52,7 @@ url = "FOLDER/maps"
 [mounts.data]
 url = "s3://bucket/prefix"
 """
+PROFILES = "[profile data]\nregion = eu-central-1\naws_access_key_id = id\naws_secret_access_key = secret\n"
 OPEN = """
 demo = true
 [server]
@@ -129,8 +131,9 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scene")
-    for name in ("bin", "data", "maps", "scratch", "zarr"):
+    for name in (".aws", "bin", "data", "maps", "scratch", "zarr"):
         (folder / name).mkdir()
+    (folder / ".aws" / "config").write_text(PROFILES)
     shutil.copytree(DATA / "vectors" / "real" / "points_cloud.zarrvectors", folder / "data" / "cloud")
     zarr.create_array(folder / "maps" / "rain", data=numpy.arange(100.0))
     zarr.create_group(folder / "maps")
