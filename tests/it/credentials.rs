@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::routing::{any, get};
+use axum::routing::{any, get, put};
 use tempfile::TempDir;
 
 use crate::support::client;
@@ -45,9 +45,18 @@ impl Services {
             "{\"AccessKeyId\":\"CONTAINER\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
              \"Expiration\":\"2126-01-01T00:00:00Z\"}"
         };
+        let machine = async || {
+            "{\"AccessKeyId\":\"MACHINE\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
+             \"Expiration\":\"2126-01-01T00:00:00Z\"}"
+        };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let router = Router::new().route("/", any(sts)).route("/keys", get(keys));
+        let router = Router::new()
+            .route("/", any(sts))
+            .route("/keys", get(keys))
+            .route("/latest/api/token", put(async || "session"))
+            .route("/latest/meta-data/iam/security-credentials/", get(async || "role"))
+            .route("/latest/meta-data/iam/security-credentials/role", get(machine));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, requests }
     }
@@ -131,6 +140,12 @@ async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_enviro
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &token),
     ];
     assert_eq!(signed_with(&s3, &container).await, Some(pair("CONTAINER", "us-east-1")));
+
+    let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", services.address.as_str())];
+    assert_eq!(signed_with(&s3, &machine).await, Some(pair("MACHINE", "us-east-1")));
+    // A service without a role, as on a machine of another provider.
+    let endpoint = s3.endpoint();
+    assert_eq!(signed_with(&s3, &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &endpoint)]).await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -297,10 +297,23 @@ async fn reduction(
     if let Some(over) = query.over.of_array(metadata, subset)? {
         return Ok(Some(ElementsReduction::axes(over)));
     }
-    let query = &query.reduction;
-    if !query.reduces() {
+    if !query.reduction.reduces() {
         return Ok(None);
     }
+    // Boxed, because the rare branch would enlarge the future of every request.
+    Box::pin(windows(state, rights, target, array, &query.reduction, subset)).await.map(Some)
+}
+
+/// The reduction of windows that a request asks for.
+async fn windows(
+    state: &AppState,
+    rights: &Rights,
+    target: &NodeTarget,
+    array: &Array,
+    query: &ReductionParams,
+    subset: &Subset,
+) -> Result<ElementsReduction, Problem> {
+    let metadata = array.metadata();
     let has_flags = categorical::has_flags(metadata);
     let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
     let around = if asks_around { categorical::around(rights, target, array.path()).await? } else { None };
@@ -320,7 +333,7 @@ async fn reduction(
     // The parameters are the same for those who may not read the group: what it decides is not cached for them.
     let is_decided = is_label_image || is_listed.is_some();
     let around = around.map(|(path, node)| (path, node.filter(|_| !is_decided)));
-    Ok(Some(ElementsReduction::windows(requested, around, subset)?))
+    Ok(ElementsReduction::windows(requested, around, subset)?)
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select

@@ -1,47 +1,67 @@
-//! Whether the machine has a metadata service, as those of cloud providers do.
+//! Whether the machine's metadata service has credentials. A machine without a role has the service, too, and so have the machines
+//! of other providers.
 
-use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use url::Url;
+use reqwest::{Client, Method};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::store::object::Connector;
+use crate::store::{RemoteOptions, Shared};
 
 /// The address that all providers use.
 const ADDRESS: &str = "http://169.254.169.254";
-/// How long a connection may take. The service is on the same host.
+/// How long all requests together may take. The service is on the same host.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether something listens at the address of a metadata service, or at the usual one. Blocks for a second at most; the usual
-/// address is tried once.
-pub(super) fn responds_at(address: Option<&str>) -> bool {
-    static USUAL: OnceLock<bool> = OnceLock::new();
-    match address {
-        Some(address) => connects_to(address),
-        None => *USUAL.get_or_init(|| connects_to(ADDRESS)),
-    }
+/// Whether the service of AWS, at this address or the usual one, has a role for the machine.
+pub(super) fn has_aws_role(address: Option<&str>) -> bool {
+    let address = address.unwrap_or(ADDRESS).trim_end_matches('/').to_owned();
+    has_credentials(async move |client| {
+        let token = client
+            .request(Method::PUT, format!("{address}/latest/api/token"))
+            .header("x-aws-ec2-metadata-token-ttl-seconds", "60");
+        let token = token.send().await?.error_for_status()?.text().await?;
+        let roles = client
+            .get(format!("{address}/latest/meta-data/iam/security-credentials/"))
+            .header("x-aws-ec2-metadata-token", token);
+        Ok(!roles.send().await?.error_for_status()?.text().await?.trim().is_empty())
+    })
 }
 
-fn connects_to(address: &str) -> bool {
-    let connects = || {
-        let url = Url::parse(address).ok()?;
-        let host = url.host_str()?.trim_matches(['[', ']']);
-        let addresses = (host, url.port_or_known_default()?).to_socket_addrs().ok()?;
-        Some(addresses.take(1).any(|address| TcpStream::connect_timeout(&address, TIMEOUT).is_ok()))
+/// Whether the service of Google has an account for the machine.
+pub(super) fn has_google_account() -> bool {
+    has_credentials(async |client| {
+        let url = format!("{ADDRESS}/computeMetadata/v1/instance/service-accounts/default/email");
+        Ok(client.get(url).header("metadata-flavor", "Google").send().await?.status().is_success())
+    })
+}
+
+/// Whether the service of Azure has an identity for the machine.
+pub(super) fn has_azure_identity() -> bool {
+    has_credentials(async |client| {
+        let resource = "api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F";
+        let url = format!("{ADDRESS}/metadata/identity/oauth2/token?{resource}");
+        Ok(client.get(url).header("metadata", "true").send().await?.status().is_success())
+    })
+}
+
+/// Runs an exchange on a thread of its own, because stores are opened without waiting for anything else. A failure means that
+/// there are none.
+fn has_credentials<F>(exchange: impl FnOnce(Client) -> F + Send + 'static) -> bool
+where
+    F: Future<Output = Result<bool, reqwest::Error>>,
+{
+    let run = move || -> Result<bool, Shared> {
+        let client = Connector::new(false, &RemoteOptions::default().timeouts())?.client().clone();
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(shared)?;
+        let found = runtime.block_on(async { timeout(TIMEOUT, exchange(client)).await });
+        found.map_err(shared)?.map_err(shared)
     };
-    connects().unwrap_or(false)
+    std::thread::spawn(run).join().is_ok_and(|found| found.unwrap_or(false))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_metadata_service_is_found_where_something_listens() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        assert!(responds_at(Some(&address)));
-        drop(listener);
-        assert!(!responds_at(Some(&address)));
-        assert!(!responds_at(Some("nonsense")));
-    }
+fn shared(error: impl std::error::Error + Send + Sync + 'static) -> Shared {
+    std::sync::Arc::new(error)
 }

@@ -44,7 +44,7 @@ const VARIABLES: [&str; 7] = [
 /// Whether the environment or the machine has credentials.
 fn chain_has_credentials() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    VARIABLES.iter().any(is_set) || metadata_service::responds_at(None)
+    VARIABLES.iter().any(is_set) || metadata_service::has_azure_identity()
 }
 
 fn build(

@@ -50,7 +50,7 @@ fn chain_has_credentials() -> bool {
             .or_else(home)
             .is_some_and(|folder| folder.join("application_default_credentials.json").is_file())
     };
-    VARIABLES.iter().any(|name| is_set(name)) || has_defaults() || metadata_service::responds_at(None)
+    VARIABLES.iter().any(|name| is_set(name)) || has_defaults() || metadata_service::has_google_account()
 }
 
 fn build(

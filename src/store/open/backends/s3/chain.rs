@@ -91,7 +91,7 @@ impl std::fmt::Debug for ChainCredentials {
 }
 
 impl Chain {
-    /// Follows the chain. `has_metadata` finds out whether the machine has a metadata service at an address.
+    /// Follows the chain. `has_metadata` finds out whether the metadata service at an address has a role for the machine.
     ///
     /// # Errors
     /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported.

@@ -41,7 +41,7 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     if options.bucket.credentials != Some(CredentialSource::Chain) {
         return open_bucket(StoreKind::S3, url, options, has_keys, |config| build(config, own, None));
     }
-    let mut chain = Chain::find(&AwsVariables::of_process(), metadata_service::responds_at)?;
+    let mut chain = Chain::find(&AwsVariables::of_process(), metadata_service::has_aws_role)?;
     let mut options = options.clone();
     if has_keys {
         chain.credentials = None;
