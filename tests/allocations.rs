@@ -45,11 +45,10 @@ const TAKES: [Row; 11] = [
     // Cached as well: however many chunks there are, each is only revalidated.
     ("warm pixel of 64 chunks", Caches::Default, "GET", "/v1/data/m/series?slice=:64,3,3", None, 18, 6_652),
     ("warm pixel of 128 chunks", Caches::Default, "GET", "/v1/data/m/series?slice=:128,3,3", None, 18, 6_652),
-    // The node's document read and bound, the index, and 4 inner chunks in one range. The response is a boxed future, because
-    // that of a cached node of a remote store begins beside the node's revalidation.
-    ("cold row of a shard", Caches::None, "GET", "/v1/data/m/shards?slice=:16", None, 448, 92_540),
+    // The node's document read and bound, the index, and 4 inner chunks in one range.
+    ("cold row of a shard", Caches::None, "GET", "/v1/data/m/shards?slice=:16", None, 448, 71_026),
     // The node; the chunk read and shown as it is: its bytes once, and those of the answer once.
-    ("cold chunk", Caches::None, "GET", "/v1/data/m/plane?slice=:256,:256", None, 254, 321_640),
+    ("cold chunk", Caches::None, "GET", "/v1/data/m/plane?slice=:256,:256", None, 249, 299_632),
 ];
 /// Allocations for one chunk more in a warm pixel.
 const TAKES_PER_CHUNK: u64 = 0;

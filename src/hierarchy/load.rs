@@ -86,33 +86,33 @@ impl Hierarchy {
                 }
             }
         };
-        let read_if_present = |name: &'static str, version: Option<&Version>| {
-            let read = version.map(|version| read(name, version));
-            async move {
-                match read {
-                    Some(read) => read.await.map(Some),
-                    None => Ok(None),
-                }
-            }
-        };
+        // A document, and the one of the attributes beside it. Boxed, because two reads would enlarge the future of one.
+        let read_both =
+            |name: &'static str, version: &Version, beside: &'static str, other: Option<&Version>| {
+                let other = other.map(|version| read(beside, version));
+                let other = async move {
+                    match other {
+                        Some(read) => read.await.map(Some),
+                        None => Ok(None),
+                    }
+                };
+                Box::pin(try_join(read(name, version), other))
+            };
         let _slot = self.acquire_document_slot(located.bytes).await;
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => RawDocuments::V3(read(ZARR_JSON, zarr_json).await?),
             // A dependent array has no document of its own; `dependent` reads the primary's.
             Documents::Dependent { .. } => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
             Documents::V2Array { zarray, zattrs } => {
-                let texts = try_join(read(ZARRAY, zarray), read_if_present(ZATTRS, zattrs.as_ref()));
-                let (zarray, zattrs) = texts.await?;
+                let (zarray, zattrs) = read_both(ZARRAY, zarray, ZATTRS, zattrs.as_ref()).await?;
                 RawDocuments::V2Array(zarray, zattrs)
             }
             Documents::V2Group { zgroup, zattrs } => {
-                let texts = try_join(read(ZGROUP, zgroup), read_if_present(ZATTRS, zattrs.as_ref()));
-                let (zgroup, zattrs) = texts.await?;
+                let (zgroup, zattrs) = read_both(ZGROUP, zgroup, ZATTRS, zattrs.as_ref()).await?;
                 RawDocuments::V2Group(zgroup, zattrs)
             }
             Documents::V1Array { meta, attrs } => {
-                let texts = try_join(read(META, meta), read_if_present(ATTRS, attrs.as_ref()));
-                match texts.await {
+                match read_both(META, meta, ATTRS, attrs.as_ref()).await {
                     Ok((meta, attrs)) => RawDocuments::V1Array(meta, attrs),
                     // Too long for a document of Zarr: `meta` and `attrs` are unrelated files.
                     Err(HierarchyError::Metadata { source: MetadataError::TooLarge { .. }, .. }) => {

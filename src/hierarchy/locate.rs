@@ -45,19 +45,20 @@ impl Hierarchy {
     }
 
     async fn lookup(&self, path: &NodePath, requested: Requested) -> Result<FoundDocuments, HierarchyError> {
-        let v3 = self.find_document(path, ZARR_JSON, requested);
-        let v2 = try_join(
-            self.find_document(path, ZARRAY, requested),
-            self.find_document(path, ZATTRS, requested),
-        );
+        let v3 = || self.find_document(path, ZARR_JSON, requested);
+        // Boxed as the requests side by side are: most nodes that are found need one document.
+        let v2 = || {
+            let zarray = self.find_document(path, ZARRAY, requested);
+            Box::pin(try_join(zarray, self.find_document(path, ZATTRS, requested)))
+        };
         // Where the last node was of v3, the next one likely is too, and needs no other request.
         let is_side_by_side = !self.store.capabilities().near && !self.is_v3_likely();
         let found = if is_side_by_side {
-            side_by_side(v3, v2).await?
+            Box::pin(side_by_side(v3(), v2())).await?
         } else {
-            match v3.await? {
+            match v3().await? {
                 Some(zarr_json) => Either::Left(zarr_json),
-                None => Either::Right(v2.await?),
+                None => Either::Right(v2().await?),
             }
         };
         let mut texts = DocumentTexts::default();

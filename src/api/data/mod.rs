@@ -150,45 +150,50 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
         };
         let rendering = rendering(&head.headers, &query)?;
-        let open = async {
+        let open = || async {
             let node = open(head, &target, &target.path, &query.array).await;
             node.map_err(|problem| with_chunk_route(problem, head, &target))
         };
-        let respond = |node: Arc<OpenNode>| {
-            let plan = async {
-                let array = Arc::clone(node.array()?);
-                query.array.check_shape(&array.metadata().shape)?;
-                let subset = query.selection.subset(array.metadata())?;
-                let rights = Caller::of(&head.extensions).rights();
-                let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
-                ElementsRequest::new(node, subset, reduction, rendering.clone(), started)
-            };
-            let plan = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan"));
-            async { plan.await?.respond(state, &target, head).await }.boxed()
+        let plan = |node: Arc<OpenNode>| async {
+            let array = Arc::clone(node.array()?);
+            query.array.check_shape(&array.metadata().shape)?;
+            let subset = query.selection.subset(array.metadata())?;
+            let rights = Caller::of(&head.extensions).rights();
+            let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
+            ElementsRequest::new(node, subset, reduction, rendering.clone(), started)
         };
-        let unvalidated = target.opener.unvalidated(&target.path, started);
-        opened_beside(unvalidated, open, respond).await
+        let span = || tracing::trace_span!(target: "zarrd::span", "plan");
+        let respond =
+            |node| async { plan(node).instrument(span()).await?.respond(state, &target, head).await };
+        match target.opener.unvalidated(&target.path, started) {
+            None => respond(open().await?).await,
+            Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
+        }
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
 }
 
-/// The response for a node that `open` returns. `respond` begins with the node as it was last opened, if there is one, and
-/// begins again if `open` returns another one.
-async fn opened_beside<'a>(
-    unvalidated: Option<Arc<OpenNode>>,
-    open: impl Future<Output = Result<Arc<OpenNode>, Problem>>,
-    respond: impl Fn(Arc<OpenNode>) -> BoxFuture<'a, Result<Response, Problem>>,
-) -> Result<Response, Problem> {
-    let Some(unvalidated) = unvalidated else { return respond(open.await?).await };
-    let (node, answer) = join(open, respond(Arc::clone(&unvalidated))).await;
-    let node = node?;
-    if node.located == unvalidated.located {
-        return answer;
-    }
-    // With its permit: one request must not wait for what it holds itself.
-    drop(answer);
-    respond(node).await
+/// The response for a node that `open` returns. `respond` begins with the node as it was last opened, and begins again if `open`
+/// returns another one.
+///
+/// Boxed, because the rare branch would enlarge the future of every read.
+fn opened_beside<'a, R: Future<Output = Result<Response, Problem>> + Send + 'a>(
+    unvalidated: Arc<OpenNode>,
+    open: impl Future<Output = Result<Arc<OpenNode>, Problem>> + Send + 'a,
+    respond: impl Fn(Arc<OpenNode>) -> R + Send + 'a,
+) -> BoxFuture<'a, Result<Response, Problem>> {
+    let response = async move {
+        let (node, answer) = join(open, respond(Arc::clone(&unvalidated))).await;
+        let node = node?;
+        if node.located == unvalidated.located {
+            return answer;
+        }
+        // With its permit: one request must not wait for what it holds itself.
+        drop(answer);
+        respond(node).await
+    };
+    response.boxed()
 }
 
 /// A problem with the route of chunks, if what does not exist is named as a chunk.
@@ -277,9 +282,12 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
                 coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
             ElementsRequest::new(node, Subset(ranges), None, rendering.clone(), started)
         };
-        let respond = |node| async { elements(node)?.respond(state, &target, head).await }.boxed();
-        let unvalidated = target.opener.unvalidated(&path, started);
-        opened_beside(unvalidated, open(head, &target, &path, &query.array), respond).await
+        let open = || open(head, &target, &path, &query.array);
+        let respond = |node| async { elements(node)?.respond(state, &target, head).await };
+        match target.opener.unvalidated(&path, started) {
+            None => respond(open().await?).await,
+            Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
+        }
     };
     Box::pin(respond).await
 }
