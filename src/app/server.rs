@@ -23,7 +23,7 @@ use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions
 use crate::cpu::ComputePool;
 use crate::metrics::ProcessMetrics;
 use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
-use crate::store::{OpenBudgets, ReferencesBudget, ZipBudget};
+use crate::store::{ContainerBudget, OpenBudgets};
 use crate::web::Endpoint;
 
 /// A server, ready to run.
@@ -54,8 +54,8 @@ impl App {
         let values = ValueCache::new(config.cache.value_size.saturating_sub(lookup_bytes));
         let stale = StaleCache::new(lookup_bytes);
         let budgets = OpenBudgets {
-            zip: ZipBudget::new(config.cache.zip_directory_size),
-            references: ReferencesBudget::new(config.cache.references_size),
+            zip: ContainerBudget::new(config.cache.zip_directory_size),
+            references: ContainerBudget::new(config.cache.references_size),
         };
         let disk = DiskCache::open(&config.cache.disk)?;
         let mut opener =

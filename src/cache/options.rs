@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::disk::DiskCacheOptions;
-use crate::store::{ReferencesBudget, ZipBudget};
+use crate::store::ContainerBudget;
 
 /// The bytes for decoded chunks divided by this are for small responses.
 const RESPONSES_SHARE: u64 = 16;
@@ -65,8 +65,8 @@ impl Default for CacheOptions {
             node_size: 64 << 20,
             value_size: 64 << 20,
             encoded_size: 64 << 20,
-            zip_directory_size: ZipBudget::DEFAULT_BYTES,
-            references_size: ReferencesBudget::DEFAULT_BYTES,
+            zip_directory_size: ContainerBudget::DEFAULT_BYTES,
+            references_size: ContainerBudget::DEFAULT_BYTES,
             disk: DiskCacheOptions::default(),
         }
     }

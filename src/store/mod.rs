@@ -2,7 +2,7 @@
 //!
 //! Zarr core 3.1, "Abstract store interface": `interface` has its verbs under their own names. `local` is our own store
 //! over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads the entries
-//! of a zip file in one of these, `references` what a document of references leads to. `backend` limits the load on a remote backend. Wrappers (limits, counting, caches,
+//! of a zip file in one of these, `references` what a document of references leads to; both are a `container`. `backend` limits the load on a remote backend. Wrappers (limits, counting, caches,
 //! faults in tests) are structs around an inner [`Store`] with the same verbs. `partial` builds the verbs over many
 //! keys and over parts of values from the others. `options` and `open` lead from a URL to a store: a new backend is a
 //! file in `open::backends`.
@@ -14,6 +14,7 @@
 mod backend;
 mod cache_policy;
 mod capabilities;
+mod container;
 mod error;
 mod extent;
 mod interface;
@@ -37,6 +38,7 @@ mod tests;
 pub use backend::{BackendState, CircuitState};
 pub use cache_policy::{CachePolicy, CachePolicyError, Freshness, FreshnessError};
 pub use capabilities::Capabilities;
+pub use container::ContainerBudget;
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;
 pub use interface::{SharedStore, Shortcuts, Store};
@@ -54,8 +56,7 @@ pub use partial::{
 };
 pub use references::{
     AllowedPrefixError, BrokenReference, ParquetReferenceStore, Reference, ReferenceError, ReferencePlace,
-    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, check_prefixes, check_records,
-    parse_kerchunk,
+    ReferenceStore, ReferenceTable, RefusedReference, check_prefixes, check_records, parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;
@@ -64,4 +65,4 @@ pub use types::{
     ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 pub use web::Web;
-pub use zip::{ZipBudget, ZipError, ZipStore};
+pub use zip::{ZipError, ZipStore};

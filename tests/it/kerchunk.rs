@@ -8,7 +8,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zarrd::store::{
-    AllowedPrefix, OpenBudgets, ReferencesBudget, SharedStore, StoreOptions, open, open_within,
+    AllowedPrefix, ContainerBudget, OpenBudgets, SharedStore, StoreOptions, open, open_within,
 };
 
 use crate::support::process::{run, text};
@@ -349,7 +349,7 @@ async fn a_document_that_is_refused_makes_its_mount_not_ready_and_no_value_absen
 #[tokio::test]
 async fn references_over_the_memory_budget_are_refused_with_the_name_of_the_setting() {
     let url = format!("kerchunk+file://{}", fixtures().join("hdf5.json").display());
-    let budgets = OpenBudgets { references: ReferencesBudget::new(1000), ..OpenBudgets::default() };
+    let budgets = OpenBudgets { references: ContainerBudget::new(1000), ..OpenBudgets::default() };
     let server = Server::of(open_within(&url, &StoreOptions::default(), &cpu(), &budgets).unwrap());
     let detail = server.get("/store/m/.zgroup").await.refuses(502, "references-refused", "budget");
     assert!(detail.contains("`cache.references_size`"), "{detail}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use axum::http::{Method, StatusCode};
-use zarrd::store::{OpenBudgets, StoreOptions, ZipBudget, open, open_within};
+use zarrd::store::{ContainerBudget, OpenBudgets, StoreOptions, open, open_within};
 
 use crate::support::process::{run, text};
 use crate::support::server::{Server, cpu};
@@ -76,7 +76,7 @@ async fn keys_of_a_zip_file_are_listed_and_read() {
 async fn a_zip_directory_over_the_memory_budget_is_refused_by_its_own_code() {
     let path = fixture("v3-stored.zip");
     let options = StoreOptions::default();
-    let budgets = OpenBudgets { zip: ZipBudget::new(100), ..OpenBudgets::default() };
+    let budgets = OpenBudgets { zip: ContainerBudget::new(100), ..OpenBudgets::default() };
     let store = open_within(path.to_str().unwrap(), &options, &cpu(), &budgets).unwrap();
     let server = Server::of(store);
     for url in ["/store/m/deep/a/c/0/0", "/v1/data/m/deep/a", "/store/m/?format=json"] {

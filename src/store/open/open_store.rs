@@ -11,17 +11,17 @@ use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::AllowList;
 use crate::store::{
-    LocalOptions, LocalStore, ParquetReferenceStore, ReferenceStore, ReferencesBudget, SharedStore,
-    StoreKind, StoreOptions, Symlinks, ZipBudget, ZipStore,
+    ContainerBudget, LocalOptions, LocalStore, ParquetReferenceStore, ReferenceStore, SharedStore, StoreKind,
+    StoreOptions, Symlinks, ZipStore,
 };
 
 /// What the stores of a server hold in memory together, as long as they are open.
 #[derive(Clone, Debug, Default)]
 pub struct OpenBudgets {
     /// For the directories of zip files.
-    pub zip: ZipBudget,
+    pub zip: ContainerBudget,
     /// For documents of references.
-    pub references: ReferencesBudget,
+    pub references: ContainerBudget,
 }
 
 /// Opens the store that a URL names. What the store itself decodes, it decodes on `cpu`.
@@ -56,7 +56,7 @@ fn open_zip(
     url: &str,
     options: &StoreOptions,
     cpu: &ComputePool,
-    directories: &ZipBudget,
+    directories: &ContainerBudget,
 ) -> Result<SharedStore, OpenError> {
     if options.writable {
         return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
@@ -85,7 +85,7 @@ fn open_references(
     url: &str,
     options: &StoreOptions,
     cpu: &ComputePool,
-    budget: &ReferencesBudget,
+    budget: &ContainerBudget,
 ) -> Result<SharedStore, OpenError> {
     if options.writable {
         return Err(OpenError::Options("references are only read, so `writable` must be false"));

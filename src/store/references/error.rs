@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::KeyError;
+use crate::store::StoreError;
+use crate::store::container::{ContainerError, OverBudget};
 
 /// Why a document of references, or one reference, cannot be read.
 ///
@@ -169,9 +171,20 @@ impl BrokenReference {
     }
 }
 
-impl ReferenceError {
-    /// Whether the error is a property of this version of the document, and so will occur again.
-    pub(super) fn is_lasting(&self) -> bool {
+impl From<OverBudget> for ReferenceError {
+    fn from(OverBudget { needed, limit }: OverBudget) -> Self {
+        Self::OverBudget { needed, limit }
+    }
+}
+
+impl ContainerError for ReferenceError {
+    const NO_FILE: Self = Self::NoDocument;
+
+    fn of(error: &StoreError) -> Option<&Self> {
+        if let StoreError::References(error) = error { Some(error) } else { None }
+    }
+
+    fn is_lasting(&self) -> bool {
         match self {
             Self::Document(_) | Self::Syntax { .. } | Self::Entry { .. } | Self::Record(_) => true,
             // Lasting if it is too large even alone; otherwise other mounts may release memory.

@@ -14,12 +14,12 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::budget::ReferencesBudget;
 use super::expression::TemplateValue;
 use super::json::{Text, syntax};
 use super::table::{ReferenceTable, TableBuilder, fault};
 use super::template::{Template, TemplateSet};
 use super::{ReferenceError, generated};
+use crate::store::ContainerBudget;
 
 /// The most templates of a document.
 const MAX_TEMPLATES: usize = 1 << 16;
@@ -28,7 +28,7 @@ const MAX_TEMPLATES: usize = 1 << 16;
 ///
 /// # Errors
 /// [`ReferenceError`].
-pub fn parse_kerchunk(document: &[u8], budget: &ReferencesBudget) -> Result<ReferenceTable, ReferenceError> {
+pub fn parse_kerchunk(document: &[u8], budget: &ContainerBudget) -> Result<ReferenceTable, ReferenceError> {
     let mut table = TableBuilder::new(budget, document.len() as u64)?;
     let text =
         std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;

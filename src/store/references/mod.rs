@@ -7,14 +7,12 @@
 //! allowed is an error, because a client would read its absence as fill values. The store does not write.
 
 mod allowed;
-mod budget;
 mod error;
 mod expression;
 mod generated;
 mod json;
 mod kerchunk;
 mod load;
-mod loaded;
 mod parquet;
 mod place;
 mod prefixes;
@@ -27,7 +25,6 @@ mod template;
 mod tests;
 
 pub(super) use allowed::AllowList;
-pub use budget::ReferencesBudget;
 pub use error::{BrokenReference, ReferenceError, RefusedReference};
 pub use kerchunk::parse_kerchunk;
 pub use parquet::{ParquetReferenceStore, check_records};

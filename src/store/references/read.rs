@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::allowed::AllowList;
-use super::loaded::LoadedReferences;
+use super::load::LoadedReferences;
 use super::table::Reference;
 use super::{BrokenReference, RefusedReference};
 use crate::key::StoreKey;

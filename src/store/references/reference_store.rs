@@ -7,17 +7,17 @@ use bytes::Bytes;
 use futures::future::join;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
 
+use super::ReferenceError;
 use super::allowed::AllowList;
-use super::budget::ReferencesBudget;
-use super::load::{TRIES, current, parsed};
-use super::loaded::{Loaded, LoadedReferences};
+use super::load::{LoadedReferences, parsed};
 use super::table::ReferenceTable;
 use super::{parse_kerchunk, read};
 use crate::cpu::ComputePool;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::container::{IndexCache, TRIES};
 use crate::store::{
-    BackendState, ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, SharedStore, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueInfo, Version,
+    BackendState, ByteRange, Capabilities, ContainerBudget, DirEntries, DirEntry, ListEntry, SharedStore,
+    Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 
 /// The most files that one listing asks for their sizes at one time.
@@ -31,8 +31,8 @@ pub struct ReferenceStore {
     pub(super) file: StoreKey,
     pub(super) allowed: Arc<AllowList>,
     pub(super) cpu: ComputePool,
-    pub(super) budget: ReferencesBudget,
-    pub(super) loaded: Arc<Loaded<LoadedReferences>>,
+    pub(super) budget: ContainerBudget,
+    pub(super) loaded: Arc<IndexCache<LoadedReferences, ReferenceError>>,
 }
 
 impl ReferenceStore {
@@ -44,7 +44,7 @@ impl ReferenceStore {
         file: StoreKey,
         allowed: AllowList,
         cpu: ComputePool,
-        budget: ReferencesBudget,
+        budget: ContainerBudget,
     ) -> Self {
         Self { inner, file, allowed: Arc::new(allowed), cpu, budget, loaded: Arc::default() }
     }
@@ -53,11 +53,11 @@ impl ReferenceStore {
     async fn current_document(&self) -> Result<Arc<LoadedReferences>, StoreError> {
         let file = (&self.inner, &self.file);
         let load = async |info: ValueInfo| {
-            let parse = |bytes: &Bytes, budget: &ReferencesBudget| parse_kerchunk(bytes, budget);
+            let parse = |bytes: &Bytes, budget: &ContainerBudget| parse_kerchunk(bytes, budget);
             let table = parsed(file, info.clone(), (&self.cpu, &self.budget), parse).await?;
             Ok(LoadedReferences { info, table })
         };
-        current(&self.loaded, file, load).await
+        self.loaded.current(file, load).await
     }
 
     async fn read_once(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Value>, StoreError> {

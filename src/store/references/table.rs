@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use bytes::Bytes;
 
 use super::ReferenceError;
-use super::budget::{ReferencesBudget, ReferencesReservation};
 use super::error::shortened;
 use crate::key::StoreKey;
+use crate::store::container::{ContainerBudget, ContainerReservation};
 
 /// The target of an entry whose bytes are in the document.
 const INLINE: u32 = u32::MAX;
@@ -53,7 +53,7 @@ pub struct ReferenceTable {
     inline: Bytes,
     entries: Vec<Entry>,
     /// Released with the table.
-    _reserved: ReferencesReservation,
+    _reserved: ContainerReservation,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +139,7 @@ pub(super) struct TableBuilder {
     hasher: RandomState,
     inline: Vec<u8>,
     entries: Vec<Entry>,
-    reserved: ReferencesReservation,
+    reserved: ContainerReservation,
     /// What is reserved beside the table: the document itself.
     beside: u64,
 }
@@ -149,7 +149,7 @@ impl TableBuilder {
     ///
     /// # Errors
     /// [`ReferenceError::OverBudget`].
-    pub(super) fn new(budget: &ReferencesBudget, document_bytes: u64) -> Result<Self, ReferenceError> {
+    pub(super) fn new(budget: &ContainerBudget, document_bytes: u64) -> Result<Self, ReferenceError> {
         let mut reserved = budget.empty();
         reserved.resize(document_bytes)?;
         Ok(Self {

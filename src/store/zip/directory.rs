@@ -2,7 +2,7 @@
 //!
 //! It is held as it is stored, with two lists of the offsets of its records: one in the order of keys, one in the order
 //! of the entries in the file. A record is parsed again each time it is needed, which takes less time than finding it.
-//! So an entry takes its record and twelve bytes of memory, all of it within a budget ([`super::ZipBudget`]).
+//! So an entry takes its record and twelve bytes of memory, all of it within a budget ([`crate::store::ContainerBudget`]).
 //!
 //! Keys are the names as they are written. An entry has no key if its name cannot be one: directories (`a/`), `..`,
 //! absolute names, names with a backslash (some programs take it for a slash), names that are not UTF-8. Of several
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 
 use super::ZipError;
-use super::budget::DirectoryReservation;
 use super::record::{Central, End, central};
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::container::ContainerReservation;
 use crate::store::{DirEntry, ListEntry, ValueInfo};
 
 /// The most bytes of a deflated entry: a read of a part of it decodes all of it.
@@ -41,7 +41,7 @@ pub(super) struct Directory {
     by_offset: Box<[u32]>,
     /// The length of the local header of each key, in bytes; 0 until it has been read.
     local: Box<[AtomicU32]>,
-    _reserved: DirectoryReservation,
+    _reserved: ContainerReservation,
 }
 
 /// An entry that has a key.
@@ -105,7 +105,7 @@ impl Directory {
         bytes: Bytes,
         end: End,
         file: ValueInfo,
-        mut reserved: DirectoryReservation,
+        mut reserved: ContainerReservation,
     ) -> Result<Self, ZipError> {
         let found = count(&bytes, &end)?;
         if found != end.entries && (end.exact || found & 0xffff != end.entries) {

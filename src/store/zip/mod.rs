@@ -6,9 +6,7 @@
 //! encrypted files, files in several parts, or other compressions. It compares the CRC-32 of a deflated entry, but not
 //! that of a stored one, of which mostly parts are read.
 
-mod budget;
 mod directory;
-mod directory_cache;
 mod error;
 mod inflating;
 mod load;
@@ -19,6 +17,5 @@ mod zip_store;
 #[cfg(test)]
 mod tests;
 
-pub use budget::ZipBudget;
 pub use error::ZipError;
 pub use zip_store::ZipStore;

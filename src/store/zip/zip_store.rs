@@ -5,18 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, once};
 
-use super::budget::ZipBudget;
+use super::ZipError;
 use super::directory::Directory;
-use super::directory_cache::DirectoryCache;
 use crate::cpu::ComputePool;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::container::{IndexCache, TRIES};
 use crate::store::{
-    BackendState, ByteRange, DirEntries, ListEntry, SharedStore, Shortcuts, Store, StoreError, StoreKind,
-    Value, ValueInfo, Version,
+    BackendState, ByteRange, ContainerBudget, DirEntries, ListEntry, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueInfo, Version,
 };
-
-/// The most attempts of a read, if the file changes meanwhile.
-pub(super) const TRIES: usize = 3;
 
 /// A read-only store over a zip file. Clones share its cached directory.
 #[derive(Clone, Debug)]
@@ -25,15 +22,15 @@ pub struct ZipStore {
     /// The zip file's key in `inner`.
     pub(super) file: StoreKey,
     pub(super) cpu: ComputePool,
-    pub(super) budget: ZipBudget,
-    pub(super) cache: Arc<DirectoryCache>,
+    pub(super) budget: ContainerBudget,
+    pub(super) cache: Arc<IndexCache<Directory, ZipError>>,
 }
 
 impl ZipStore {
     /// A store over the zip file that is the value of `file` in `inner`. Its directory is held within a budget, and
     /// read by the first request.
     #[must_use]
-    pub fn new(inner: SharedStore, file: StoreKey, cpu: ComputePool, budget: ZipBudget) -> Self {
+    pub fn new(inner: SharedStore, file: StoreKey, cpu: ComputePool, budget: ContainerBudget) -> Self {
         Self { inner, file, cpu, budget, cache: Arc::default() }
     }
 }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use zarrd::store::{Reference, ReferencePlace, ReferencesBudget, check_records, parse_kerchunk};
+use zarrd::store::{Reference, ReferencePlace, ContainerBudget, check_records, parse_kerchunk};
 
 /// The most memory that a document may take.
 const BUDGET_BYTES: u64 = 4 << 20;
@@ -12,7 +12,7 @@ const BUDGET_BYTES: u64 = 4 << 20;
 const BASE: &str = "https://host/documents/";
 
 fuzz_target!(|document: &[u8]| {
-    let budget = ReferencesBudget::new(BUDGET_BYTES);
+    let budget = ContainerBudget::new(BUDGET_BYTES);
     // As the file itself says.
     let parse = if document.starts_with(b"PAR1") { check_records } else { parse_kerchunk };
     let Ok(table) = parse(document, &budget) else { return };

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use super::grid::ChunkNumbers;
 use crate::store::references::json::{syntax, with_quoted_numbers};
 use crate::store::references::kerchunk::add_documents;
-use crate::store::references::loaded::LoadedReferences;
+use crate::store::references::load::LoadedReferences;
 use crate::store::references::table::TableBuilder;
-use crate::store::{ReferenceError, ReferencesBudget, ValueInfo, Version};
+use crate::store::{ContainerBudget, ReferenceError, ValueInfo, Version};
 
 /// The key of the document.
 pub(super) const KEY: &str = ".zmetadata";
@@ -59,7 +59,7 @@ impl Metadata {
     pub(super) fn parse(
         document: &[u8],
         (version, modified): (Version, Option<SystemTime>),
-        budget: &ReferencesBudget,
+        budget: &ContainerBudget,
     ) -> Result<Self, ReferenceError> {
         let mut table = TableBuilder::new(budget, document.len() as u64)?;
         let text =

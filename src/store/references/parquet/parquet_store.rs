@@ -10,16 +10,15 @@ use super::metadata::{KEY, Metadata, RecordFile};
 use super::records;
 use crate::cpu::ComputePool;
 use crate::key::{KeyError, StoreKey, StorePrefix};
+use crate::store::container::{ContainerReservation, IndexCache, TRIES};
 use crate::store::references::allowed::AllowList;
-use crate::store::references::budget::ReferencesReservation;
-use crate::store::references::load::{TRIES, current, parsed};
-use crate::store::references::loaded::{Loaded, LoadedReferences};
+use crate::store::references::load::{LoadedReferences, parsed};
 use crate::store::references::read;
 use crate::store::references::reference_store::{LISTED_AT_ONCE, next_under};
 use crate::store::{
-    BackendState, ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, ReferenceError, ReferenceTable,
-    ReferencesBudget, RefusedReference, SharedStore, Shortcuts, Store, StoreError, StoreKind, Value,
-    ValueInfo, Version,
+    BackendState, ByteRange, Capabilities, ContainerBudget, DirEntries, DirEntry, ListEntry, ReferenceError,
+    ReferenceTable, RefusedReference, SharedStore, Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo,
+    Version,
 };
 
 /// The most files of references that are held at one time.
@@ -34,8 +33,8 @@ pub struct ParquetReferenceStore {
     metadata_key: StoreKey,
     allowed: Arc<AllowList>,
     cpu: ComputePool,
-    budget: ReferencesBudget,
-    metadata: Arc<Loaded<Metadata>>,
+    budget: ContainerBudget,
+    metadata: Arc<IndexCache<Metadata, ReferenceError>>,
     records: Arc<Records>,
 }
 
@@ -96,7 +95,7 @@ impl ParquetReferenceStore {
         inner: SharedStore,
         allowed: AllowList,
         cpu: ComputePool,
-        budget: ReferencesBudget,
+        budget: ContainerBudget,
     ) -> Result<Self, KeyError> {
         Ok(Self {
             inner,
@@ -113,13 +112,13 @@ impl ParquetReferenceStore {
         let file = (&self.inner, &self.metadata_key);
         let load = async |info: ValueInfo| {
             let version = info.version.clone();
-            let parse = move |bytes: &Bytes, budget: &ReferencesBudget| {
+            let parse = move |bytes: &Bytes, budget: &ContainerBudget| {
                 Metadata::parse(bytes, (info.version, info.modified), budget)
             };
             let info = ValueInfo { size: info.size, version, modified: info.modified };
             parsed(file, info, (&self.cpu, &self.budget), parse).await
         };
-        current(&self.metadata, file, load).await
+        self.metadata.current(file, load).await
     }
 
     /// The references of a file; `None` if there is no such file, as where no chunk of it has a reference.
@@ -161,7 +160,7 @@ impl ParquetReferenceStore {
     ) -> Result<ReferenceTable, StoreError> {
         loop {
             let place = place.clone();
-            let parse = move |bytes: &Bytes, budget: &ReferencesBudget| {
+            let parse = move |bytes: &Bytes, budget: &ContainerBudget| {
                 records::parse(bytes, budget, (&place.prefix, &place.chunks, place.first))
             };
             match parsed((&self.inner, file), found.clone(), (&self.cpu, &self.budget), parse).await {
@@ -193,14 +192,14 @@ impl ParquetReferenceStore {
         &self,
         metadata: &Metadata,
         prefix: &str,
-    ) -> Result<(Vec<String>, ReferencesReservation), StoreError> {
+    ) -> Result<(Vec<String>, ContainerReservation), StoreError> {
         let (mut keys, mut reserved) = (Vec::new(), self.budget.empty());
         for place in metadata.places(prefix) {
             let Some(record) = self.record(metadata, &place).await? else { continue };
             let count = (keys.len() as u64).saturating_add(record.table.len() as u64);
             while let Err(error) = reserved.resize(count.saturating_mul(LISTED_BYTES)) {
                 if !self.records.evict() {
-                    return Err(error.into());
+                    return Err(ReferenceError::from(error).into());
                 }
             }
             keys.extend((0..record.table.len()).filter_map(|at| record.table.key(at)).map(str::to_owned));

@@ -6,12 +6,12 @@ use super::grid::ChunkNumbers;
 use super::head::ParquetHead;
 use super::pages::{self, ColumnValues};
 use crate::store::references::table::TableBuilder;
-use crate::store::{ReferenceError, ReferenceTable, ReferencesBudget};
+use crate::store::{ContainerBudget, ReferenceError, ReferenceTable};
 
 /// The references of a file, whose first row is the chunk `first` of the array below `prefix`.
 pub(super) fn parse(
     file: &Bytes,
-    budget: &ReferencesBudget,
+    budget: &ContainerBudget,
     (prefix, chunks, first): (&str, &ChunkNumbers, u64),
 ) -> Result<ReferenceTable, ReferenceError> {
     let mut table = TableBuilder::new(budget, file.len() as u64)?;
@@ -69,7 +69,7 @@ fn rows(
 ///
 /// # Errors
 /// [`ReferenceError`].
-pub fn check_records(file: &[u8], budget: &ReferencesBudget) -> Result<ReferenceTable, ReferenceError> {
+pub fn check_records(file: &[u8], budget: &ContainerBudget) -> Result<ReferenceTable, ReferenceError> {
     let chunks = ChunkNumbers::new(&[u64::MAX], &[1]).ok_or(ReferenceError::Record(""))?;
     parse(&Bytes::copy_from_slice(file), budget, ("a/", &chunks, 0))
 }

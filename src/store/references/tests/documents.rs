@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use crate::error::{Classify, ErrorClass};
-use crate::store::{Reference, ReferenceError, ReferenceTable, ReferencesBudget, parse_kerchunk};
+use crate::store::container::ContainerError as _;
+use crate::store::{ContainerBudget, Reference, ReferenceError, ReferenceTable, parse_kerchunk};
 
 fn parse(document: &serde_json::Value) -> Result<ReferenceTable, ReferenceError> {
-    parse_kerchunk(document.to_string().as_bytes(), &ReferencesBudget::default())
+    parse_kerchunk(document.to_string().as_bytes(), &ContainerBudget::default())
 }
 
 /// Every key with what it leads to, as text.
@@ -30,7 +31,7 @@ fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 fn entries_are_sorted_and_of_two_with_one_key_the_later_counts() {
     let document = br#"{"b": "text", "a/0": ["u", 4, 6], "a": ["u"], "c": {"x": [1,2]}, "d": "base64:aGk=", "b": "later",
         "e\u0020\"": ["v", null, null], "a/0": ["w"], "f": ["u", 0, 0]}"#;
-    let table = parse_kerchunk(document, &ReferencesBudget::default()).unwrap();
+    let table = parse_kerchunk(document, &ContainerBudget::default()).unwrap();
     let all = [
         ("a", "<u>"),
         ("a/0", "<w>"),
@@ -129,12 +130,12 @@ fn what_is_no_document_of_references_is_refused() {
         "\u{feff}{}",
         &long,
     ] {
-        let refused = parse_kerchunk(document.as_bytes(), &ReferencesBudget::default());
+        let refused = parse_kerchunk(document.as_bytes(), &ContainerBudget::default());
         let refused = refused.expect_err(document);
         assert_eq!(refused.class(), ErrorClass::ReferencesRefused, "{document}");
         assert!(refused.is_lasting(), "{document}");
     }
-    parse_kerchunk(b"{\"a\": \"\xff\"}", &ReferencesBudget::default()).expect_err("not UTF-8");
+    parse_kerchunk(b"{\"a\": \"\xff\"}", &ContainerBudget::default()).expect_err("not UTF-8");
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn a_document_of_nested_lists_is_refused_without_a_deep_stack() {
     for document in
         ["[".repeat(1 << 20), format!("{{\"a\": {}", "[".repeat(1 << 20)), "{\"a\":".repeat(1 << 18)]
     {
-        parse_kerchunk(document.as_bytes(), &ReferencesBudget::default()).expect_err("deep");
+        parse_kerchunk(document.as_bytes(), &ContainerBudget::default()).expect_err("deep");
     }
 }
 
@@ -152,7 +153,7 @@ fn what_a_document_takes_is_reserved_first_and_released_with_its_table() {
         "key": "a/{{i}}", "url": "file-{{i}}", "dimensions": {"i": {"stop": 100_000}}
     }]});
     let text = many.to_string();
-    let budget = ReferencesBudget::new(1 << 20);
+    let budget = ContainerBudget::new(1 << 20);
     let refused = parse_kerchunk(text.as_bytes(), &budget).unwrap_err();
     assert!(matches!(refused, ReferenceError::OverBudget { .. }), "{refused:?}");
     let whole = || budget.empty().resize(1 << 20);
@@ -161,7 +162,7 @@ fn what_a_document_takes_is_reserved_first_and_released_with_its_table() {
     whole().expect_err("the table is held");
     drop(table);
     whole().unwrap();
-    let table = parse_kerchunk(text.as_bytes(), &ReferencesBudget::default()).unwrap();
+    let table = parse_kerchunk(text.as_bytes(), &ContainerBudget::default()).unwrap();
     assert_eq!(table.len(), 100_000);
     assert_eq!(
         table.find("a/99999").and_then(|at| table.reference(at)),

@@ -12,7 +12,7 @@ use crate::key::{StoreKey, StorePrefix};
 use crate::store::references::AllowList;
 use crate::store::tests::cpu;
 use crate::store::{
-    AllowedPrefix, ByteRange, DirEntry, ObjectBackend, ReferenceStore, ReferencesBudget, SharedStore, Store,
+    AllowedPrefix, ByteRange, ContainerBudget, DirEntry, ObjectBackend, ReferenceStore, SharedStore, Store,
     StoreError, StoreOptions, WriteCondition,
 };
 
@@ -41,7 +41,7 @@ async fn store(files: &SharedStore, document: serde_json::Value) -> ReferenceSto
         key("refs.json"),
         allowed.unwrap(),
         cpu(),
-        ReferencesBudget::default(),
+        ContainerBudget::default(),
     )
 }
 

@@ -8,8 +8,9 @@ use futures::stream::TryStreamExt;
 
 use super::{Below, Entry, Zip, compressed, over, stored};
 use crate::error::{Classify, ErrorClass};
+use crate::store::ContainerBudget;
 use crate::store::tests::{key, keys, read};
-use crate::store::zip::{ZipBudget, ZipError};
+use crate::store::zip::ZipError;
 use crate::store::{ByteRange, Store, StoreError, ValueBody};
 
 const MIB: usize = 1 << 20;
@@ -108,7 +109,7 @@ async fn a_long_entry_is_a_stream_of_its_declared_length() {
 #[tokio::test]
 async fn a_directory_over_budget_is_rejected_and_the_others_are_kept() {
     // Records of 46 bytes and a name of one, and twelve bytes for each.
-    let budget = ZipBudget::new(3 * 59);
+    let budget = ContainerBudget::new(3 * 59);
     let file = |names: &[&str]| Zip::of(names.iter().map(|name| stored(name, name))).bytes();
     let (one, two) = (Below::new(false), Below::new(false));
     one.holds(file(&["a", "b"])).await;
@@ -135,7 +136,7 @@ async fn a_directory_over_budget_is_rejected_and_the_others_are_kept() {
 async fn a_directory_larger_than_the_budget_is_requested_once() {
     let below = Below::new(false);
     below.holds(Zip::of([stored("a", "one")]).bytes()).await;
-    let store = below.zip_within(&ZipBudget::new(58));
+    let store = below.zip_within(&ContainerBudget::new(58));
     for _ in 0..3 {
         let error = store.check().await.unwrap_err();
         assert!(

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::super::{ZipBudget, ZipError, ZipStore};
+use super::super::{ZipError, ZipStore};
 use super::{Below, FILE, Zip, deflated, stored};
 use crate::error::{Classify, ErrorClass};
+use crate::store::ContainerBudget;
 use crate::store::tests::{cpu, key, keys, put, read};
 use crate::store::{ByteRange, ObjectBackend, SharedStore, Shortcuts, Store, StoreError, WriteCondition};
 
@@ -34,7 +35,7 @@ async fn concurrent_requests_read_the_directory_once() {
 #[tokio::test]
 async fn validating_an_entry_validates_the_file() {
     let inner: SharedStore = Arc::new(ObjectBackend::memory(true));
-    let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu(), ZipBudget::default());
+    let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu(), ContainerBudget::default());
     assert!(!store.validate_cached(&key("none"), None), "nothing is known of the file");
     let mut before = None;
     for byte in 1..=3 {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::super::{ZipBudget, ZipError, ZipStore};
+use super::super::{ZipError, ZipStore};
 use super::refusal;
+use crate::store::ContainerBudget;
 use crate::store::tests::{cpu, key, keys, read};
 use crate::store::{LocalOptions, LocalStore, Store, StoreError};
 
@@ -16,7 +17,7 @@ fn folder() -> PathBuf {
 
 fn open(name: &str) -> ZipStore {
     let local = LocalStore::open(&folder(), &LocalOptions::default()).unwrap();
-    ZipStore::new(std::sync::Arc::new(local), key(name), cpu(), ZipBudget::default())
+    ZipStore::new(std::sync::Arc::new(local), key(name), cpu(), ContainerBudget::default())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -13,9 +13,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::{ZipBudget, ZipError, ZipStore};
+use super::{ZipError, ZipStore};
 use crate::codec::ContentCoding;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::ContainerBudget;
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
     ByteRange, Capabilities, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Shortcuts, Store,
@@ -246,11 +247,11 @@ impl Below {
 
     /// The zip store over the file.
     fn zip(self: &Arc<Self>) -> ZipStore {
-        self.zip_within(&ZipBudget::default())
+        self.zip_within(&ContainerBudget::default())
     }
 
     /// The same, whose directory shares a budget.
-    fn zip_within(self: &Arc<Self>, directories: &ZipBudget) -> ZipStore {
+    fn zip_within(self: &Arc<Self>, directories: &ContainerBudget) -> ZipStore {
         ZipStore::new(Arc::clone(self) as SharedStore, key(FILE), cpu(), directories.clone())
     }
 }
