@@ -127,8 +127,9 @@ def ended(process):
 
 @contextlib.contextmanager
 def zarrd(folder, log, core=None, **settings):
-    """Serves the folder as the mount `bench`, as shipped but for the settings; its log goes to a file."""
-    command = [os.environ["ZARRD"], "serve", f"bench={folder}", "--listen", "127.0.0.1:0"]
+    """Serves the folder, if there is one, as the mount `bench`, as shipped but for the settings; its log goes to a file."""
+    mounts = [] if folder is None else [f"bench={folder}"]
+    command = [os.environ["ZARRD"], "serve", *mounts, "--listen", "127.0.0.1:0"]
     with (
         open(log, "ab") as lines,
         subprocess.Popen(
