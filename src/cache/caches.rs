@@ -57,6 +57,11 @@ pub trait Evictable: std::fmt::Debug + Send + Sync {
     /// flight are not cached either, so nothing from before the purge comes back. Takes time in proportion to all entries.
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64;
 
+    /// Removes what is cached of a mount that is served no longer under this name.
+    fn drop_mount(&self, mount: &str) {
+        self.purge(mount, &StorePrefix::root());
+    }
+
     /// Removes about half of all entries.
     fn evict_half(&self);
 
@@ -94,6 +99,13 @@ impl Caches {
     #[must_use]
     pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
+    }
+
+    /// Removes what is cached of a mount that is served no longer under this name.
+    pub fn drop_mount(&self, mount: &str) {
+        for cache in &self.0 {
+            cache.drop_mount(mount);
+        }
     }
 
     /// Admits everything that is read of the keys of a mount below a prefix, until the result is dropped.

@@ -145,6 +145,8 @@ impl CachedStore {
     fn is_cacheable(&self, key: &StoreKey, value: &Value) -> bool {
         let is_in_memory = matches!(value.body, ValueBody::Bytes(_));
         let can_revalidate = match self.policy {
+            // What no lookup validates is of use while the backend fails.
+            CachePolicy::Always if self.stale.is_some() => true,
             CachePolicy::Always => is_in_memory && self.inner.validate_cached(key, Some(&value.info.version)),
             CachePolicy::Ttl(_) | CachePolicy::Immutable => true,
             CachePolicy::Uncached => false,

@@ -12,7 +12,6 @@ use crate::cache::Caches;
 use crate::hierarchy::Hierarchy;
 use crate::http::host;
 use crate::http::options::HttpOptionsError;
-use crate::key::StorePrefix;
 use crate::store::BackendState;
 use crate::views::ViewKind;
 use crate::views::pyramid::{PyramidBuilder, Pyramids};
@@ -133,7 +132,7 @@ impl Mounts {
     pub(crate) fn purge_removed(&self, before: &Self, caches: &Caches) {
         let is_served = |name: &Arc<str>| self.iter().any(|mount| mount.cache_name == *name);
         for mount in before.iter().filter(|mount| !is_served(&mount.cache_name)) {
-            let _ = caches.purge(&mount.cache_name, &StorePrefix::root());
+            caches.drop_mount(&mount.cache_name);
         }
     }
 }

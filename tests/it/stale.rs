@@ -106,8 +106,11 @@ async fn what_was_read_before_is_served_while_the_backend_fails_or_hangs_and_say
 
 #[tokio::test]
 async fn stored_values_in_memory_and_known_absence_are_served_too() {
-    for fault in OUTAGES {
-        let scene = Scene::new("ttl:0s, stale:1h").await;
+    let cases = OUTAGES
+        .into_iter()
+        .flat_map(|fault| ["ttl:0s, stale:1h", "always, stale:1h"].map(|freshness| (fault, freshness)));
+    for (fault, freshness) in cases {
+        let scene = Scene::new(freshness).await;
         let urls = ["/store/m/a/zarr.json", "/store/m/a/c/0/0/0"];
         let mut before = Vec::new();
         for url in urls {
@@ -117,8 +120,8 @@ async fn stored_values_in_memory_and_known_absence_are_served_too() {
         scene.remote.set_fault(Some(fault));
         for (url, body) in urls.into_iter().zip(before) {
             let answer = scene.server.get(url).await;
-            assert_eq!((answer.status, &answer.body), (StatusCode::OK, &body), "{url} {fault:?}");
-            assert!(is_stale(&answer), "{url} {fault:?}");
+            assert_eq!((answer.status, &answer.body), (StatusCode::OK, &body), "{url} {fault:?} {freshness}");
+            assert!(is_stale(&answer), "{url} {fault:?} {freshness}");
         }
         assert_eq!(scene.server.get("/store/m/a/c/3/0/0").await.status, StatusCode::NOT_FOUND);
     }

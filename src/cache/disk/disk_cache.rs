@@ -152,14 +152,26 @@ impl Evictable for DiskCache {
         engine.generation.advance();
         {
             let mut state = engine.state();
-            let Some(at) = state.end() else { return 0 };
-            state.purges.push(Purge { scope: (&*scope).into(), prefix: prefix.clone(), at });
+            // A first part may be about to be written: the thread that writes comes to the purge after it.
+            if let Some(at) = state.end() {
+                state.purges.push(Purge { scope: (&*scope).into(), prefix: prefix.clone(), at });
+            }
         }
         let (done, wait) = mpsc::sync_channel(1);
         if self.0.tier.queue.sender.send(Message::Purge(scope, prefix.clone(), done)).is_ok() {
             let _ = wait.recv_timeout(PURGE_TIMEOUT);
         }
         0
+    }
+
+    /// Purges what is cached of the mount, unless its store is served under another name, as after a change of other options.
+    fn drop_mount(&self, mount: &str) {
+        let Some(scope) = self.scope(mount) else { return };
+        let is_served = lock(&self.0.scopes).iter().any(|(name, other)| **name != *mount && *other == scope);
+        if !is_served {
+            self.purge(mount, &StorePrefix::root());
+        }
+        lock(&self.0.scopes).retain(|(name, _)| **name != *mount);
     }
 
     /// Nothing: its memory is bounded, and what it has is not in memory.

@@ -331,7 +331,8 @@ impl State {
         }
     }
 
-    /// Removes the oldest segment but the newest one, with its parts, and returns it with those that were read.
+    /// Removes the oldest segment but the newest one, with its parts, and returns it with those that were read. The purges that
+    /// are about them stay until [`State::drop_purges`].
     pub(super) fn take_oldest(&mut self, counts: &EngineCounts) -> Option<(Arc<Segment>, Vec<CachedPart>)> {
         if self.segments.len() < 2 {
             return None;
@@ -350,10 +351,13 @@ impl State {
             }
         }
         counts.evictions.fetch_add(evicted, Ordering::Relaxed);
-        // What an older purge is about went with the segments before it.
+        Some((segment, used))
+    }
+
+    /// Removes the purges that are about nothing any more: that went with the oldest segments.
+    pub(super) fn drop_purges(&mut self) {
         let oldest = self.segments.keys().next().copied().unwrap_or(u64::MAX);
         self.purges.retain(|purge| purge.at.0 >= oldest);
-        Some((segment, used))
     }
 }
 

@@ -130,10 +130,12 @@ impl Segment {
         let _ = self.file.set_len(self.length());
     }
 
-    /// Removes the file. Who reads from it reads on.
-    pub(super) fn remove(&self) {
-        // A directory that vanished has no file to remove.
-        let _ = std::fs::remove_file(&self.path);
+    /// Removes the file. Who reads from it reads on. Returns whether it is gone, as it is with a directory that vanished.
+    pub(super) fn remove(&self) -> bool {
+        match std::fs::remove_file(&self.path) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     /// The records of the segment, by its table or, if there is none, by a search. Their data is not verified.

@@ -275,12 +275,19 @@ impl DiskWriter {
             };
             self.insert(&record, location);
         }
+        // Not before: a purge in the segment decides what of it is written again.
+        self.engine.state().drop_purges();
         segment.remove();
     }
 
     /// Removes the oldest segment. Returns whether there was one beside that which is written.
     fn evict_oldest(&mut self) -> bool {
-        let oldest = self.engine.state().take_oldest(&self.engine.counts);
+        let oldest = {
+            let mut state = self.engine.state();
+            let oldest = state.take_oldest(&self.engine.counts);
+            state.drop_purges();
+            oldest
+        };
         if let Some((segment, _)) = &oldest {
             segment.remove();
         }
@@ -297,14 +304,15 @@ impl DiskWriter {
         }
     }
 
-    fn remove_all(&mut self) {
+    /// Removes all segments. Returns whether no file is left that the next start would read.
+    fn remove_all(&mut self) -> bool {
         self.active = None;
         let State { index, segments, purges, .. } = &mut *self.engine.state();
-        for known in std::mem::take(segments).into_values() {
-            known.segment.remove();
-        }
+        let removed = std::mem::take(segments).into_values().map(|known| known.segment.remove());
+        let is_removed = removed.fold(true, |all, is_removed| all && is_removed);
         index.clear();
         purges.clear();
+        is_removed
     }
 
     /// Makes a purge durable: with a record, or if that fails, without everything else.
@@ -337,7 +345,17 @@ impl DiskWriter {
                 let purge = Purge { scope: record.scope, prefix: prefix.clone(), at };
                 self.engine.state().purges.push(purge);
             }
-            Err(_) => self.remove_all(),
+            Err(error) => {
+                if !self.remove_all() {
+                    self.engine.counts.failures.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(
+                        error = %error,
+                        path = %self.engine.directory.display(),
+                        "a purge of the disk cache holds only until the next start, because neither it can be written nor the files \
+                         removed: delete the directory before the next start"
+                    );
+                }
+            }
         }
     }
 }

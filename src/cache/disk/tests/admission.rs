@@ -108,6 +108,58 @@ async fn a_purge_holds_at_once_and_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_purge_holds_while_what_was_read_of_its_segment_is_written_again() {
+    // However many segments are written after it: the purged value was read, so it is written again if nothing prevents that.
+    for others in (20..=110).step_by(6) {
+        let scene = Scene::new(4 * MIB);
+        let store = wrapped(scene.cache(), &scene.remote, CachePolicy::Immutable);
+        let read_twice = async |name: String| {
+            scene.remote.put(&name, "1", noise(2, 60_000));
+            for _ in 0..2 {
+                whole(&store, &name).await;
+                scene.cache().flush();
+            }
+        };
+        for at in 0..70 {
+            read_twice(format!("first/{at}")).await;
+        }
+        scene.remote.put("a", "1", noise(1, 4000));
+        for _ in 0..4 {
+            whole(&store, "a").await;
+            scene.cache().flush();
+        }
+        scene.remote.requests();
+        whole(&store, "a").await;
+        assert_eq!(scene.remote.requests(), (0, 0), "it is on the disk");
+        scene.cache().purge("m", &StorePrefix::root());
+        for at in 0..others {
+            read_twice(format!("then/{at}")).await;
+        }
+        scene.remote.requests();
+        whole(&store, "a").await;
+        assert_eq!(scene.remote.requests().1, 1, "after {others} other values");
+    }
+}
+
+#[tokio::test]
+async fn a_mount_that_is_served_with_other_options_keeps_what_is_on_the_disk() {
+    let scene = Scene::new(16 * MIB);
+    scene.remote.put("a", "1", noise(1, 1000));
+    whole(&scene.store(), "a").await;
+    scene.cache().flush();
+    let policy = CachePolicy::Always;
+    let mount = CachedMount { name: "m", cache_name: "m-2", place: "here", policy, writable: false };
+    let store = scene.cache().wrap(&mount, Arc::clone(&scene.remote) as SharedStore);
+    scene.cache().drop_mount("m");
+    scene.remote.requests();
+    whole(&store, "a").await;
+    assert_eq!(scene.remote.requests(), (1, 0));
+    scene.cache().drop_mount("m-2");
+    whole(&store, "a").await;
+    assert_eq!(scene.remote.requests().1, 1);
+}
+
+#[tokio::test]
 async fn a_read_that_began_before_a_purge_is_not_written() {
     let scene = Scene::new(16 * MIB);
     scene.remote.put("a", "1", noise(1, 1000));
