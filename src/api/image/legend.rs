@@ -178,7 +178,7 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let mut permit = state
         .traffic
         .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
+        .acquire(AdmissionRequest::to_elements(head), scene.sample_bytes())
         .await?;
     let ranges = respond::ranges(state, &scene).await?;
     let attributes = scene.subject.attributes();

@@ -114,7 +114,7 @@ pub(super) async fn respond(
     let mut permit = state
         .traffic
         .admission
-        .acquire(entrant, montage.memory_bytes(state.engine.read.segment_size))
+        .acquire(entrant, montage.memory_bytes())
         .await?;
     let mut tries = 1;
     let (mut answer, length) = loop {
@@ -146,8 +146,8 @@ impl Montage {
 
     /// The memory in bytes that the picture takes: the largest of its images that are read at a time, all planes, and the
     /// pixels with the file.
-    fn memory_bytes(&self, segment_size: u64) -> u64 {
-        let largest = self.scenes().map(|scene| scene.memory_bytes(segment_size)).max().unwrap_or_default();
+    fn memory_bytes(&self) -> u64 {
+        let largest = self.scenes().map(|scene| scene.memory_bytes()).max().unwrap_or_default();
         let planes = self.scenes().map(|scene| {
             let (width, height) = scene.size();
             let item = scene.decoding.data_type().element_bytes() as u64;

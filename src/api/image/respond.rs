@@ -10,12 +10,11 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use http_body::Body as HttpBody;
 
-use super::bands::draw_in_bands;
 use super::headers::{ImageHeaders, put_stages};
+use super::long::LongPicture;
 use super::picture_tag::PictureTag;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
@@ -35,7 +34,7 @@ use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
+use crate::render::raster::{Decoding, Plane, extremes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -52,11 +51,23 @@ pub(super) struct Sample {
     key: String,
 }
 
-/// A picture that was drawn.
+/// A picture of which at least the beginning was drawn.
 struct Drawn {
-    file: Vec<u8>,
+    /// The file, or its first pieces.
+    file: Bytes,
+    /// The rest of it, if it is not all.
+    rest: Option<LongPicture>,
     ranges: Vec<(f64, f64)>,
     stages: [(&'static str, Duration); 4],
+}
+
+/// A response, and what is needed to charge and to cache it.
+struct PictureResponse {
+    answer: Response,
+    /// Bytes in memory until the body is sent.
+    held_bytes: u64,
+    /// `None` if the response is not worth caching.
+    again: Again,
 }
 
 /// The response with the picture of a scene.
@@ -71,11 +82,12 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    check_file(state, entrant, scene.file_bytes())?;
-    let mut permit =
-        state.traffic.admission.acquire(entrant, scene.memory_bytes(state.engine.read.segment_size)).await?;
+    if !scene.is_long() {
+        check_file(state, entrant, scene.file_bytes())?;
+    }
+    let mut permit = state.traffic.admission.acquire(entrant, scene.memory_bytes()).await?;
     let mut tries = 1;
-    let (mut answer, again) = loop {
+    let PictureResponse { mut answer, held_bytes, again } = loop {
         match attempt(state, head, &scene).await {
             Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
             answered => {
@@ -85,10 +97,9 @@ pub(crate) async fn respond(
             }
         }
     };
-    let length = HttpBody::size_hint(answer.body()).upper().unwrap_or_default();
     put_common(&mut answer, target, extra);
-    // From here on only the file is in memory.
-    permit.resize(length)?;
+    // What was only read is no longer in memory.
+    permit.resize(held_bytes)?;
     if let Some((made_of, version, body)) =
         again.filter(|_| scene.subject.nodes.len() == 1 && !scene.depends_on_neighbours)
         && let Some(node) = scene.subject.nodes.first()
@@ -109,7 +120,8 @@ pub(crate) async fn respond(
     Ok(permit.hold(answer))
 }
 
-/// Refuses a picture whose file could be longer than what a request can hold, before anything is drawn.
+/// Refuses a picture whose file is in memory as a whole and could be longer than what a request can hold, before anything is
+/// drawn.
 pub(super) fn check_file(state: &AppState, entrant: AdmissionRequest, bytes: u64) -> Result<(), Problem> {
     let limit = state.traffic.admission.most_bytes(entrant);
     if bytes <= limit {
@@ -163,7 +175,7 @@ async fn attempt(
     state: &AppState,
     head: &Parts,
     scene: &Arc<Scene>,
-) -> Result<(Response, Again), ElementsError> {
+) -> Result<PictureResponse, ElementsError> {
     let started = Instant::now();
     let context = state.engine.reader.read_context(scene.subject.array.mount());
     let reads_at_once =
@@ -185,9 +197,11 @@ async fn attempt(
     let version = tag.finish();
     context.set_plan_time(started.elapsed());
     let known = known_ranges(state, scene, &samples);
-    let (mut answer, ranges, body) = match Conditions::from_headers(&head.headers).for_read(&version, None) {
+    let mut held_bytes = 0;
+    let (mut answer, ranges, whole) = match Conditions::from_headers(&head.headers).for_read(&version, None) {
         Verdict::Failed => {
-            return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), None));
+            let answer = Problem::from_class(ErrorClass::PreconditionFailed).into_response();
+            return Ok(PictureResponse { answer, held_bytes, again: None });
         }
         Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), known, None),
         Verdict::Proceed if head.method == Method::HEAD => (png(Body::new(NoBody)), known, None),
@@ -196,21 +210,35 @@ async fn attempt(
                 [only] if samples.iter().all(Option::is_none) => only.chunk_versions(),
                 _ => None,
             };
-            let drawn = draw(state, scene, snapshots, &samples, &context).await?;
-            let body = Bytes::from(drawn.file);
-            let mut answer = png(Body::from(body.clone()));
-            answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            let Drawn { file, rest, ranges, stages } =
+                draw(state, scene, snapshots, &samples, &context).await?;
+            held_bytes = file.len() as u64;
+            let mut whole = None;
+            let mut answer = match rest {
+                None => {
+                    whole = chunks.map(|chunks| (chunks, file.clone()));
+                    let mut answer = png(Body::from(file.clone()));
+                    answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(file.len()));
+                    answer
+                }
+                Some(rest) => {
+                    held_bytes =
+                        if rest.is_drawn() { scene.sending_bytes() } else { scene.memory_bytes() };
+                    let first = stream::once(std::future::ready(Ok(file)));
+                    png(Body::from_stream(first.chain(rest.into_stream())))
+                }
+            };
             put_trace(answer.headers_mut(), &context);
-            put_stages(answer.headers_mut(), context.stats().plan, &drawn.stages);
-            (answer, Some(drawn.ranges), chunks.map(|chunks| (chunks, body)))
+            put_stages(answer.headers_mut(), context.stats().plan, &stages);
+            (answer, Some(ranges), whole)
         }
     };
-    let again = body
-        .filter(|(_, body)| body.len() <= MAX_CACHED_RESPONSE_BYTES)
-        .map(|(chunks, body)| (chunks, version.clone(), body));
+    let again = whole
+        .filter(|(_, file)| file.len() <= MAX_CACHED_RESPONSE_BYTES)
+        .map(|(chunks, file)| (chunks, version.clone(), file));
     put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
     ImageHeaders { scene, ranges: ranges.as_deref() }.put(answer.headers_mut());
-    Ok((answer, again))
+    Ok(PictureResponse { answer, held_bytes, again })
 }
 
 /// An empty or whole PNG response.
@@ -300,34 +328,28 @@ pub(crate) async fn ranges(state: &AppState, scene: &Scene) -> Result<Vec<(f64, 
     Ok(ranges)
 }
 
-/// Reads and draws the planes.
+/// Reads and draws the planes: all of a short picture, and the beginning of a long one.
 async fn draw(
     state: &AppState,
     scene: &Arc<Scene>,
-    snapshots: Vec<Snapshot>,
+    mut snapshots: Vec<Snapshot>,
     samples: &[Option<Sample>],
     context: &Arc<ReadContext>,
 ) -> Result<Drawn, ElementsError> {
-    let mut snapshots = snapshots;
-    if scene.is_drawn_in_bands()
+    let begun = Instant::now();
+    if scene.is_long()
+        && scene.is_drawn_in_bands()
         && let (Some(plane), Some(snapshot)) = (scene.planes.first(), snapshots.pop())
     {
-        let begun = Instant::now();
         let (low, high) = match (&plane.range, samples.first()) {
             (RangeSource::Known(low, high, _), _) => (*low, *high),
             (_, Some(Some(sample))) => sampled_range(state, scene, sample, context).await?,
             _ => (0.0, 1.0),
         };
         let ranges = vec![usable(low, high, scene.scale)];
-        let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
-        let (picture, rendering) = draw_in_bands(state, scene, snapshot, style, context).await?;
-        let reducing = context.stats().encode;
-        let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(rendering);
-        let (file, encoding) = encoded(state, scene, picture).await?;
-        let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
-        return Ok(Drawn { file, ranges, stages });
+        let picture = LongPicture::of_bands(state, scene, snapshot, &ranges, context)?;
+        return begin(picture, ranges, begun, context).await;
     }
-    let begun = Instant::now();
     let mut planes = Vec::with_capacity(snapshots.len());
     for snapshot in snapshots {
         let plane = read_reduced(state, scene, snapshot, context).await?;
@@ -342,31 +364,51 @@ async fn draw(
         };
         ranges.push(usable(low, high, scene.scale));
     }
+    if scene.is_long() {
+        let picture = LongPicture::of_planes(state, scene, planes, &ranges)?;
+        return begin(picture, ranges, begun, context).await;
+    }
     let reducing = context.stats().encode;
     let reading = begun.elapsed().saturating_sub(reducing);
-    let begun = Instant::now();
-    let style = scene.style(&ranges);
-    let picture = state.engine.cpu.spawn_background(move || style?.draw(&planes));
-    let picture = picture.await.map_err(ArrayError::from)?.ok_or(RenderError::ElementCount)?;
-    let rendering = begun.elapsed();
-    let (file, encoding) = encoded(state, scene, picture).await?;
+    let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
+    let square = scene.square;
+    // One piece of work: a hop to another thread takes as long as drawing a tile.
+    let work = move || {
+        let begun = Instant::now();
+        let picture = style.draw(&planes).ok_or(RenderError::ElementCount)?;
+        let rendering = begun.elapsed();
+        let file = match square {
+            Some(side) => picture.on_square(side).encode()?,
+            None => picture.encode()?,
+        };
+        Ok::<_, RenderError>((file, rendering, begun.elapsed().saturating_sub(rendering)))
+    };
+    let drawn = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)?;
+    let (file, rendering, encoding) = drawn?;
     let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
-    Ok(Drawn { file, ranges, stages })
+    Ok(Drawn { file: file.into(), rest: None, ranges, stages })
 }
 
-/// The file of a picture, and how long it took to write.
-async fn encoded(
-    state: &AppState,
-    scene: &Scene,
-    picture: Picture,
-) -> Result<(Vec<u8>, Duration), ElementsError> {
-    let (begun, square) = (Instant::now(), scene.square);
-    let work = move || match square {
-        Some(side) => picture.on_square(side).encode(),
-        None => picture.encode(),
-    };
-    let file = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)??;
-    Ok((file, begun.elapsed()))
+/// Draws the beginning of a long picture: all of it, if the file is short.
+async fn begin(
+    mut picture: LongPicture,
+    ranges: Vec<(f64, f64)>,
+    begun: Instant,
+    context: &ReadContext,
+) -> Result<Drawn, ElementsError> {
+    let mut file = BytesMut::new();
+    let mut is_whole = false;
+    while file.len() <= MAX_CACHED_RESPONSE_BYTES && !is_whole {
+        match picture.next().await? {
+            Some(piece) => file.extend_from_slice(&piece),
+            None => is_whole = true,
+        }
+    }
+    let (reducing, drawing) = (context.stats().encode, picture.drawing_time());
+    let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(drawing);
+    let stages =
+        [("read", reading), ("reduce", reducing), ("render", drawing), ("encode", Duration::ZERO)];
+    Ok(Drawn { file: file.freeze(), rest: (!is_whole).then_some(picture), ranges, stages })
 }
 
 /// The range of a plane that is in memory.

@@ -100,7 +100,7 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let mut permit = state
         .traffic
         .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
+        .acquire(AdmissionRequest::to_elements(head), scene.sample_bytes())
         .await?;
     let is_resolved =
         scene.planes.iter().all(|plane| matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample));

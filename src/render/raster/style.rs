@@ -5,7 +5,8 @@ use super::color::Color;
 use super::colormap::Colormap;
 use super::decoding::Decoding;
 use super::mapping::Mapping;
-use super::picture::{ABOVE, BELOW, MISSING, OUTSIDE, PALETTE, Picture, Pixels};
+use super::palette::{ABOVE, BELOW, MISSING, OUTSIDE, PALETTE};
+use super::picture::{Picture, Pixels};
 use super::plane::Plane;
 
 /// The colour of numbers outside the range.
@@ -94,7 +95,7 @@ impl Plane {
         }
     }
 
-    /// All numbers, in any order.
+    /// The numbers of all elements in memory, in any order.
     #[must_use]
     pub fn numbers(&self, decoding: &Decoding) -> Vec<f64> {
         let mut numbers = Vec::new();
