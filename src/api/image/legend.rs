@@ -175,11 +175,8 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
             .detail("`range`: a legend needs `lo,hi`, `auto` or `type`; the header `Image-Range` of a picture has its ends"));
     }
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.sample_bytes())
-        .await?;
+    let mut permit =
+        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.sample_bytes()).await?;
     let ranges = respond::ranges(state, &scene).await?;
     let attributes = scene.subject.attributes();
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -177,7 +177,8 @@ impl Source {
 
 impl Bands {
     async fn rows(&mut self) -> Result<Option<Planes>, ElementsError> {
-        let row = self.width.checked_mul(self.element_bytes).filter(|row| *row > 0).ok_or(ArrayError::Geometry)?;
+        let row =
+            self.width.checked_mul(self.element_bytes).filter(|row| *row > 0).ok_or(ArrayError::Geometry)?;
         let wanted = row.checked_mul(rows_at_once(self.width)).ok_or(ArrayError::Geometry)?;
         if self.read.len() < wanted {
             // Copied, so that a band is not held for its last elements.
@@ -204,7 +205,8 @@ impl Bands {
             return Ok(None);
         }
         let height = rows.len() / row;
-        let plane = Plane::new(rows, self.element_bytes, self.width, height).ok_or(RenderError::ElementCount)?;
+        let plane =
+            Plane::new(rows, self.element_bytes, self.width, height).ok_or(RenderError::ElementCount)?;
         Ok(Some(vec![(plane, self.decoding.clone())]))
     }
 }

@@ -46,7 +46,11 @@ impl Scene {
             let read = self.planes.iter().map(|plane| {
                 let (plan, bytes) = (&plane.plan, read_bytes(&plane.plan));
                 // Elements of one band may be read together with the versions of their chunks, and others after the sample.
-                if plan.response_bytes() <= plan.segment_bytes() { bytes.saturating_add(sample) } else { bytes.max(sample) }
+                if plan.response_bytes() <= plan.segment_bytes() {
+                    bytes.saturating_add(sample)
+                } else {
+                    bytes.max(sample)
+                }
             });
             return read.max().unwrap_or(0).saturating_add(self.sending_bytes());
         }
@@ -58,7 +62,8 @@ impl Scene {
             let parts = if is_whole { 0 } else { read_bytes(plan) };
             parts.saturating_add(if self.conversion.is_some() { plan.response_bytes() } else { 0 })
         });
-        let has_numbers = |source: &RangeSource| matches!(source, RangeSource::Slice | RangeSource::Percentiles(..));
+        let has_numbers =
+            |source: &RangeSource| matches!(source, RangeSource::Slice | RangeSource::Percentiles(..));
         let numbers = if self.planes.iter().any(|plane| has_numbers(&plane.range)) { 8 } else { 0 };
         let per_pixel = item * self.planes.len() as u64 + numbers;
         let drawn = if self.is_long() {

@@ -111,11 +111,7 @@ pub(super) async fn respond(
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
     respond::check_file(state, entrant, montage.file_bytes())?;
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(entrant, montage.memory_bytes())
-        .await?;
+    let mut permit = state.traffic.admission.acquire(entrant, montage.memory_bytes()).await?;
     let mut tries = 1;
     let (mut answer, length) = loop {
         match montage.attempt(state, head).await {

@@ -222,8 +222,7 @@ async fn attempt(
                     answer
                 }
                 Some(rest) => {
-                    held_bytes =
-                        if rest.is_drawn() { scene.sending_bytes() } else { scene.memory_bytes() };
+                    held_bytes = if rest.is_drawn() { scene.sending_bytes() } else { scene.memory_bytes() };
                     let first = stream::once(std::future::ready(Ok(file)));
                     png(Body::from_stream(first.chain(rest.into_stream())))
                 }
@@ -406,8 +405,7 @@ async fn begin(
     }
     let (reducing, drawing) = (context.stats().encode, picture.drawing_time());
     let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(drawing);
-    let stages =
-        [("read", reading), ("reduce", reducing), ("render", drawing), ("encode", Duration::ZERO)];
+    let stages = [("read", reading), ("reduce", reducing), ("render", drawing), ("encode", Duration::ZERO)];
     Ok(Drawn { file: file.freeze(), rest: (!is_whole).then_some(picture), ranges, stages })
 }
 

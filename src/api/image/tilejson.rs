@@ -97,11 +97,8 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let scene = scene(state, head, &target, &query).await?;
     let plane = whole_plane(&scene.subject, &query)?;
     let (rows, columns) = plane.sides();
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.sample_bytes())
-        .await?;
+    let mut permit =
+        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.sample_bytes()).await?;
     let is_resolved =
         scene.planes.iter().all(|plane| matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample));
     let ranges = if is_resolved { respond::ranges(state, &scene).await? } else { Vec::new() };

@@ -147,7 +147,8 @@ impl PictureFile {
             self.queue.push_back(Rows::Drawn(pixels));
             return Ok(());
         };
-        let (rows, is_known) = if self.is_complete { (Rows::Drawn(pixels), true) } else { waiting.rows(pixels) };
+        let (rows, is_known) =
+            if self.is_complete { (Rows::Drawn(pixels), true) } else { waiting.rows(pixels) };
         self.queue.push_back(rows);
         if is_known || self.rows == self.height {
             let waiting = std::mem::replace(waiting, Waiting::Nothing);
@@ -209,7 +210,8 @@ impl PictureFile {
 
     /// Writes the head. Whether the pixels are compressed depends on whether the first of them get shorter.
     fn begin(&mut self, form: Form) -> Result<(), RenderError> {
-        let first = self.queue.pop_front().and_then(|rows| form.bytes(rows)).ok_or(RenderError::ElementCount)?;
+        let first =
+            self.queue.pop_front().and_then(|rows| form.bytes(rows)).ok_or(RenderError::ElementCount)?;
         let is_stored = !gets_shorter(&first, form.row_bytes(self.width))?;
         self.queue.push_front(Rows::Bytes(first));
         let written = Written::default();
@@ -296,7 +298,9 @@ impl Form {
             (Rows::Drawn(Pixels::Gray16(shades)), ColorType::Grayscale) => {
                 shades.into_iter().flat_map(|shade| shade.unwrap_or_default().to_be_bytes()).collect()
             }
-            (Rows::Drawn(Pixels::Gray16(shades)), _) => shades.into_iter().flat_map(shade_and_opacity).collect(),
+            (Rows::Drawn(Pixels::Gray16(shades)), _) => {
+                shades.into_iter().flat_map(shade_and_opacity).collect()
+            }
         })
     }
 }
@@ -341,4 +345,153 @@ impl fmt::Debug for PictureFile {
 
 fn failed(error: png::EncodingError) -> RenderError {
     RenderError::PngFailed { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::raster::palette::{ABOVE, MISSING};
+
+    const WIDTH: usize = 300;
+    const HEIGHT: usize = 500;
+
+    /// The file of a picture of which as many rows at a time are added as are written.
+    fn file(picture: &Pixels, is_complete: bool) -> Vec<u8> {
+        let length = |length: usize| u32::try_from(length).unwrap();
+        let mut file = PictureFile::new(length(WIDTH), length(HEIGHT), is_complete);
+        let (mut written, mut first) = (Vec::new(), 0);
+        while !file.is_ended() {
+            if file.needs_rows() {
+                let end = (first + rows_at_once(WIDTH)).min(HEIGHT);
+                let part = first * WIDTH..end * WIDTH;
+                let rows = match picture {
+                    Pixels::Symbols(symbols, colors) => {
+                        Pixels::Symbols(symbols[part].to_vec(), colors.clone())
+                    }
+                    Pixels::Colors(colors) => Pixels::Colors(colors[part].to_vec()),
+                    Pixels::Gray16(shades) => Pixels::Gray16(shades[part].to_vec()),
+                };
+                file.add(Picture::new(WIDTH, end - first, rows).unwrap()).unwrap();
+                first = end;
+            }
+            written.append(&mut file.write().unwrap());
+        }
+        assert!(file.is_drawn() && file.write().unwrap().is_empty());
+        written
+    }
+
+    fn decoded(file: &[u8]) -> (ColorType, Vec<[u8; 4]>) {
+        let color = png::Decoder::new(io::Cursor::new(file)).read_header_info().unwrap().color_type;
+        let mut decoder = png::Decoder::new(io::Cursor::new(file));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
+        let mut data = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut data).unwrap();
+        assert_eq!((info.width as usize, info.height as usize), (WIDTH, HEIGHT));
+        reader.finish().unwrap();
+        let pixels = data.as_chunks::<4>().0;
+        let is_gray = info.bit_depth == BitDepth::Sixteen;
+        let eight = |&[high, _, opacity, _]: &[u8; 4]| [high, high, high, opacity];
+        (color, if is_gray { pixels.iter().map(eight).collect() } else { pixels.to_vec() })
+    }
+
+    /// A colormap of which no colour is another, and something transparent for what is missing.
+    fn colormap() -> Box<[Color; PALETTE]> {
+        let mut colors = [Color([1, 2, 3, 0]); PALETTE];
+        for (place, color) in colors.iter_mut().take(256).enumerate() {
+            let level = u8::try_from(place).unwrap();
+            *color = Color([level, level / 2, 255 - level, 255]);
+        }
+        colors[usize::from(ABOVE)] = Color([200, 0, 0, 255]);
+        Box::new(colors)
+    }
+
+    /// A pixel of each row and column.
+    fn each<T>(pixel: impl Fn(usize, usize) -> T) -> Vec<T> {
+        (0..HEIGHT * WIDTH).map(|at| pixel(at / WIDTH, at % WIDTH)).collect()
+    }
+
+    /// Numbers without a pattern, which cannot be compressed.
+    fn noise(row: usize, column: usize) -> [u8; 8] {
+        let number = (row * WIDTH + column) as u64;
+        let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)).to_be_bytes()
+    }
+
+    #[test]
+    fn a_file_that_is_written_while_it_is_drawn_has_every_pixel() {
+        let low = |row: usize, column: usize| (row / 3 + column / 2) % 200;
+        let place = |number: usize| u16::try_from(number).unwrap();
+        let color = |number: usize| {
+            [u8::try_from(number % 256).unwrap(), u8::try_from(number / 256).unwrap(), 7, 255]
+        };
+        let late = |row: usize, column: usize| if row + 1 == HEIGHT { color(column) } else { color(row % 5) };
+        let last = |row: usize, column: usize| (row, column) == (HEIGHT - 1, WIDTH - 1);
+        let symbols = |symbols: Vec<u16>| Pixels::Symbols(symbols, colormap());
+        let shade = |row: usize, column: usize| u16::from_be_bytes([noise(row, column)[0], 0]);
+        for (pixels, is_complete, expected) in [
+            (symbols(each(|row, column| place(low(row, column)))), true, ColorType::Indexed),
+            (symbols(each(|row, column| place(low(row, column)))), false, ColorType::Indexed),
+            (
+                symbols(each(
+                    |row, column| if last(row, column) { MISSING } else { place(low(row, column)) },
+                )),
+                false,
+                ColorType::Indexed,
+            ),
+            (
+                symbols(each(|row, column| [ABOVE, MISSING, place(low(row, column))][column % 3])),
+                false,
+                ColorType::Indexed,
+            ),
+            (
+                symbols(each(
+                    |row, column| {
+                        if last(row, column) { MISSING } else { u16::from(noise(row, column)[1]) }
+                    },
+                )),
+                false,
+                ColorType::Rgba,
+            ),
+            (symbols(each(|row, column| u16::from(noise(row, column)[2]))), true, ColorType::Indexed),
+            (Pixels::Colors(each(|row, _| color(row % 250))), false, ColorType::Indexed),
+            (
+                Pixels::Colors(each(|row, column| if last(row, column) { [0; 4] } else { color(row % 9) })),
+                false,
+                ColorType::Indexed,
+            ),
+            (Pixels::Colors(each(late)), false, ColorType::Rgba),
+            (Pixels::Colors(each(|row, column| color(row * 7 + column))), true, ColorType::Rgb),
+            (Pixels::Gray16(each(|row, column| Some(shade(row, column)))), true, ColorType::Grayscale),
+            (
+                Pixels::Gray16(each(|row, column| Some(shade(row, column)).filter(|_| !last(row, column)))),
+                false,
+                ColorType::GrayscaleAlpha,
+            ),
+        ] {
+            let written = file(&pixels, is_complete);
+            let (found, drawn) = decoded(&written);
+            assert_eq!(found, expected);
+            let picture = Picture::new(WIDTH, HEIGHT, pixels).unwrap();
+            assert!(drawn == *picture.colors(), "{found:?}");
+            let pixel = match found {
+                ColorType::Indexed => 1,
+                ColorType::Grayscale => 2,
+                _ => 4,
+            };
+            assert!(written.len() < HEIGHT * WIDTH * pixel + (4 << 10), "{found:?}: {}", written.len());
+        }
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_the_picture_are_an_error() {
+        let rows = |width: usize, height: usize| {
+            Picture::new(width, height, Pixels::Gray16(vec![None; width * height])).unwrap()
+        };
+        let mut file = PictureFile::new(3, 2, false);
+        assert_eq!(file.add(rows(2, 1)), Err(RenderError::ElementCount));
+        assert_eq!(file.add(rows(3, 3)), Err(RenderError::ElementCount));
+        assert_eq!(file.add(rows(3, 2)), Ok(()));
+        assert_eq!(file.add(rows(3, 1)), Err(RenderError::ElementCount));
+    }
 }

@@ -81,6 +81,9 @@ impl Picture {
     /// A square of this side with the picture in its upper left corner and nothing in the rest. A longer side is cut.
     #[must_use]
     pub fn on_square(self, side: u32) -> Self {
+        if (self.width, self.height) == (side, side) {
+            return self;
+        }
         let (from, to) = (self.width as usize, side as usize);
         let rows = (self.height as usize).min(to);
         let pixels = match self.pixels {

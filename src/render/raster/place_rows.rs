@@ -61,7 +61,9 @@ mod tests {
             let mut is_used = [false; 260];
             let rows = PlaceRows::of_symbols(&symbols, &mut is_used);
             assert_eq!(rows.symbols().collect::<Vec<_>>(), symbols);
-            assert!((0..260).all(|symbol| is_used[symbol] == symbols.contains(&u16::try_from(symbol).unwrap())));
+            assert!(
+                (0..260).all(|symbol| is_used[symbol] == symbols.contains(&u16::try_from(symbol).unwrap()))
+            );
             let slots = rows.mapped(|symbol| u8::try_from(symbol).unwrap_or(9));
             let expected: Vec<u8> = symbols.iter().map(|&symbol| u8::try_from(symbol).unwrap_or(9)).collect();
             assert_eq!(slots, expected);

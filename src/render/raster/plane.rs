@@ -86,8 +86,7 @@ impl Plane {
         let mut elements = Vec::with_capacity(self.width * item);
         for column in 0..self.width {
             let column = if self.flips_columns { self.width - 1 - column } else { column };
-            let place =
-                if self.is_transposed { column * all + row } else { row * self.width + column };
+            let place = if self.is_transposed { column * all + row } else { row * self.width + column };
             elements.extend_from_slice(self.items.get(place * item..(place + 1) * item).unwrap_or_default());
         }
         Cow::Owned(elements)
@@ -112,7 +111,11 @@ mod tests {
         assert_eq!(rows(&tall), [[1, 4], [2, 5], [3, 6]]);
         assert_eq!(rows(&tall.flipped(true, true)), [[6, 3], [5, 2], [4, 1]]);
         assert!(Plane::new(Bytes::from_static(&[1, 2, 3]), 2, 1, 1).is_none());
-        for turned in [plane.clone(), plane.clone().flipped(true, true), plane.clone().transposed().flipped(true, false)] {
+        for turned in [
+            plane.clone(),
+            plane.clone().flipped(true, true),
+            plane.clone().transposed().flipped(true, false),
+        ] {
             let height = turned.height();
             for first in 0..=height {
                 let part = turned.rows(first, 1).rows(0, 9);

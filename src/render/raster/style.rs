@@ -4,7 +4,7 @@ use super::categories::Categories;
 use super::color::Color;
 use super::colormap::Colormap;
 use super::decoding::Decoding;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, Scale};
 use super::palette::{ABOVE, BELOW, MISSING, OUTSIDE, PALETTE};
 use super::picture::{Picture, Pixels};
 use super::plane::Plane;
@@ -108,23 +108,31 @@ fn mapped(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Pixels {
     let mut symbols = Vec::with_capacity(plane.width() * plane.height());
     let below = if style.below == Outside::Extend { 0 } else { BELOW };
     let above = if style.above == Outside::Extend { 255 } else { ABOVE };
-    plane.for_each_row(decoding, |numbers| {
-        symbols.extend(numbers.iter().map(|&number| {
-            let place = style.mapping.place(number);
-            if place.is_nan() {
-                MISSING
-            } else if place < 0.0 {
-                below
-            } else if place > 1.0 {
-                above
-            } else {
-                // The last of the 256 equal parts of the range includes its end.
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
-                let part = (place * 256.0) as u16;
-                part.min(255)
-            }
-        }));
-    });
+    // The last of the 256 equal parts of the range includes its end.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
+    let part = |place: f64| ((place * 256.0) as u16).min(255);
+    let (low, high) = style.mapping.range();
+    let span = high - low;
+    if style.mapping.scale() == Scale::Linear && low < high && span.is_finite() {
+        // As [`Mapping::place`] has it, but a row at a time and without a branch for each number.
+        plane.for_each_row(decoding, |numbers| {
+            symbols.extend(numbers.iter().map(|&number| {
+                let within = part((number - low) / span);
+                let within = if number < low { below } else { within };
+                let within = if number > high { above } else { within };
+                if number.is_nan() { MISSING } else { within }
+            }));
+        });
+    } else {
+        plane.for_each_row(decoding, |numbers| {
+            symbols.extend(numbers.iter().map(|&number| match style.mapping.place(number) {
+                place if place.is_nan() => MISSING,
+                place if place < 0.0 => below,
+                place if place > 1.0 => above,
+                place => part(place),
+            }));
+        });
+    }
     let mut palette = [Color::TRANSPARENT; PALETTE];
     for (place, color) in palette.iter_mut().zip(style.colormap.colors()) {
         *place = *color;
@@ -193,7 +201,7 @@ fn composite(channels: &[Channel], missing: Color, planes: &[(Plane, Decoding)])
 mod tests {
     use super::*;
     use crate::metadata::DataType;
-    use crate::render::raster::{Part, Scale};
+    use crate::render::raster::Part;
 
     fn plane(numbers: &[f32], width: usize) -> (Plane, Decoding) {
         let items: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -225,6 +233,49 @@ mod tests {
         let red = Outside::Color(Color::opaque(0xff_0000));
         let style = mapped_style(red, Outside::Color(Color::TRANSPARENT));
         assert_eq!(colors(&style, &planes)[5..7], [[255, 0, 0, 255], [0; 4]]);
+    }
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
+    fn every_number_has_the_colour_of_its_place() {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from_bits(state)
+        };
+        for (low, high) in [(0.0, 1.0), (269.9, 311.2), (-1e-310, 1e-310), (-1e308, 1e308), (3.0, 3.0)] {
+            let near = |part: f64| low + (high - low) * part;
+            let parts = (0..=2560).map(|step| near(f64::from(step) / 2560.0));
+            let ends = [
+                low,
+                high,
+                f64::NAN,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                -0.0,
+                high.next_up(),
+                low.next_down(),
+            ];
+            let numbers: Vec<f64> = parts.chain((0..1000).map(|_| next())).chain(ends).collect();
+            let items: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            let plane = Plane::new(items.into(), 8, numbers.len(), 1).unwrap();
+            let decoding = Decoding::stored(&DataType::Float64, Part::Abs).unwrap();
+            let mapping = Mapping::new(low, high, Scale::Linear).unwrap();
+            let Style::Mapped(style) = mapped_style(Outside::Extend, Outside::Color(Color([9; 4]))) else {
+                panic!()
+            };
+            let style = Style::Mapped(Box::new(MappedStyle { mapping, ..*style }));
+            let expected = numbers.iter().map(|&number| match mapping.place(number) {
+                place if place.is_nan() => [1, 2, 3, 4],
+                place if place < 0.0 => [0, 0, 0, 255],
+                place if place > 1.0 => [9; 4],
+                place => {
+                    let level = (place * 256.0).min(255.0) as u8;
+                    [level, level, level, 255]
+                }
+            });
+            assert_eq!(colors(&style, &[(plane, decoding)]), expected.collect::<Vec<_>>(), "{low} {high}");
+        }
     }
 
     #[test]
