@@ -42,19 +42,11 @@ impl Scene {
     /// The memory in bytes that the picture takes at most.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let sample = self.sample_bytes();
-        if self.is_long() && self.is_drawn_in_bands() {
-            let read = self.planes.iter().map(|plane| {
-                let (plan, bytes) = (&plane.plan, read_bytes(&plane.plan));
-                // Elements of one band may be read together with the versions of their chunks, and others after the sample.
-                if plan.response_bytes() <= plan.segment_bytes() {
-                    bytes.saturating_add(sample)
-                } else {
-                    bytes.max(sample)
-                }
-            });
-            return read.max().unwrap_or(0).saturating_add(self.sending_bytes());
-        }
         let item = self.decoding.data_type().element_bytes() as u64;
+        if self.is_long() && self.is_drawn_in_bands() {
+            let read = self.planes.iter().map(|plane| self.banded_bytes(&plane.plan, item, sample));
+            return read.max().unwrap_or(0);
+        }
         let read = self.planes.iter().map(|plane| {
             let plan = &plane.plan;
             let is_whole = plan.response_bytes() <= plan.segment_bytes() && plan.reduction().is_none();
@@ -77,6 +69,27 @@ impl Scene {
         held.saturating_add(drawn).saturating_add(sample)
     }
 
+    /// The memory in bytes of a long picture that is drawn as its elements are read.
+    fn banded_bytes(&self, plan: &Plan, item: u64, sample: u64) -> u64 {
+        let (read, sending, band) = (read_bytes(plan), self.sending_bytes(), plan.segment_bytes());
+        if plan.response_bytes() <= band {
+            // They may be read together with the versions of their chunks, before the sample.
+            return read.saturating_add(sample).saturating_add(sending);
+        }
+        if plan.reduction().is_some() {
+            return read.max(sample).saturating_add(sending);
+        }
+        // While there are two bands, the pixels of one of them do not wait yet.
+        let undrawn = if self.is_known() { 0 } else { waiting_bytes(band / item.max(1)) };
+        let both = read.saturating_add(sending.saturating_sub(undrawn));
+        both.max(band.saturating_add(sending)).max(sample)
+    }
+
+    /// Whether it is known before how pixels are written.
+    fn is_known(&self) -> bool {
+        self.is_complete() || self.drawing == Drawing::Gray16
+    }
+
     /// The memory in bytes that the sample takes from which the range comes, if it does.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let is_sampled = self.planes.iter().any(|plane| plane.range == RangeSource::Sample);
@@ -86,8 +99,7 @@ impl Scene {
     /// The memory in bytes that a long picture takes once all its elements were drawn: pixels that are not yet written, and pieces
     /// of the file.
     pub(crate) fn sending_bytes(&self) -> u64 {
-        let is_known = self.is_complete() || self.drawing == Drawing::Gray16;
-        let waiting = if is_known { 0 } else { waiting_bytes(self.pixels()) };
+        let waiting = if self.is_known() { 0 } else { waiting_bytes(self.pixels()) };
         let written = writing_bytes(self.size().0).saturating_add(2 * MAX_CACHED_RESPONSE_BYTES as u64);
         waiting.saturating_add(written)
     }
