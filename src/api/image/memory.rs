@@ -49,9 +49,8 @@ impl Scene {
         }
         let read = self.planes.iter().map(|plane| {
             let plan = &plane.plan;
-            let is_whole = plan.response_bytes() <= plan.segment_bytes() && plan.reduction().is_none();
-            // Elements that are read as a whole are the plane itself.
-            let parts = if is_whole { 0 } else { read_bytes(plan) };
+            // Elements that are read at once are the plane itself.
+            let parts = if plan.is_read_at_once() { plan.reduced_source_bytes() } else { read_bytes(plan) };
             parts.saturating_add(if self.conversion.is_some() { plan.response_bytes() } else { 0 })
         });
         let has_numbers =
@@ -72,7 +71,7 @@ impl Scene {
     /// The memory in bytes of a long picture that is drawn as its elements are read.
     fn banded_bytes(&self, plan: &Plan, item: u64, sample: u64) -> u64 {
         let (read, sending, band) = (read_bytes(plan), self.sending_bytes(), plan.segment_bytes());
-        if plan.response_bytes() <= band {
+        if plan.is_read_at_once() {
             // They may be read together with the versions of their chunks, before the sample.
             return read.saturating_add(sample).saturating_add(sending);
         }

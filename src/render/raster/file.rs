@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use png::{BitDepth, ColorType, Compression, Encoder, Filter, StreamWriter};
 
 use super::color::Color;
-use super::palette::{FoundColors, PALETTE, Palette};
+use super::palette::{FoundColors, PALETTE, Palette, Specials};
 use super::picture::{Picture, Pixels, shade_and_opacity};
 use super::place_rows::PlaceRows;
 use crate::render::RenderError;
@@ -79,7 +79,7 @@ enum Waiting {
 struct Form {
     color: ColorType,
     /// The palette, and the places of symbols that are none of the colormap.
-    palette: Option<(Palette, [u8; PALETTE - 256])>,
+    palette: Option<(Palette, Specials)>,
     /// The colours of symbols.
     colors: Vec<Color>,
 }
@@ -182,17 +182,16 @@ impl PictureFile {
     /// How the pixels that were added, and all that follow, are written; `None` if there are none.
     fn form(&self, waiting: Waiting) -> Option<Form> {
         let form = |color, colors: &[Color]| Form { color, palette: None, colors: colors.to_vec() };
-        let specials = |slots: [u8; PALETTE]| [256, 257, 258, 259].map(|symbol: usize| slots[symbol]);
         let indexed = |is_used: [bool; PALETTE], colors: &[Color; PALETTE]| {
-            let (palette, slots) = Palette::of_used(is_used, colors)?;
-            Some(Form { palette: Some((palette, specials(slots))), ..form(ColorType::Indexed, colors) })
+            let palette = Palette::of_used(is_used, colors)?;
+            Some(Form { palette: Some(palette), ..form(ColorType::Indexed, colors) })
         };
         Some(match (waiting, self.queue.back()?) {
             (Waiting::Symbols(is_used, colors), _) => {
                 indexed(*is_used, &colors).unwrap_or_else(|| form(ColorType::Rgba, &*colors))
             }
             (Waiting::Colors(found), Rows::Waiting(_)) => {
-                let palette = Some((Palette::new(found.colors()), [0; PALETTE - 256]));
+                let palette = Some((Palette::new(found.colors()), Specials::default()));
                 Form { palette, ..form(ColorType::Indexed, &[]) }
             }
             (Waiting::Colors(found), _) => form(ColorType::Rgba, found.colors()),

@@ -15,6 +15,9 @@ pub(super) const OUTSIDE: u16 = 259;
 /// The number of symbols.
 pub(super) const PALETTE: usize = 260;
 
+/// The places in a palette of the symbols that are none of a colormap.
+pub(super) type Specials = [u8; PALETTE - 256];
+
 /// The chunks `PLTE` and `tRNS` (PNG, sections 11.2.2 and 11.3.1.1).
 pub(super) struct Palette {
     pub(super) colors: Vec<u8>,
@@ -32,9 +35,15 @@ impl Palette {
         }
     }
 
-    /// The palette of symbols, and the place of each in it; `None` if more than 256 are used.
-    pub(super) fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, [u8; PALETTE])> {
+    /// The palette of symbols, and the places in it of those that are none of the colormap; `None` if more than 256 are used.
+    pub(super) fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, Specials)> {
         let mut is_used = [false; PALETTE];
+        let last = symbols.iter().copied().max().unwrap_or_default();
+        if last < MISSING {
+            // Which of the others are used makes no difference: none of them has to be free.
+            is_used[usize::from(last)] = true;
+            return Self::of_used(is_used, colors);
+        }
         for &symbol in symbols {
             if let Some(is_used) = is_used.get_mut(usize::from(symbol)) {
                 *is_used = true;
@@ -43,28 +52,25 @@ impl Palette {
         Self::of_used(is_used, colors)
     }
 
-    /// The palette of the symbols that are used, and the place of each in it; `None` if these are more than 256. Places of the
-    /// colormap keep theirs, and the others take the first that are free.
+    /// The palette of the symbols that are used, and the places in it of those that are none of the colormap; `None` if more
+    /// than 256 are used. Symbols of the colormap keep their places, and the others take the first that are free.
     pub(super) fn of_used(
         mut is_used: [bool; PALETTE],
         colors: &[Color; PALETTE],
-    ) -> Option<(Self, [u8; PALETTE])> {
-        let mut slots = [0; PALETTE];
-        for (place, slot) in slots.iter_mut().take(256).enumerate() {
-            *slot = u8::try_from(place).unwrap_or(u8::MAX);
-        }
+    ) -> Option<(Self, Specials)> {
+        let mut places = Specials::default();
         let mut palette = colors[..256].to_vec();
-        for special in 256..PALETTE {
+        for (place, special) in places.iter_mut().zip(256..PALETTE) {
             if is_used[special] {
                 let free = is_used[..256].iter().position(|is_used| !is_used)?;
                 is_used[free] = true;
                 palette[free] = colors[special];
-                slots[special] = u8::try_from(free).ok()?;
+                *place = u8::try_from(free).ok()?;
             }
         }
         let end = is_used[..256].iter().rposition(|&is_used| is_used).map_or(1, |last| last + 1);
         palette.truncate(end);
-        Some((Self::new(&palette), slots))
+        Some((Self::new(&palette), places))
     }
 
     /// The palette of colours, and the place of each pixel in it; `None` if there are more than 256.

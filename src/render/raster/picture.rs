@@ -142,9 +142,12 @@ impl Picture {
     pub fn encode(self) -> Result<Vec<u8>, RenderError> {
         let indexed = match &self.pixels {
             Pixels::Symbols(symbols, palette) => {
-                Palette::of_symbols(symbols, palette).map(|(palette, slots)| {
-                    let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
-                    (palette, symbols.iter().map(at).collect::<Vec<u8>>())
+                Palette::of_symbols(symbols, palette).map(|(palette, specials)| {
+                    let place = |symbol: &u16| match symbol.to_be_bytes() {
+                        [0, place] => place,
+                        [_, special] => specials.get(usize::from(special)).copied().unwrap_or_default(),
+                    };
+                    (palette, symbols.iter().map(place).collect::<Vec<u8>>())
                 })
             }
             Pixels::Colors(colors) => Palette::of_colors(colors),
