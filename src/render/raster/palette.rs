@@ -35,21 +35,29 @@ impl Palette {
         }
     }
 
-    /// The palette of symbols, and the places in it of those that are none of the colormap; `None` if more than 256 are used.
-    pub(super) fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, Specials)> {
+    /// The palette of symbols, and the place of each pixel in it; `None` if more than 256 are used.
+    pub(super) fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, Vec<u8>)> {
         let mut is_used = [false; PALETTE];
-        let last = symbols.iter().copied().max().unwrap_or_default();
+        // Of signed integers, since processors find the greatest of these many at a time.
+        let last =
+            symbols.iter().map(|symbol| symbol.cast_signed()).max().unwrap_or_default().cast_unsigned();
         if last < MISSING {
             // Which of the others are used makes no difference: none of them has to be free.
             is_used[usize::from(last)] = true;
-            return Self::of_used(is_used, colors);
+            let (palette, _) = Self::of_used(is_used, colors)?;
+            return Some((palette, symbols.iter().map(|symbol| symbol.to_le_bytes()[0]).collect()));
         }
         for &symbol in symbols {
             if let Some(is_used) = is_used.get_mut(usize::from(symbol)) {
                 *is_used = true;
             }
         }
-        Self::of_used(is_used, colors)
+        let (palette, specials) = Self::of_used(is_used, colors)?;
+        let place = |symbol: &u16| match symbol.to_be_bytes() {
+            [0, place] => place,
+            [_, special] => specials.get(usize::from(special)).copied().unwrap_or_default(),
+        };
+        Some((palette, symbols.iter().map(place).collect()))
     }
 
     /// The palette of the symbols that are used, and the places in it of those that are none of the colormap; `None` if more

@@ -141,15 +141,7 @@ impl Picture {
     /// [`RenderError::PngFailed`], which is a bug.
     pub fn encode(self) -> Result<Vec<u8>, RenderError> {
         let indexed = match &self.pixels {
-            Pixels::Symbols(symbols, palette) => {
-                Palette::of_symbols(symbols, palette).map(|(palette, specials)| {
-                    let place = |symbol: &u16| match symbol.to_be_bytes() {
-                        [0, place] => place,
-                        [_, special] => specials.get(usize::from(special)).copied().unwrap_or_default(),
-                    };
-                    (palette, symbols.iter().map(place).collect::<Vec<u8>>())
-                })
-            }
+            Pixels::Symbols(symbols, palette) => Palette::of_symbols(symbols, palette),
             Pixels::Colors(colors) => Palette::of_colors(colors),
             Pixels::Gray16(shades) => return self.gray(shades),
         };

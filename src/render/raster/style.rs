@@ -105,6 +105,28 @@ impl Plane {
 }
 
 fn mapped(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Pixels {
+    let symbols = by_table(style, plane, decoding).unwrap_or_else(|| symbols(style, plane, decoding));
+    let mut palette = [Color::TRANSPARENT; PALETTE];
+    for (place, color) in palette.iter_mut().zip(style.colormap.colors()) {
+        *place = *color;
+    }
+    let outside = |outside, end: usize| match outside {
+        Outside::Extend => style.colormap.colors()[end],
+        Outside::Color(color) => color,
+    };
+    for (symbol, color) in [
+        (MISSING, style.missing),
+        (BELOW, outside(style.below, 0)),
+        (ABOVE, outside(style.above, 255)),
+        (OUTSIDE, Color::TRANSPARENT),
+    ] {
+        palette[usize::from(symbol)] = color;
+    }
+    Pixels::Symbols(symbols, Box::new(palette))
+}
+
+/// The symbol of each number.
+fn symbols(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Vec<u16> {
     let mut symbols = Vec::with_capacity(plane.width() * plane.height());
     let below = if style.below == Outside::Extend { 0 } else { BELOW };
     let above = if style.above == Outside::Extend { 255 } else { ABOVE };
@@ -133,23 +155,49 @@ fn mapped(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Pixels {
             }));
         });
     }
-    let mut palette = [Color::TRANSPARENT; PALETTE];
-    for (place, color) in palette.iter_mut().zip(style.colormap.colors()) {
-        *place = *color;
+    symbols
+}
+
+/// The symbol of each number, by a table of those of all elements between the least and the greatest; `None` if elements are
+/// wide, or so different that the table is no shorter than a quarter of the plane.
+fn by_table(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Option<Vec<u16>> {
+    match decoding.data_type().element_bytes() {
+        1 => tabled(style, plane, decoding, |[low]| u16::from(low)),
+        2 => tabled(style, plane, decoding, u16::from_le_bytes),
+        _ => None,
     }
-    let outside = |outside, end: usize| match outside {
-        Outside::Extend => style.colormap.colors()[end],
-        Outside::Color(color) => color,
-    };
-    for (symbol, color) in [
-        (MISSING, style.missing),
-        (BELOW, outside(style.below, 0)),
-        (ABOVE, outside(style.above, 255)),
-        (OUTSIDE, Color::TRANSPARENT),
-    ] {
-        palette[usize::from(symbol)] = color;
+}
+
+fn tabled<const N: usize>(
+    style: &MappedStyle,
+    plane: &Plane,
+    decoding: &Decoding,
+    bits: impl Fn([u8; N]) -> u16,
+) -> Option<Vec<u16>> {
+    let (width, height) = (plane.width(), plane.height());
+    let (mut least, mut greatest) = (u16::MAX, 0);
+    for row in 0..height {
+        for element in plane.row(row).as_chunks::<N>().0 {
+            let bits = bits(*element);
+            least = least.min(bits);
+            greatest = greatest.max(bits);
+        }
     }
-    Pixels::Symbols(symbols, Box::new(palette))
+    let length = usize::from(greatest.checked_sub(least)?) + 1;
+    if length > width * height / 4 {
+        return None;
+    }
+    let values = (least..=greatest).flat_map(|bits| bits.to_le_bytes().into_iter().take(N));
+    let table = Plane::new(values.collect::<Vec<u8>>().into(), N, length, 1)?;
+    let table = symbols(style, &table, decoding);
+    let mut all = Vec::with_capacity(width * height);
+    for row in 0..height {
+        let symbol = |element: &[u8; N]| table.get(usize::from(bits(*element) - least)).copied();
+        all.extend(
+            plane.row(row).as_chunks::<N>().0.iter().map(|element| symbol(element).unwrap_or(MISSING)),
+        );
+    }
+    Some(all)
 }
 
 fn gray(mapping: &Mapping, plane: &Plane, decoding: &Decoding) -> Pixels {
@@ -276,6 +324,35 @@ mod tests {
             });
             assert_eq!(colors(&style, &[(plane, decoding)]), expected.collect::<Vec<_>>(), "{low} {high}");
         }
+    }
+
+    #[test]
+    fn narrow_elements_have_the_colours_of_wide_ones() {
+        let style = mapped_style(Outside::Color(Color([7; 4])), Outside::Color(Color([9; 4])));
+        let numbers: Vec<i16> = (0..4096).map(|at: i16| (at * 37) % 600 - 250).collect();
+        let of = |items: Vec<u8>, data_type: DataType| {
+            let decoding = Decoding::stored(&data_type, Part::Abs).unwrap();
+            let plane = Plane::new(items.into(), data_type.element_bytes(), 64, 64).unwrap();
+            [plane.clone(), plane.clone().rows(3, 20), plane.transposed().flipped(true, true)]
+                .map(|plane| colors(&style, &[(plane, decoding.clone())]))
+        };
+        let bytes = |wide: bool, narrow: fn(i16) -> i16| -> Vec<u8> {
+            let number = |number: &i16| narrow(*number);
+            if wide {
+                numbers.iter().flat_map(|item| f64::from(number(item)).to_le_bytes()).collect()
+            } else {
+                numbers.iter().flat_map(|item| number(item).to_le_bytes()).collect()
+            }
+        };
+        assert_eq!(of(bytes(false, |it| it), DataType::Int16), of(bytes(true, |it| it), DataType::Float64));
+        let positive: fn(i16) -> i16 = |it| it + 250;
+        assert_eq!(
+            of(bytes(false, positive), DataType::UInt16),
+            of(bytes(true, positive), DataType::Float64)
+        );
+        let small: fn(i16) -> i16 = |it| it.rem_euclid(256);
+        let low = |items: Vec<u8>| items.into_iter().step_by(2).collect::<Vec<u8>>();
+        assert_eq!(of(low(bytes(false, small)), DataType::UInt8), of(bytes(true, small), DataType::Float64));
     }
 
     #[test]
