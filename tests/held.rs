@@ -531,7 +531,7 @@ mod counting {
         }
     }
 
-    /// Begins to look for the most bytes that are allocated at a time; what is allocated now.
+    /// Forgets the most bytes that were allocated at a time until now. Returns what is allocated now.
     pub(super) fn begin_peak() -> u64 {
         ALLOCATOR.peak.store(live(), Relaxed);
         live()

@@ -11,7 +11,7 @@ use crate::services::response_cache::MAX_CACHED_RESPONSE_BYTES;
 const SHORT_PIXELS: u64 = 1 << 20;
 
 impl Scene {
-    /// Whether the picture has so many pixels that it is drawn and written while it is sent.
+    /// Whether the picture is drawn and written while it is sent, because of its number of pixels.
     pub(crate) fn is_long(&self) -> bool {
         self.square.is_none() && self.pixels() > SHORT_PIXELS
     }
