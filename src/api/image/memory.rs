@@ -68,6 +68,17 @@ impl Scene {
         held.saturating_add(drawn).saturating_add(sample)
     }
 
+    /// The memory in bytes that a long picture takes at most from when its beginning is known: without the elements that its planes
+    /// were read from, if all are in memory.
+    pub(crate) fn begun_bytes(&self) -> u64 {
+        if self.is_drawn_in_bands() {
+            return self.memory_bytes();
+        }
+        let item = self.decoding.data_type().element_bytes() as u64;
+        let planes = self.pixels().saturating_mul(item * self.planes.len() as u64);
+        planes.saturating_add(self.sending_bytes())
+    }
+
     /// The memory in bytes of a long picture that is drawn as its elements are read.
     fn banded_bytes(&self, plan: &Plan, item: u64, sample: u64) -> u64 {
         let (read, sending, band) = (read_bytes(plan), self.sending_bytes(), plan.segment_bytes());

@@ -20,6 +20,7 @@ mod reduced;
 mod request;
 mod respond;
 mod sample;
+mod sampled;
 mod scene;
 mod subject;
 mod tilejson;

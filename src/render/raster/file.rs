@@ -166,7 +166,7 @@ impl PictureFile {
         let State::Writing(writing) = &mut self.state else { return Ok(Vec::new()) };
         if let Some(rows) = self.queue.pop_front() {
             let bytes = writing.form.bytes(rows).ok_or(RenderError::ElementCount)?;
-            writing.writer.write_all(&bytes).map_err(png::EncodingError::from).map_err(failed)?;
+            writing.writer.write_all(&bytes).map_err(failed)?;
         }
         let mut piece = writing.written.take();
         if self.queue.is_empty()
@@ -342,8 +342,8 @@ impl fmt::Debug for PictureFile {
     }
 }
 
-fn failed(error: png::EncodingError) -> RenderError {
-    RenderError::PngFailed { reason: error.to_string() }
+fn failed(error: impl Into<png::EncodingError>) -> RenderError {
+    RenderError::PngFailed { reason: error.into().to_string() }
 }
 
 #[cfg(test)]
