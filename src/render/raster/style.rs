@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn narrow_elements_have_the_colours_of_wide_ones() {
         let style = mapped_style(Outside::Color(Color([7; 4])), Outside::Color(Color([9; 4])));
-        let numbers: Vec<i16> = (0..4096).map(|at: i16| (at * 37) % 600 - 250).collect();
+        let numbers: Vec<i16> = (0..4096).map(|at: i16| at % 600 * 37 % 600 - 250).collect();
         let of = |items: Vec<u8>, data_type: DataType| {
             let decoding = Decoding::stored(&data_type, Part::Abs).unwrap();
             let plane = Plane::new(items.into(), data_type.element_bytes(), 64, 64).unwrap();
