@@ -114,6 +114,8 @@ const ROWS: &[Row] = &[
     ("statistics over a dimension", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?over=1&percentiles=2,98&histogram=64&slice=:1024", None, Nothing),
     ("statistics of the root's elements", "GET", "/v1/stats/{mount}", "/v1/stats/a", None, Nothing),
     ("a picture", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=2048", None, Nothing),
+    ("a picture of all pixels", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=max", None, Nothing),
+    ("a picture of bytes", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/bytes?size=max&range=0,255", None, Nothing),
     ("a picture of the root", "GET", "/v1/image/{mount}", "/v1/image/a", None, Nothing),
     ("a tile", "GET", "/tiles/{mount}/{tms}/{z}/{x}/{y}/{path}", "/tiles/m/native/4/0/0/arr?tile=512", None, Nothing),
     ("a tile of the root", "GET", "/tiles/{mount}/{tms}/{z}/{x}/{y}", "/tiles/a/native/0/0/0", None, Nothing),
@@ -213,13 +215,33 @@ fn fill(root: &Path) {
     for number in 0..SHARDS {
         std::fs::write(root.join(format!("k/shards/c/{number}")), &shard).unwrap();
     }
-    let array = json!({
-        "zarr_format": 3, "node_type": "array", "shape": [4096, 4096], "data_type": "float32", "fill_value": 1.5,
-        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2048, 2048] } },
-        "chunk_key_encoding": { "name": "default" },
-        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
-    });
+    let document = |data_type: &str, edge: usize| {
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": [4096, 4096], "data_type": data_type, "fill_value": 1,
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [edge, edge] } },
+            "chunk_key_encoding": { "name": "default" },
+            "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+        })
+    };
+    let array = document("float32", 2048);
     write("m/arr/zarr.json", array.to_string().as_bytes());
+    // Of bytes that cannot be compressed, and of few stored chunks.
+    let bytes = document("uint8", 128);
+    write("m/bytes/zarr.json", bytes.to_string().as_bytes());
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    let chunk: Vec<u8> = (0..128 * 128).map(|_| next()).collect();
+    for at in 0..1024 {
+        write(&format!("m/bytes/c/{}/{}", at / 32, at % 32), &chunk);
+    }
+    write("m/floats/zarr.json", document("float32", 128).to_string().as_bytes());
+    let chunk: Vec<u8> = chunk.iter().flat_map(|&number| f32::from(number).to_le_bytes()).collect();
+    for at in 0..1024 {
+        write(&format!("m/floats/c/{}/{}", at / 32, at % 32), &chunk);
+    }
     // A chunk of fill values alone would be none.
     write("m/arr/c/0/0", &vec![7; 2048 * 2048 * 4]);
     write("a/zarr.json", array.to_string().as_bytes());
@@ -267,7 +289,7 @@ struct Server {
 }
 
 /// A server of every kind of store, without caches.
-async fn served(root: &Path) -> Server {
+async fn served(root: &Path, read: ReadLimits) -> Server {
     let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
     let bucket = json!({ "endpoint": "http://127.0.0.1:1", "allow_http": true });
     let bucket: StoreOptions = serde_json::from_value(bucket).unwrap();
@@ -302,7 +324,7 @@ async fn served(root: &Path) -> Server {
         answers_bytes: 0,
         encoded: EncodedCache::new(0),
         caches: Caches::default(),
-        read: ReadLimits::default(),
+        read,
         pyramid: PyramidOptions::default(),
         metadata: MetadataLimits::default(),
         codec: CodecLimits::default(),
@@ -422,7 +444,7 @@ async fn settled(is_so: impl Fn() -> bool) -> bool {
 async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     fill(folder.path());
-    let server = served(folder.path()).await;
+    let server = served(folder.path(), ReadLimits::default()).await;
     let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     for (path, methods) in api["paths"].as_object().unwrap() {
         for method in ["get", "put", "post", "patch", "delete"] {
@@ -441,6 +463,52 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
         }
     }
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");
+    drop(server);
+    pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(folder.path()).await;
+}
+
+/// Asserts what pictures of 16 megapixels have in memory while they are read, drawn, written and sent: two bands of elements and
+/// 16 MiB, and no more than is charged.
+async fn pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(root: &Path) {
+    const BAND: u64 = 4 * MIB;
+    // Chunks that are being fetched have a budget of their own.
+    let fetched = FetchOptions::default().max_concurrency as u64 * 128 * 128 * 4;
+    let server = served(root, ReadLimits { segment_size: BAND, ..ReadLimits::default() }).await;
+    for url in ["/v1/image/m/bytes?size=max&range=0,255", "/v1/image/m/floats?size=max&range=0,255"] {
+        // Allocations of the first request of a kind happen once.
+        sent(&server, &format!("{url}&box=0,0,1024,1536")).await;
+        settled(|| server.state.traffic.load().in_flight_bytes == 0).await;
+        let before = counting::begin_peak();
+        let (state, charged) = (server.state.clone(), Arc::new(AtomicUsize::new(0)));
+        let seen = Arc::clone(&charged);
+        let sampling = tokio::spawn(async move {
+            loop {
+                let bytes = usize::try_from(state.traffic.load().in_flight_bytes).unwrap();
+                seen.fetch_max(bytes, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let sent = sent(&server, url).await;
+        sampling.abort();
+        let (peak, charged) = (counting::peak() - before, charged.load(Ordering::SeqCst) as u64);
+        let [peak_kib, charged_kib, sent_kib] = [peak >> 10, charged >> 10, sent >> 10];
+        println!("{url}: {peak_kib} KiB at the peak, {charged_kib} KiB charged, {sent_kib} KiB sent");
+        assert!(peak <= 2 * BAND + 16 * MIB + fetched, "{url}: {peak}");
+        assert!(peak <= charged + fetched + LITTLE_BYTES, "{url}: {peak} of {charged}");
+    }
+}
+
+/// The bytes of a picture whose length is not known before, taken as they come.
+async fn sent(server: &Server, url: &str) -> u64 {
+    let request = Request::get(url).body(Body::empty()).unwrap();
+    let answer = server.site.handle(request, Peer::LOOPBACK).await;
+    assert!(answer.status() == 200 && !answer.headers().contains_key("content-length"), "{url}");
+    let mut body = answer.into_body().into_data_stream();
+    let mut sent = 0;
+    while let Some(piece) = body.next().await.transpose().unwrap() {
+        sent += piece.len() as u64;
+    }
+    sent
 }
 
 /// The system's allocator, with a count of bytes that are not freed.
@@ -450,10 +518,30 @@ mod counting {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     #[global_allocator]
-    static ALLOCATOR: Counting = Counting { live: AtomicU64::new(0) };
+    static ALLOCATOR: Counting = Counting { live: AtomicU64::new(0), peak: AtomicU64::new(0) };
 
     struct Counting {
         live: AtomicU64,
+        /// The most that were allocated at a time.
+        peak: AtomicU64,
+    }
+
+    impl Counting {
+        fn add(&self, bytes: usize) {
+            let live = self.live.fetch_add(bytes as u64, Relaxed) + bytes as u64;
+            self.peak.fetch_max(live, Relaxed);
+        }
+    }
+
+    /// Forgets the most bytes that were allocated at a time until now. Returns what is allocated now.
+    pub(super) fn begin_peak() -> u64 {
+        ALLOCATOR.peak.store(live(), Relaxed);
+        live()
+    }
+
+    /// The most bytes that were allocated at a time since then.
+    pub(super) fn peak() -> u64 {
+        ALLOCATOR.peak.load(Relaxed)
     }
 
     /// Bytes that are allocated now.
@@ -464,19 +552,19 @@ mod counting {
     // SAFETY: every call is passed on to the system's allocator as it came.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            self.live.fetch_add(layout.size() as u64, Relaxed);
+            self.add(layout.size());
             // SAFETY: the caller keeps what `alloc` asks for.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-            self.live.fetch_add(layout.size() as u64, Relaxed);
+            self.add(layout.size());
             // SAFETY: the caller keeps what `alloc_zeroed` asks for.
             unsafe { System.alloc_zeroed(layout) }
         }
 
         unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            self.live.fetch_add(size as u64, Relaxed);
+            self.add(size);
             self.live.fetch_sub(layout.size() as u64, Relaxed);
             // SAFETY: the caller keeps what `realloc` asks for.
             unsafe { System.realloc(pointer, layout, size) }

@@ -247,6 +247,13 @@ impl Plan {
         self.band_bytes
     }
 
+    /// Whether all stored elements fit in one segment. They may then be read together with the versions of their chunks.
+    #[must_use]
+    pub fn is_read_at_once(&self) -> bool {
+        let item = self.array.metadata().data_type.element_bytes() as u128;
+        self.subset.elements().saturating_mul(item) <= self.band_bytes.into()
+    }
+
     /// The most bytes of stored elements that a reduced response has in memory beside its results.
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {

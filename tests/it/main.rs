@@ -47,6 +47,7 @@ mod latency;
 mod links;
 mod listings;
 mod load;
+mod long_pictures;
 mod memory;
 mod metadata;
 mod metrics;

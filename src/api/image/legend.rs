@@ -15,6 +15,7 @@ use super::query::ImageQuery;
 use super::range::RangeSource;
 use super::request::query;
 use super::respond;
+use super::sampled;
 use super::scene::{Drawing, PictureFrame, Scene, flag_value};
 use super::words::RangeWord;
 use crate::admission::AdmissionRequest;
@@ -175,12 +176,9 @@ async fn legend(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
             .detail("`range`: a legend needs `lo,hi`, `auto` or `type`; the header `Image-Range` of a picture has its ends"));
     }
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
-        .await?;
-    let ranges = respond::ranges(state, &scene).await?;
+    let mut permit =
+        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.sample_bytes()).await?;
+    let ranges = sampled::ranges(state, &scene).await?;
     let attributes = scene.subject.attributes();
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);
     let legend = of_scene(&scene, &ranges)?;

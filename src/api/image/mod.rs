@@ -1,11 +1,12 @@
 //! `/v1/image/{mount}/{path}`: pictures of arrays, images and datasets; their tiles and legends.
 
-mod bands;
 mod channels;
 mod grid;
 mod headers;
 mod layout;
 mod legend;
+mod long;
+mod memory;
 mod montage;
 mod opening;
 mod orientation;
@@ -19,6 +20,7 @@ mod reduced;
 mod request;
 mod respond;
 mod sample;
+mod sampled;
 mod scene;
 mod subject;
 mod tilejson;

@@ -18,7 +18,8 @@ use super::planned::planned as planned_image;
 use super::query::ImageQuery;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
-use super::respond::{self, png, put_common, sampled_range, samples};
+use super::respond::{self, png, put_common};
+use super::sampled::{sampled_range, samples};
 use super::scene::{PictureFrame, Scene};
 use super::words::RowOrigin;
 use crate::admission::AdmissionRequest;
@@ -111,11 +112,7 @@ pub(super) async fn respond(
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
     respond::check_file(state, entrant, montage.file_bytes())?;
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(entrant, montage.memory_bytes(state.engine.read.segment_size))
-        .await?;
+    let mut permit = state.traffic.admission.acquire(entrant, montage.memory_bytes()).await?;
     let mut tries = 1;
     let (mut answer, length) = loop {
         match montage.attempt(state, head).await {
@@ -146,8 +143,8 @@ impl Montage {
 
     /// The memory in bytes that the picture takes: the largest of its images that are read at a time, all planes, and the
     /// pixels with the file.
-    fn memory_bytes(&self, segment_size: u64) -> u64 {
-        let largest = self.scenes().map(|scene| scene.memory_bytes(segment_size)).max().unwrap_or_default();
+    fn memory_bytes(&self) -> u64 {
+        let largest = self.scenes().map(|scene| scene.memory_bytes()).max().unwrap_or_default();
         let planes = self.scenes().map(|scene| {
             let (width, height) = scene.size();
             let item = scene.decoding.data_type().element_bytes() as u64;

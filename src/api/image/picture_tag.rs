@@ -7,7 +7,7 @@ use crate::http::validators::hex_tag;
 use crate::store::Version;
 
 /// Part of every tag. It changes whenever a release draws the same elements differently.
-const RENDERER: &[u8] = b"zarrd picture 2";
+const RENDERER: &[u8] = b"zarrd picture 3";
 
 /// The entity tag of a picture in the making: a digest of everything that the picture depends on.
 #[derive(Debug)]

@@ -10,22 +10,21 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::stream::{self, StreamExt, TryStreamExt};
-use http_body::Body as HttpBody;
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, StreamExt};
 
-use super::bands::draw_in_bands;
 use super::headers::{ImageHeaders, put_stages};
+use super::long::LongPicture;
 use super::picture_tag::PictureTag;
 use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
-use super::sample;
+use super::sampled::{Sample, known_ranges, range_of_plane, sampled_range, samples};
 use super::scene::{Refused, Scene};
 use super::subject::Above;
 use crate::admission::AdmissionRequest;
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
-use crate::array::{Array, ArrayError, Dependencies, Plan, ReadContext, Snapshot, Suggestions};
+use crate::array::{Array, ArrayError, Dependencies, ReadContext, Snapshot, Suggestions};
 use crate::chunk::Subset;
 use crate::error::ErrorClass;
 use crate::http::body::NoBody;
@@ -35,7 +34,6 @@ use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
-use crate::render::raster::{Decoding, Picture, Plane, extremes, quantiles};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -43,20 +41,24 @@ use crate::store::{ValueInfo, Version};
 
 /// Maximum number of attempts for a picture whose chunks change while it is drawn.
 const TRIES: usize = 3;
-/// Versions of sampled chunks that are requested at a time.
-const CONCURRENCY: usize = 16;
 
-/// The sample of one plane: its chunks at their versions, and the key of its range in the cache.
-pub(super) struct Sample {
-    plans: Vec<Plan>,
-    key: String,
-}
-
-/// A picture that was drawn.
+/// A picture of which at least the beginning was drawn.
 struct Drawn {
-    file: Vec<u8>,
+    /// The file, or its first pieces.
+    file: Bytes,
+    /// The rest of it, if it is not all.
+    rest: Option<LongPicture>,
     ranges: Vec<(f64, f64)>,
     stages: [(&'static str, Duration); 4],
+}
+
+/// A response, and what is needed to charge and to cache it.
+struct PictureResponse {
+    answer: Response,
+    /// Bytes in memory until the body is sent.
+    held_bytes: u64,
+    /// `None` if the response is not worth caching.
+    again: Again,
 }
 
 /// The response with the picture of a scene.
@@ -71,11 +73,12 @@ pub(crate) async fn respond(
     extra: HeaderMap,
 ) -> Result<Response, Problem> {
     let entrant = AdmissionRequest::to_elements(head);
-    check_file(state, entrant, scene.file_bytes())?;
-    let mut permit =
-        state.traffic.admission.acquire(entrant, scene.memory_bytes(state.engine.read.segment_size)).await?;
+    if !scene.is_long() {
+        check_file(state, entrant, scene.file_bytes())?;
+    }
+    let mut permit = state.traffic.admission.acquire(entrant, scene.memory_bytes()).await?;
     let mut tries = 1;
-    let (mut answer, again) = loop {
+    let PictureResponse { mut answer, held_bytes, again } = loop {
         match attempt(state, head, &scene).await {
             Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
             answered => {
@@ -85,10 +88,9 @@ pub(crate) async fn respond(
             }
         }
     };
-    let length = HttpBody::size_hint(answer.body()).upper().unwrap_or_default();
     put_common(&mut answer, target, extra);
-    // From here on only the file is in memory.
-    permit.resize(length)?;
+    // What was only read is no longer in memory.
+    permit.resize(held_bytes)?;
     if let Some((made_of, version, body)) =
         again.filter(|_| scene.subject.nodes.len() == 1 && !scene.depends_on_neighbours)
         && let Some(node) = scene.subject.nodes.first()
@@ -109,7 +111,8 @@ pub(crate) async fn respond(
     Ok(permit.hold(answer))
 }
 
-/// Refuses a picture whose file could be longer than what a request can hold, before anything is drawn.
+/// Refuses a picture whose file is in memory as a whole and could be longer than what a request can hold, before anything is
+/// drawn.
 pub(super) fn check_file(state: &AppState, entrant: AdmissionRequest, bytes: u64) -> Result<(), Problem> {
     let limit = state.traffic.admission.most_bytes(entrant);
     if bytes <= limit {
@@ -163,7 +166,7 @@ async fn attempt(
     state: &AppState,
     head: &Parts,
     scene: &Arc<Scene>,
-) -> Result<(Response, Again), ElementsError> {
+) -> Result<PictureResponse, ElementsError> {
     let started = Instant::now();
     let context = state.engine.reader.read_context(scene.subject.array.mount());
     let reads_at_once =
@@ -185,9 +188,11 @@ async fn attempt(
     let version = tag.finish();
     context.set_plan_time(started.elapsed());
     let known = known_ranges(state, scene, &samples);
-    let (mut answer, ranges, body) = match Conditions::from_headers(&head.headers).for_read(&version, None) {
+    let mut held_bytes = 0;
+    let (mut answer, ranges, whole) = match Conditions::from_headers(&head.headers).for_read(&version, None) {
         Verdict::Failed => {
-            return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), None));
+            let answer = Problem::from_class(ErrorClass::PreconditionFailed).into_response();
+            return Ok(PictureResponse { answer, held_bytes, again: None });
         }
         Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), known, None),
         Verdict::Proceed if head.method == Method::HEAD => (png(Body::new(NoBody)), known, None),
@@ -196,21 +201,34 @@ async fn attempt(
                 [only] if samples.iter().all(Option::is_none) => only.chunk_versions(),
                 _ => None,
             };
-            let drawn = draw(state, scene, snapshots, &samples, &context).await?;
-            let body = Bytes::from(drawn.file);
-            let mut answer = png(Body::from(body.clone()));
-            answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            let Drawn { file, rest, ranges, stages } =
+                draw(state, scene, snapshots, &samples, &context).await?;
+            held_bytes = file.len() as u64;
+            let mut whole = None;
+            let mut answer = match rest {
+                None => {
+                    whole = chunks.map(|chunks| (chunks, file.clone()));
+                    let mut answer = png(Body::from(file.clone()));
+                    answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(file.len()));
+                    answer
+                }
+                Some(rest) => {
+                    held_bytes = if rest.is_drawn() { scene.sending_bytes() } else { scene.begun_bytes() };
+                    let first = stream::once(std::future::ready(Ok(file)));
+                    png(Body::from_stream(first.chain(rest.into_stream())))
+                }
+            };
             put_trace(answer.headers_mut(), &context);
-            put_stages(answer.headers_mut(), context.stats().plan, &drawn.stages);
-            (answer, Some(drawn.ranges), chunks.map(|chunks| (chunks, body)))
+            put_stages(answer.headers_mut(), context.stats().plan, &stages);
+            (answer, Some(ranges), whole)
         }
     };
-    let again = body
-        .filter(|(_, body)| body.len() <= MAX_CACHED_RESPONSE_BYTES)
-        .map(|(chunks, body)| (chunks, version.clone(), body));
+    let again = whole
+        .filter(|(_, file)| file.len() <= MAX_CACHED_RESPONSE_BYTES)
+        .map(|(chunks, file)| (chunks, version.clone(), file));
     put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
     ImageHeaders { scene, ranges: ranges.as_deref() }.put(answer.headers_mut());
-    Ok((answer, again))
+    Ok(PictureResponse { answer, held_bytes, again })
 }
 
 /// An empty or whole PNG response.
@@ -227,107 +245,28 @@ fn is_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// The samples of the planes whose range comes from one. Their versions become part of the tag.
-pub(super) async fn samples(
-    state: &AppState,
-    scene: &Scene,
-    context: &Arc<ReadContext>,
-    tag: &mut PictureTag,
-) -> Result<Vec<Option<Sample>>, ElementsError> {
-    let mut samples = Vec::with_capacity(scene.planes.len());
-    for plane in &scene.planes {
-        if plane.range != RangeSource::Sample {
-            samples.push(None);
-            continue;
-        }
-        let array = &scene.subject.sampled;
-        let channel = scene.layout.channels.zip(plane.channel.or(Some(0)));
-        let plans = sample::plans(array, channel, &state.engine.read)?;
-        let snapshots: Vec<Snapshot> = stream::iter(plans.clone())
-            .map(|plan| {
-                let (reader, context) = (state.engine.reader.clone(), Arc::clone(context));
-                async move { reader.lookup_versions(&plan, &context).await }
-            })
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
-        let mut own = PictureTag::default();
-        own.add_text(
-            format!("{} {} {:?} {:?}", array.mount(), array.path(), scene.decoding, channel).as_bytes(),
-        );
-        own.add_text(format!("{:?}", scene.conversion).as_bytes());
-        // The documents say the fill value of chunks that are absent.
-        for version in scene.subject.nodes.iter().flat_map(|node| node.located.versions()) {
-            own.add(version);
-        }
-        for version in snapshots.iter().flat_map(Snapshot::versions) {
-            own.add(version);
-            tag.add(version);
-        }
-        samples.push(Some(Sample { plans, key: own.finish().tag().to_owned() }));
-    }
-    Ok(samples)
-}
-
-/// The ranges of all planes, if they are known without reading elements.
-fn known_ranges(state: &AppState, scene: &Scene, samples: &[Option<Sample>]) -> Option<Vec<(f64, f64)>> {
-    let known = |(plane, sample): (&super::scene::ScenePlane, &Option<Sample>)| match (&plane.range, sample) {
-        (RangeSource::Known(low, high, _), _) => Some((*low, *high)),
-        (RangeSource::Sample, Some(sample)) => {
-            state.responses.ranges.get(&sample.key).map(|range| usable(range.0, range.1, scene.scale))
-        }
-        _ => None,
-    };
-    scene.planes.iter().zip(samples).map(known).collect()
-}
-
-/// The ranges of planes that do not depend on the elements of the picture.
-///
-/// # Errors
-/// Those of reading the sample.
-pub(crate) async fn ranges(state: &AppState, scene: &Scene) -> Result<Vec<(f64, f64)>, ElementsError> {
-    let context = state.engine.reader.read_context(scene.subject.array.mount());
-    let samples = samples(state, scene, &context, &mut PictureTag::default()).await?;
-    let mut ranges = Vec::with_capacity(samples.len());
-    for (plane, sample) in scene.planes.iter().zip(&samples) {
-        let (low, high) = match (&plane.range, sample) {
-            (RangeSource::Known(low, high, _), _) => (*low, *high),
-            (_, Some(sample)) => sampled_range(state, scene, sample, &context).await?,
-            _ => (0.0, 1.0),
-        };
-        ranges.push(usable(low, high, scene.scale));
-    }
-    Ok(ranges)
-}
-
-/// Reads and draws the planes.
+/// Reads and draws the planes: all of a short picture, and the beginning of a long one.
 async fn draw(
     state: &AppState,
     scene: &Arc<Scene>,
-    snapshots: Vec<Snapshot>,
+    mut snapshots: Vec<Snapshot>,
     samples: &[Option<Sample>],
     context: &Arc<ReadContext>,
 ) -> Result<Drawn, ElementsError> {
-    let mut snapshots = snapshots;
-    if scene.is_drawn_in_bands()
+    let begun = Instant::now();
+    if scene.is_long()
+        && scene.is_drawn_in_bands()
         && let (Some(plane), Some(snapshot)) = (scene.planes.first(), snapshots.pop())
     {
-        let begun = Instant::now();
         let (low, high) = match (&plane.range, samples.first()) {
             (RangeSource::Known(low, high, _), _) => (*low, *high),
             (_, Some(Some(sample))) => sampled_range(state, scene, sample, context).await?,
             _ => (0.0, 1.0),
         };
         let ranges = vec![usable(low, high, scene.scale)];
-        let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
-        let (picture, rendering) = draw_in_bands(state, scene, snapshot, style, context).await?;
-        let reducing = context.stats().encode;
-        let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(rendering);
-        let (file, encoding) = encoded(state, scene, picture).await?;
-        let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
-        return Ok(Drawn { file, ranges, stages });
+        let picture = LongPicture::of_bands(state, scene, snapshot, &ranges, context)?;
+        return begin(picture, ranges, begun, context).await;
     }
-    let begun = Instant::now();
     let mut planes = Vec::with_capacity(snapshots.len());
     for snapshot in snapshots {
         let plane = read_reduced(state, scene, snapshot, context).await?;
@@ -342,67 +281,48 @@ async fn draw(
         };
         ranges.push(usable(low, high, scene.scale));
     }
+    if scene.is_long() {
+        let picture = LongPicture::of_planes(state, scene, planes, &ranges)?;
+        return begin(picture, ranges, begun, context).await;
+    }
     let reducing = context.stats().encode;
     let reading = begun.elapsed().saturating_sub(reducing);
-    let begun = Instant::now();
-    let style = scene.style(&ranges);
-    let picture = state.engine.cpu.spawn_background(move || style?.draw(&planes));
-    let picture = picture.await.map_err(ArrayError::from)?.ok_or(RenderError::ElementCount)?;
-    let rendering = begun.elapsed();
-    let (file, encoding) = encoded(state, scene, picture).await?;
-    let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
-    Ok(Drawn { file, ranges, stages })
-}
-
-/// The file of a picture, and how long it took to write.
-async fn encoded(
-    state: &AppState,
-    scene: &Scene,
-    picture: Picture,
-) -> Result<(Vec<u8>, Duration), ElementsError> {
-    let (begun, square) = (Instant::now(), scene.square);
-    let work = move || match square {
-        Some(side) => picture.on_square(side).encode(),
-        None => picture.encode(),
+    let style = scene.style(&ranges).ok_or(RenderError::ElementCount)?;
+    let square = scene.square;
+    // One piece of work: a hop to another thread takes as long as drawing a tile.
+    let work = move || {
+        let begun = Instant::now();
+        let picture = style.draw(&planes).ok_or(RenderError::ElementCount)?;
+        let rendering = begun.elapsed();
+        let file = match square {
+            Some(side) => picture.on_square(side).encode()?,
+            None => picture.encode()?,
+        };
+        Ok::<_, RenderError>((file, rendering, begun.elapsed().saturating_sub(rendering)))
     };
-    let file = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)??;
-    Ok((file, begun.elapsed()))
+    let drawn = state.engine.cpu.spawn_background(work).await.map_err(ArrayError::from)?;
+    let (file, rendering, encoding) = drawn?;
+    let stages = [("read", reading), ("reduce", reducing), ("render", rendering), ("encode", encoding)];
+    Ok(Drawn { file: file.into(), rest: None, ranges, stages })
 }
 
-/// The range of a plane that is in memory.
-async fn range_of_plane(
-    state: &AppState,
-    source: RangeSource,
-    (plane, decoding): (Plane, Decoding),
-) -> Result<(f64, f64), ElementsError> {
-    let bytes = plane.width().saturating_mul(plane.height()) as u64;
-    let range = state.engine.cpu.run_or_inline(bytes, move || {
-        let mut numbers = plane.numbers(&decoding);
-        match source {
-            RangeSource::Percentiles(low, high) => quantiles(&mut numbers, low / 100.0, high / 100.0),
-            _ => extremes(&numbers),
+/// Draws the beginning of a long picture: all of it, if the file is short.
+async fn begin(
+    mut picture: LongPicture,
+    ranges: Vec<(f64, f64)>,
+    begun: Instant,
+    context: &ReadContext,
+) -> Result<Drawn, ElementsError> {
+    let mut file = BytesMut::new();
+    let mut is_whole = false;
+    while file.len() <= MAX_CACHED_RESPONSE_BYTES && !is_whole {
+        match picture.next().await? {
+            Some(piece) => file.extend_from_slice(&piece),
+            None => is_whole = true,
         }
-    });
-    Ok(range.await.map_err(ArrayError::from)?.unwrap_or((0.0, 1.0)))
-}
-
-/// The percentiles 1 to 99 of a sample, from the cache or read now; its extremes, if these are equal.
-pub(super) async fn sampled_range(
-    state: &AppState,
-    scene: &Scene,
-    sample: &Sample,
-    context: &Arc<ReadContext>,
-) -> Result<(f64, f64), ElementsError> {
-    if let Some(range) = state.responses.ranges.get(&sample.key) {
-        return Ok(*range);
     }
-    let conversion = scene.conversion.as_ref();
-    let mut numbers = sample::numbers(state, &sample.plans, conversion, &scene.decoding, context).await?;
-    let range = state.engine.cpu.run_or_inline(numbers.len() as u64 * 8, move || {
-        let inner = quantiles(&mut numbers, 0.01, 0.99).filter(|(low, high)| low < high);
-        inner.or_else(|| extremes(&numbers)).unwrap_or((0.0, 1.0))
-    });
-    let range = range.await.map_err(ArrayError::from)?;
-    state.responses.ranges.insert(&sample.key, range, 128);
-    Ok(range)
+    let (reducing, drawing) = (context.stats().encode, picture.drawing_time());
+    let reading = begun.elapsed().saturating_sub(reducing).saturating_sub(drawing);
+    let stages = [("read", reading), ("reduce", reducing), ("render", drawing), ("encode", Duration::ZERO)];
+    Ok(Drawn { file: file.freeze(), rest: (!is_whole).then_some(picture), ranges, stages })
 }

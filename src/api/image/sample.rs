@@ -102,7 +102,9 @@ pub(crate) fn memory_bytes(array: &Array) -> u64 {
     let item = array.metadata().data_type.element_bytes() as u64;
     let axes = array.decoded_axes();
     let chunk = axes.iter().fold(item, |bytes, axis| bytes.saturating_mul(axis.largest_edge()));
-    chunk.saturating_add(MOST_CHUNKS * MOST_ELEMENTS * size_of::<f64>() as u64)
+    let elements = array.metadata().shape.iter().fold(1_u64, |count, &length| count.saturating_mul(length));
+    let all = (elements.saturating_mul(item)).min(chunk);
+    all.saturating_add(elements.min(MOST_CHUNKS * MOST_ELEMENTS) * size_of::<f64>() as u64)
 }
 
 /// The plans of a sample.

@@ -9,7 +9,6 @@ use super::channels::channels;
 use super::layout::{Layout, no_picture};
 use super::query::{DEFAULT_SIDE, ImageQuery};
 use super::range::{RangeContext, RangeSource};
-use super::sample;
 use super::subject::Subject;
 use super::words::{Coloring, PictureSize, RangeWord};
 use crate::array::{Array, ArrayError, Plan, ReadLimits, slice_text};
@@ -22,7 +21,6 @@ use crate::reduce::{ALGORITHM, Method, Missing, Reducer, Reduction, halved};
 use crate::render::Conversion;
 use crate::render::raster::{
     Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Outside, Part, Scale, Style,
-    most_file_bytes,
 };
 use crate::store::Version;
 
@@ -271,65 +269,6 @@ impl Scene {
     pub(crate) fn size(&self) -> (u64, u64) {
         let (rows, columns) = self.layout.sides();
         (halved(columns.count, self.halvings), halved(rows.count, self.halvings))
-    }
-
-    /// Whether the picture can be drawn band by band, as its elements are read: its range is known before, and the elements
-    /// come in the order of its rows.
-    pub(crate) fn is_drawn_in_bands(&self) -> bool {
-        let [plane] = &self.planes[..] else { return false };
-        self.conversion.is_none()
-            && !self.flips_rows
-            && !self.layout.is_transposed()
-            && self.drawing != Drawing::Composite
-            && matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample)
-    }
-
-    /// The memory in bytes that the picture takes: what is read of a plane at a time, the planes, the pixels and the file.
-    pub(crate) fn memory_bytes(&self, segment_size: u64) -> u64 {
-        let is_drawn_in_bands = self.is_drawn_in_bands();
-        let (width, height) = self.size();
-        let pixels =
-            self.square.map_or(width.saturating_mul(height), |side| u64::from(side) * u64::from(side));
-        let item = self.decoding.data_type().element_bytes() as u64;
-        let read = self.planes.iter().map(|plane| {
-            let bytes = plane.plan.response_bytes();
-            let bytes = if is_drawn_in_bands { bytes.min(segment_size.saturating_mul(2)) } else { bytes };
-            bytes.saturating_mul(2).saturating_add(plane.plan.reduced_source_bytes())
-        });
-        let numbers = self
-            .planes
-            .iter()
-            .any(|plane| matches!(plane.range, RangeSource::Slice | RangeSource::Percentiles(..)));
-        let planes = if is_drawn_in_bands { 0 } else { item * self.planes.len() as u64 };
-        // What is drawn, what is written of it, the same compressed, and the file.
-        let drawn = if self.has_colors() { 24 } else { 4 + 3 * self.pixel_bytes() };
-        let per_pixel = planes + if numbers { 8 } else { 0 } + drawn;
-        let sampled = self.planes.iter().filter(|plane| plane.range == RangeSource::Sample).count() as u64;
-        let sample = sampled.min(1) * sample::memory_bytes(&self.subject.sampled);
-        read.max().unwrap_or(0).saturating_add(pixels.saturating_mul(per_pixel)).saturating_add(sample)
-    }
-
-    /// The bytes of the file, at most: known before anything is drawn.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        let (width, height) = self.square.map_or_else(|| self.size(), |side| (side.into(), side.into()));
-        most_file_bytes(width, height, self.pixel_bytes())
-    }
-
-    /// The bytes of a pixel in the file, at most.
-    fn pixel_bytes(&self) -> u64 {
-        let is_complete = self.decoding.is_complete() && self.scale == Scale::Linear && self.square.is_none();
-        let has_outside = [self.below, self.above].iter().any(|outside| *outside != Outside::Extend);
-        match self.drawing {
-            Drawing::Gray16 if is_complete => 2,
-            // A place in a palette: there are as many colours as a palette can have.
-            Drawing::Mapped(_) if is_complete && !has_outside => 1,
-            _ => 4,
-        }
-    }
-
-    /// Whether pixels are drawn as colours, and not as places in a colormap or shades.
-    fn has_colors(&self) -> bool {
-        matches!(self.drawing, Drawing::Categories(_) | Drawing::Composite)
     }
 
     /// What the pixels depend on besides the stored bytes, as text for the entity tag.

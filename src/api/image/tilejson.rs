@@ -10,7 +10,7 @@ use super::legend::{legend_path, scene};
 use super::params::{AxesParams, ColorParams, TileParams};
 use super::range::{RangeSource, shown};
 use super::request::query;
-use super::respond;
+use super::sampled;
 use super::scene::Drawing;
 use super::tiles::{DEFAULT_TILE, NATIVE, levels, whole_plane};
 use crate::admission::AdmissionRequest;
@@ -97,14 +97,11 @@ async fn tilejson(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let scene = scene(state, head, &target, &query).await?;
     let plane = whole_plane(&scene.subject, &query)?;
     let (rows, columns) = plane.sides();
-    let mut permit = state
-        .traffic
-        .admission
-        .acquire(AdmissionRequest::to_elements(head), scene.memory_bytes(state.engine.read.segment_size))
-        .await?;
+    let mut permit =
+        state.traffic.admission.acquire(AdmissionRequest::to_elements(head), scene.sample_bytes()).await?;
     let is_resolved =
         scene.planes.iter().all(|plane| matches!(plane.range, RangeSource::Known(..) | RangeSource::Sample));
-    let ranges = if is_resolved { respond::ranges(state, &scene).await? } else { Vec::new() };
+    let ranges = if is_resolved { sampled::ranges(state, &scene).await? } else { Vec::new() };
     let is_range = |name: &str| matches!(name, "range" | "rescale" | "colorscalerange");
     let mut words: Vec<String> = Vec::new();
     for (name, value) in pairs.iter().filter(|(name, _)| ranges.len() != 1 || !is_range(name)) {

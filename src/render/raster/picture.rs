@@ -4,23 +4,12 @@
 //! changes a pixel.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use png::{BitDepth, ColorType, Compression, Encoder, Filter};
 
 use super::color::Color;
+use super::palette::{OUTSIDE, PALETTE, Palette};
 use crate::render::RenderError;
-
-/// The symbol of a pixel without a number; symbols below are places in the colormap.
-pub(super) const MISSING: u16 = 256;
-/// The symbol of a number below the range.
-pub(super) const BELOW: u16 = 257;
-/// The symbol of a number above the range.
-pub(super) const ABOVE: u16 = 258;
-/// The symbol of a pixel outside the array.
-pub(super) const OUTSIDE: u16 = 259;
-/// The number of symbols.
-pub(super) const PALETTE: usize = 260;
 
 /// The pixels of a picture, row after row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,9 +73,17 @@ impl Picture {
         self.height
     }
 
+    /// The pixels, row after row.
+    pub(super) fn into_pixels(self) -> Pixels {
+        self.pixels
+    }
+
     /// A square of this side with the picture in its upper left corner and nothing in the rest. A longer side is cut.
     #[must_use]
     pub fn on_square(self, side: u32) -> Self {
+        if (self.width, self.height) == (side, side) {
+            return self;
+        }
         let (from, to) = (self.width as usize, side as usize);
         let rows = (self.height as usize).min(to);
         let pixels = match self.pixels {
@@ -97,36 +94,6 @@ impl Picture {
             Pixels::Gray16(shades) => Pixels::Gray16(padded(&shades, None, from, rows, to)),
         };
         Self { width: side, height: side, pixels }
-    }
-
-    /// The same picture, with memory for this number of rows.
-    #[must_use]
-    pub fn with_capacity_for(mut self, rows: usize) -> Self {
-        let more = rows.saturating_sub(self.height as usize).saturating_mul(self.width as usize);
-        match &mut self.pixels {
-            Pixels::Symbols(symbols, _) => symbols.reserve_exact(more),
-            Pixels::Colors(colors) => colors.reserve_exact(more),
-            Pixels::Gray16(shades) => shades.reserve_exact(more),
-        }
-        self
-    }
-
-    /// The same picture with another of its width and its kind below; `None` if that is of another.
-    #[must_use]
-    pub fn above(mut self, below: Self) -> Option<Self> {
-        if self.width != below.width {
-            return None;
-        }
-        match (&mut self.pixels, below.pixels) {
-            (Pixels::Symbols(symbols, palette), Pixels::Symbols(more, other)) if *palette == other => {
-                symbols.extend(more);
-            }
-            (Pixels::Colors(colors), Pixels::Colors(more)) => colors.extend(more),
-            (Pixels::Gray16(shades), Pixels::Gray16(more)) => shades.extend(more),
-            _ => return None,
-        }
-        self.height = self.height.checked_add(below.height)?;
-        Some(self)
     }
 
     /// Pictures in rows and columns, each with its row and column, and nothing where there is none. All places are as large as
@@ -174,12 +141,7 @@ impl Picture {
     /// [`RenderError::PngFailed`], which is a bug.
     pub fn encode(self) -> Result<Vec<u8>, RenderError> {
         let indexed = match &self.pixels {
-            Pixels::Symbols(symbols, palette) => {
-                Palette::of_symbols(symbols, palette).map(|(palette, slots)| {
-                    let at = |symbol: &u16| slots.get(usize::from(*symbol)).copied().unwrap_or_default();
-                    (palette, symbols.iter().map(at).collect::<Vec<u8>>())
-                })
-            }
+            Pixels::Symbols(symbols, palette) => Palette::of_symbols(symbols, palette),
             Pixels::Colors(colors) => Palette::of_colors(colors),
             Pixels::Gray16(shades) => return self.gray(shades),
         };
@@ -213,12 +175,7 @@ impl Picture {
                 shades.iter().flat_map(|shade| shade.unwrap_or_default().to_be_bytes()).collect();
             return self.write(ColorType::Grayscale, BitDepth::Sixteen, None, &shades);
         }
-        let pixel = |shade: &Option<u16>| {
-            let [[high, low], [opacity, _]] =
-                [shade.unwrap_or_default().to_be_bytes(), [u8::from(shade.is_some()) * 255; 2]];
-            [high, low, opacity, opacity]
-        };
-        let pixels: Vec<u8> = shades.iter().flat_map(pixel).collect();
+        let pixels: Vec<u8> = shades.iter().copied().flat_map(shade_and_opacity).collect();
         self.write(ColorType::GrayscaleAlpha, BitDepth::Sixteen, None, &pixels)
     }
 
@@ -270,6 +227,13 @@ impl Picture {
     }
 }
 
+/// A shade and its opacity as they are written.
+pub(super) fn shade_and_opacity(shade: Option<u16>) -> [u8; 4] {
+    let [high, low] = shade.unwrap_or_default().to_be_bytes();
+    let opacity = u8::from(shade.is_some()) * u8::MAX;
+    [high, low, opacity, opacity]
+}
+
 /// Puts rows of `width` pixels into a picture with longer rows, from this column and row on.
 fn put<T: Copy>(all: &mut [T], all_width: usize, (left, top): (usize, usize), pixels: &[T], width: usize) {
     for (row, pixels) in pixels.chunks(width.max(1)).enumerate() {
@@ -290,78 +254,10 @@ fn padded<T: Copy>(pixels: &[T], outside: T, from: usize, rows: usize, side: usi
     square
 }
 
-/// The chunks `PLTE` and `tRNS` (PNG, sections 11.2.2 and 11.3.1.1).
-struct Palette {
-    colors: Vec<u8>,
-    /// Up to the last that is not opaque.
-    opacities: Vec<u8>,
-}
-
-impl Palette {
-    fn new(colors: &[Color]) -> Self {
-        let opaque = |color: &Color| color.0[3] == u8::MAX;
-        let end = colors.iter().rposition(|color| !opaque(color)).map_or(0, |last| last + 1);
-        Self {
-            colors: colors.iter().flat_map(|color| color.rgb()).collect(),
-            opacities: colors.iter().take(end).map(|color| color.0[3]).collect(),
-        }
-    }
-
-    /// The palette of symbols, and the place of each in it; `None` if more than 256 are used. Places of the colormap keep
-    /// theirs, and the others take the first that are free.
-    fn of_symbols(symbols: &[u16], colors: &[Color; PALETTE]) -> Option<(Self, [u8; PALETTE])> {
-        let mut is_used = [false; PALETTE];
-        for &symbol in symbols {
-            if let Some(is_used) = is_used.get_mut(usize::from(symbol)) {
-                *is_used = true;
-            }
-        }
-        let mut slots = [0; PALETTE];
-        for (place, slot) in slots.iter_mut().take(256).enumerate() {
-            *slot = u8::try_from(place).unwrap_or(u8::MAX);
-        }
-        let mut palette = colors[..256].to_vec();
-        for special in 256..PALETTE {
-            if is_used[special] {
-                let free = is_used[..256].iter().position(|is_used| !is_used)?;
-                is_used[free] = true;
-                palette[free] = colors[special];
-                slots[special] = u8::try_from(free).ok()?;
-            }
-        }
-        let end = is_used[..256].iter().rposition(|&is_used| is_used).map_or(1, |last| last + 1);
-        palette.truncate(end);
-        Some((Self::new(&palette), slots))
-    }
-
-    /// The palette of colours, and the place of each pixel in it; `None` if there are more than 256.
-    fn of_colors(colors: &[[u8; 4]]) -> Option<(Self, Vec<u8>)> {
-        let mut places: HashMap<[u8; 4], usize> = HashMap::new();
-        let mut palette = Vec::new();
-        let mut indices = Vec::with_capacity(colors.len());
-        let mut last: Option<([u8; 4], u8)> = None;
-        for &color in colors {
-            let place = match last {
-                Some((before, place)) if before == color => place,
-                _ => {
-                    let next = palette.len();
-                    let place = *places.entry(color).or_insert(next);
-                    if place == next {
-                        palette.push(Color(color));
-                    }
-                    u8::try_from(place).ok()?
-                }
-            };
-            last = Some((color, place));
-            indices.push(place);
-        }
-        Some((Self::new(&palette), indices))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::raster::palette::MISSING;
 
     fn decoded(file: &[u8]) -> (u32, u32, ColorType, Vec<[u8; 4]>) {
         let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
@@ -488,22 +384,6 @@ mod tests {
         let mixed = Picture::grid(&[(0, 0, gray), (0, 1, one(1, 1, 9))], 1, 2).unwrap();
         assert_eq!(*mixed.colors(), [[0x12, 0x12, 0x12, 255], none, nine]);
         assert_eq!(Picture::grid(&[], 0, 0), None);
-    }
-
-    #[test]
-    fn bands_of_a_picture_are_the_picture() {
-        let symbols: Vec<u16> = vec![5, 6, MISSING, 9, 1, 2];
-        let whole = Picture::new(2, 3, Pixels::Symbols(symbols.clone(), ramp())).unwrap();
-        let band = |rows: usize, at: usize| {
-            Picture::new(2, rows, Pixels::Symbols(symbols[2 * at..2 * (at + rows)].to_vec(), ramp())).unwrap()
-        };
-        let bands = band(1, 0).with_capacity_for(3).above(band(2, 1)).unwrap();
-        assert_eq!(bands, whole);
-        let other = Picture::new(3, 1, Pixels::Gray16(vec![None; 3])).unwrap();
-        assert_eq!(whole.clone().above(other), None);
-        let colors = Picture::new(2, 1, Pixels::Colors(vec![[0; 4]; 2])).unwrap();
-        assert_eq!(whole.above(colors.clone()), None);
-        assert_eq!(colors.clone().above(colors).map(|both| both.height()), Some(2));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct Plane {
     element_bytes: usize,
     width: usize,
     height: usize,
+    /// The first row of all that are in memory, and the number of these.
+    part: (usize, usize),
     /// Whether neighbours in memory are neighbours in a column.
     is_transposed: bool,
     flips_rows: bool,
@@ -27,6 +29,7 @@ impl Plane {
             element_bytes,
             width,
             height,
+            part: (0, height),
             is_transposed: false,
             flips_rows: false,
             flips_columns: false,
@@ -36,7 +39,16 @@ impl Plane {
     /// Columns as rows and rows as columns, for a plane that was neither transposed nor flipped before.
     #[must_use]
     pub fn transposed(self) -> Self {
-        Self { width: self.height, height: self.width, is_transposed: !self.is_transposed, ..self }
+        let (width, height) = (self.height, self.width);
+        Self { width, height, part: (0, height), is_transposed: !self.is_transposed, ..self }
+    }
+
+    /// Some of its rows, which share the memory of all; those that it does not have are left out.
+    #[must_use]
+    pub fn rows(&self, first: usize, count: usize) -> Self {
+        let first = first.min(self.height);
+        let (above, all) = self.part;
+        Self { height: count.min(self.height - first), part: (above + first, all), ..self.clone() }
     }
 
     /// The same with its rows in reverse, or its columns.
@@ -57,14 +69,15 @@ impl Plane {
         self.height
     }
 
-    /// All elements, in the order of memory.
+    /// All elements in memory, in its order.
     pub(super) fn items(&self) -> &Bytes {
         &self.items
     }
 
     /// The elements of a row, one after another.
     pub(super) fn row(&self, row: usize) -> Cow<'_, [u8]> {
-        let row = if self.flips_rows { self.height.saturating_sub(row + 1) } else { row };
+        let (above, all) = self.part;
+        let row = if self.flips_rows { all.saturating_sub(above + row + 1) } else { above + row };
         let item = self.element_bytes;
         if !self.is_transposed && !self.flips_columns {
             let start = row * self.width * item;
@@ -73,8 +86,7 @@ impl Plane {
         let mut elements = Vec::with_capacity(self.width * item);
         for column in 0..self.width {
             let column = if self.flips_columns { self.width - 1 - column } else { column };
-            let place =
-                if self.is_transposed { column * self.height + row } else { row * self.width + column };
+            let place = if self.is_transposed { column * all + row } else { row * self.width + column };
             elements.extend_from_slice(self.items.get(place * item..(place + 1) * item).unwrap_or_default());
         }
         Cow::Owned(elements)
@@ -99,6 +111,18 @@ mod tests {
         assert_eq!(rows(&tall), [[1, 4], [2, 5], [3, 6]]);
         assert_eq!(rows(&tall.flipped(true, true)), [[6, 3], [5, 2], [4, 1]]);
         assert!(Plane::new(Bytes::from_static(&[1, 2, 3]), 2, 1, 1).is_none());
+        for turned in [
+            plane.clone(),
+            plane.clone().flipped(true, true),
+            plane.clone().transposed().flipped(true, false),
+        ] {
+            let height = turned.height();
+            for first in 0..=height {
+                let part = turned.rows(first, 1).rows(0, 9);
+                assert_eq!(rows(&part), rows(&turned)[first..height.min(first + 1)]);
+            }
+            assert_eq!(rows(&turned.rows(1, 9)), rows(&turned)[1..]);
+        }
         let pairs = Plane::new(Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]), 2, 2, 2).unwrap();
         assert_eq!(rows(&pairs.transposed()), [[1, 2, 5, 6], [3, 4, 7, 8]]);
     }

@@ -4,8 +4,9 @@ use super::categories::Categories;
 use super::color::Color;
 use super::colormap::Colormap;
 use super::decoding::Decoding;
-use super::mapping::Mapping;
-use super::picture::{ABOVE, BELOW, MISSING, OUTSIDE, PALETTE, Picture, Pixels};
+use super::mapping::{Mapping, Scale};
+use super::palette::{ABOVE, BELOW, MISSING, OUTSIDE, PALETTE};
+use super::picture::{Picture, Pixels};
 use super::plane::Plane;
 
 /// The colour of numbers outside the range.
@@ -94,7 +95,7 @@ impl Plane {
         }
     }
 
-    /// All numbers, in any order.
+    /// The numbers of all elements in memory, in any order.
     #[must_use]
     pub fn numbers(&self, decoding: &Decoding) -> Vec<f64> {
         let mut numbers = Vec::new();
@@ -104,26 +105,7 @@ impl Plane {
 }
 
 fn mapped(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Pixels {
-    let mut symbols = Vec::with_capacity(plane.width() * plane.height());
-    let below = if style.below == Outside::Extend { 0 } else { BELOW };
-    let above = if style.above == Outside::Extend { 255 } else { ABOVE };
-    plane.for_each_row(decoding, |numbers| {
-        symbols.extend(numbers.iter().map(|&number| {
-            let place = style.mapping.place(number);
-            if place.is_nan() {
-                MISSING
-            } else if place < 0.0 {
-                below
-            } else if place > 1.0 {
-                above
-            } else {
-                // The last of the 256 equal parts of the range includes its end.
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
-                let part = (place * 256.0) as u16;
-                part.min(255)
-            }
-        }));
-    });
+    let symbols = by_table(style, plane, decoding).unwrap_or_else(|| symbols(style, plane, decoding));
     let mut palette = [Color::TRANSPARENT; PALETTE];
     for (place, color) in palette.iter_mut().zip(style.colormap.colors()) {
         *place = *color;
@@ -141,6 +123,81 @@ fn mapped(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Pixels {
         palette[usize::from(symbol)] = color;
     }
     Pixels::Symbols(symbols, Box::new(palette))
+}
+
+/// The symbol of each number.
+fn symbols(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Vec<u16> {
+    let mut symbols = Vec::with_capacity(plane.width() * plane.height());
+    let below = if style.below == Outside::Extend { 0 } else { BELOW };
+    let above = if style.above == Outside::Extend { 255 } else { ABOVE };
+    // The last of the 256 equal parts of the range includes its end.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
+    let part = |place: f64| ((place * 256.0) as u16).min(255);
+    let (low, high) = style.mapping.range();
+    let span = high - low;
+    if style.mapping.scale() == Scale::Linear && low < high && span.is_finite() {
+        // As [`Mapping::place`] has it, but a row at a time and without a branch for each number.
+        plane.for_each_row(decoding, |numbers| {
+            symbols.extend(numbers.iter().map(|&number| {
+                let within = part((number - low) / span);
+                let within = if number < low { below } else { within };
+                let within = if number > high { above } else { within };
+                if number.is_nan() { MISSING } else { within }
+            }));
+        });
+    } else {
+        plane.for_each_row(decoding, |numbers| {
+            symbols.extend(numbers.iter().map(|&number| match style.mapping.place(number) {
+                place if place.is_nan() => MISSING,
+                place if place < 0.0 => below,
+                place if place > 1.0 => above,
+                place => part(place),
+            }));
+        });
+    }
+    symbols
+}
+
+/// The symbol of each number, by a table of those of all elements between the least and the greatest; `None` if elements are
+/// wide, or so different that the table is no shorter than a quarter of the plane.
+fn by_table(style: &MappedStyle, plane: &Plane, decoding: &Decoding) -> Option<Vec<u16>> {
+    match decoding.data_type().element_bytes() {
+        1 => tabled(style, plane, decoding, |[low]| u16::from(low)),
+        2 => tabled(style, plane, decoding, u16::from_le_bytes),
+        _ => None,
+    }
+}
+
+fn tabled<const N: usize>(
+    style: &MappedStyle,
+    plane: &Plane,
+    decoding: &Decoding,
+    bits: impl Fn([u8; N]) -> u16,
+) -> Option<Vec<u16>> {
+    let (width, height) = (plane.width(), plane.height());
+    let (mut least, mut greatest) = (u16::MAX, 0);
+    for row in 0..height {
+        for element in plane.row(row).as_chunks::<N>().0 {
+            let bits = bits(*element);
+            least = least.min(bits);
+            greatest = greatest.max(bits);
+        }
+    }
+    let length = usize::from(greatest.checked_sub(least)?) + 1;
+    if length > width * height / 4 {
+        return None;
+    }
+    let values = (least..=greatest).flat_map(|bits| bits.to_le_bytes().into_iter().take(N));
+    let table = Plane::new(values.collect::<Vec<u8>>().into(), N, length, 1)?;
+    let table = symbols(style, &table, decoding);
+    let mut all = Vec::with_capacity(width * height);
+    for row in 0..height {
+        let symbol = |element: &[u8; N]| table.get(usize::from(bits(*element) - least)).copied();
+        all.extend(
+            plane.row(row).as_chunks::<N>().0.iter().map(|element| symbol(element).unwrap_or(MISSING)),
+        );
+    }
+    Some(all)
 }
 
 fn gray(mapping: &Mapping, plane: &Plane, decoding: &Decoding) -> Pixels {
@@ -192,7 +249,7 @@ fn composite(channels: &[Channel], missing: Color, planes: &[(Plane, Decoding)])
 mod tests {
     use super::*;
     use crate::metadata::DataType;
-    use crate::render::raster::{Part, Scale};
+    use crate::render::raster::Part;
 
     fn plane(numbers: &[f32], width: usize) -> (Plane, Decoding) {
         let items: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -224,6 +281,78 @@ mod tests {
         let red = Outside::Color(Color::opaque(0xff_0000));
         let style = mapped_style(red, Outside::Color(Color::TRANSPARENT));
         assert_eq!(colors(&style, &planes)[5..7], [[255, 0, 0, 255], [0; 4]]);
+    }
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 256")]
+    fn every_number_has_the_colour_of_its_place() {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from_bits(state)
+        };
+        for (low, high) in [(0.0, 1.0), (269.9, 311.2), (-1e-310, 1e-310), (-1e308, 1e308), (3.0, 3.0)] {
+            let near = |part: f64| low + (high - low) * part;
+            let parts = (0..=2560).map(|step| near(f64::from(step) / 2560.0));
+            let ends = [
+                low,
+                high,
+                f64::NAN,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                -0.0,
+                high.next_up(),
+                low.next_down(),
+            ];
+            let numbers: Vec<f64> = parts.chain((0..1000).map(|_| next())).chain(ends).collect();
+            let items: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            let plane = Plane::new(items.into(), 8, numbers.len(), 1).unwrap();
+            let decoding = Decoding::stored(&DataType::Float64, Part::Abs).unwrap();
+            let mapping = Mapping::new(low, high, Scale::Linear).unwrap();
+            let Style::Mapped(style) = mapped_style(Outside::Extend, Outside::Color(Color([9; 4]))) else {
+                panic!()
+            };
+            let style = Style::Mapped(Box::new(MappedStyle { mapping, ..*style }));
+            let expected = numbers.iter().map(|&number| match mapping.place(number) {
+                place if place.is_nan() => [1, 2, 3, 4],
+                place if place < 0.0 => [0, 0, 0, 255],
+                place if place > 1.0 => [9; 4],
+                place => {
+                    let level = (place * 256.0).min(255.0) as u8;
+                    [level, level, level, 255]
+                }
+            });
+            assert_eq!(colors(&style, &[(plane, decoding)]), expected.collect::<Vec<_>>(), "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn narrow_elements_have_the_colours_of_wide_ones() {
+        let style = mapped_style(Outside::Color(Color([7; 4])), Outside::Color(Color([9; 4])));
+        let numbers: Vec<i16> = (0..4096).map(|at: i16| at % 600 * 37 % 600 - 250).collect();
+        let of = |items: Vec<u8>, data_type: DataType| {
+            let decoding = Decoding::stored(&data_type, Part::Abs).unwrap();
+            let plane = Plane::new(items.into(), data_type.element_bytes(), 64, 64).unwrap();
+            [plane.clone(), plane.clone().rows(3, 20), plane.transposed().flipped(true, true)]
+                .map(|plane| colors(&style, &[(plane, decoding.clone())]))
+        };
+        let bytes = |wide: bool, narrow: fn(i16) -> i16| -> Vec<u8> {
+            let number = |number: &i16| narrow(*number);
+            if wide {
+                numbers.iter().flat_map(|item| f64::from(number(item)).to_le_bytes()).collect()
+            } else {
+                numbers.iter().flat_map(|item| number(item).to_le_bytes()).collect()
+            }
+        };
+        assert_eq!(of(bytes(false, |it| it), DataType::Int16), of(bytes(true, |it| it), DataType::Float64));
+        let positive: fn(i16) -> i16 = |it| it + 250;
+        assert_eq!(
+            of(bytes(false, positive), DataType::UInt16),
+            of(bytes(true, positive), DataType::Float64)
+        );
+        let small: fn(i16) -> i16 = |it| it.rem_euclid(256);
+        let low = |items: Vec<u8>| items.into_iter().step_by(2).collect::<Vec<u8>>();
+        assert_eq!(of(low(bytes(false, small)), DataType::UInt8), of(bytes(true, small), DataType::Float64));
     }
 
     #[test]
