@@ -18,7 +18,7 @@ use super::vectors;
 use super::view::{ArrayView, Cost};
 use super::viewed_array::{Level, SHARED_PICTURE, ViewedArray, ViewedImage};
 use super::viewer::viewer;
-use crate::conventions::{OmeImage, OmeNode, PlateSummary};
+use crate::conventions::{OmeImage, OmeNode, PlateSummary, has_categories};
 use crate::metadata::Attributes;
 
 /// Longer side of the picture of a field or a label image, in pixels.
@@ -181,6 +181,7 @@ impl GroupPage {
             links: &links,
             attributes,
             coordinates: &[],
+            has_categories: has_categories(&array.metadata().attributes, Some(image)),
             image: Some(ViewedImage { image, levels: &levels, labels: &self.labels, cost }),
         };
         html! {

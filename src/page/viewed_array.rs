@@ -50,6 +50,8 @@ pub(super) struct ViewedArray<'a> {
     pub(super) links: &'a NodeLinks,
     pub(super) attributes: &'a Map<String, Value>,
     pub(super) coordinates: &'a [Coordinate],
+    /// Whether the elements are categories.
+    pub(super) has_categories: bool,
     /// The image that the array is the finest level of.
     pub(super) image: Option<ViewedImage<'a>>,
 }
@@ -149,7 +151,7 @@ impl ViewedArray<'_> {
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.image.is_some_and(|of| of.image.is_labels) || self.attributes.contains_key("flag_values"),
+            "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.has_categories,
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })

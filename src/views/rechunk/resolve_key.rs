@@ -5,10 +5,10 @@
 //! others.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::array::{ArrayError, NodeOpener, OpenNode};
 use crate::chunk::ChunkCoords;
-use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::views::error::ViewError;
 
@@ -26,23 +26,16 @@ pub(in crate::views) struct NamedChunk {
     pub(in crate::views) coords: ChunkCoords,
 }
 
-/// The node at a path, if there is one.
+/// The node at a path, if there is one, for a request that began at `began`.
 ///
 /// # Errors
 /// Its documents cannot be read or used.
 pub(in crate::views) async fn find_node(
     opener: &NodeOpener,
     path: &NodePath,
+    began: Instant,
 ) -> Result<Option<Arc<OpenNode>>, ViewError> {
-    match opener.open(path).await {
-        Ok(opened) => Ok(Some(opened)),
-        Err(ArrayError::Hierarchy(
-            HierarchyError::NoSuchNode { .. }
-            | HierarchyError::NoSuchDependent { .. }
-            | HierarchyError::Path { .. },
-        )) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(opener.open_remembered(path, began).await?)
 }
 
 /// The chunk that a key names; `None` if it names none.
@@ -53,8 +46,9 @@ pub(in crate::views) async fn find_chunk(
     opener: &NodeOpener,
     key: &StoreKey,
 ) -> Result<Option<NamedChunk>, ViewError> {
+    let began = Instant::now();
     for Candidate { path, coords } in candidates(key) {
-        let Some(opened) = find_node(opener, &path).await? else { continue };
+        let Some(opened) = find_node(opener, &path, began).await? else { continue };
         match opened.array() {
             Ok(array) if array.grid().axes().len() == coords.len() => {
                 return Ok(Some(NamedChunk { path, opened, coords }));
