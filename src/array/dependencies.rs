@@ -56,7 +56,14 @@ impl Dependencies {
     /// The dependencies of a response: a node, and chunks of it.
     #[must_use]
     pub fn new(opener: NodeOpener, path: NodePath, node: &Arc<OpenNode>, chunks: ChunkVersions) -> Self {
-        Self { opener, path, node: Arc::downgrade(node), others: Vec::new(), chunks, validity: Mutex::default() }
+        Self {
+            opener,
+            path,
+            node: Arc::downgrade(node),
+            others: Vec::new(),
+            chunks,
+            validity: Mutex::default(),
+        }
     }
 
     /// These dependencies and another node of the same hierarchy.
@@ -76,7 +83,8 @@ impl Dependencies {
     /// Bytes of memory, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let path = |(path, _): &(NodePath, Other)| (path.as_str().len() + size_of::<(NodePath, Other)>()) as u64;
+        let path =
+            |(path, _): &(NodePath, Other)| (path.as_str().len() + size_of::<(NodePath, Other)>()) as u64;
         self.others.iter().map(path).fold(self.chunks.bytes(), u64::saturating_add)
     }
 

@@ -74,7 +74,7 @@ pub use dependencies::Dependencies;
 pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
 pub use node::{AbsentId, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
-pub use open::{NodeOpener, Remembered};
+pub use open::{CachedLookup, NodeOpener};
 pub use pieces::{Pieces, Sampling};
 pub use plan::{Plan, ReadLimits, Suggestions, slice_text};
 pub use read::Reader;

@@ -113,13 +113,13 @@ pub trait NodeCache: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// When the last lookup began that found no node, if that is remembered. There may be one since.
+    /// When the last lookup began that found no node, if that is cached. There may be one since.
     fn absent_at(&self, _id: &AbsentId) -> Option<Instant> {
         None
     }
 
-    /// Remembers that a lookup found no node, unless the path was purged after that lookup began, at `located_at`.
-    fn remember_absent(&self, _id: &AbsentId, _located_at: Instant) {}
+    /// Caches that a lookup found no node, unless the path was purged after that lookup began, at `located_at`.
+    fn insert_absent(&self, _id: &AbsentId, _located_at: Instant) {}
 
     /// The node from the cache or from `load`, for documents that were located by a lookup that began at `located_at`.
     ///

@@ -22,7 +22,7 @@ const MOST_ABSENT: Duration = Duration::from_mins(1);
 
 /// What is at a path.
 #[derive(Clone, Debug)]
-pub enum Remembered {
+pub enum CachedLookup {
     /// This node.
     Node(Arc<OpenNode>),
     /// No node, by a lookup that began then.
@@ -101,58 +101,59 @@ impl NodeOpener {
     }
 
     /// As [`Self::find`], for a request that began at `began`, as fresh as the store requires for that: a request that needs
-    /// the node several times requests it once. That there is no node is remembered as well, for at most a minute.
+    /// the node several times requests it once. That there is no node is cached as well, for at most a minute.
     ///
     /// # Errors
     /// As [`Self::find`].
-    pub async fn find_remembered(&self, path: &NodePath, began: Instant) -> Result<Remembered, ArrayError> {
+    pub async fn find_cached(&self, path: &NodePath, began: Instant) -> Result<CachedLookup, ArrayError> {
         let id = self.absent_id(path, false);
-        if let Some(located_at) = self.remembered_absent(&id)
+        if let Some(located_at) = self.cached_absence(&id)
             && let Some(checked_at) = self.absent_since(path, located_at, began)
             && self.is_latest(path, checked_at)
         {
-            return Ok(Remembered::Absent(located_at));
+            return Ok(CachedLookup::Absent(located_at));
         }
         let located_at = Instant::now();
         Ok(match self.find_since(path, began).await? {
-            Some(opened) => Remembered::Node(opened),
+            Some(opened) => CachedLookup::Node(opened),
             None => {
-                self.cache.remember_absent(&id, located_at);
-                Remembered::Absent(located_at)
+                self.cache.insert_absent(&id, located_at);
+                CachedLookup::Absent(located_at)
             }
         })
     }
 
-    /// As [`Self::open`], for a request that began at `began`; `None` if there is no node. What is there is as fresh, and its
-    /// absence remembered as long, as by [`Self::find_remembered`].
+    /// As [`Self::open`], for a request that began at `began`; `None` if there is no node, without finding out why. What is
+    /// there is as fresh, and its absence cached as long, as by [`Self::find_cached`].
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
-    pub async fn open_remembered(
+    pub async fn open_cached(
         &self,
         path: &NodePath,
         began: Instant,
     ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
         let id = self.absent_id(path, true);
         // Without a request it is not known whether an array declares the node by now.
-        if let Some(located_at) = self.remembered_absent(&id)
+        if let Some(located_at) = self.cached_absence(&id)
             && located_at >= self.hierarchy.store().freshness_horizon(began)
             && self.is_latest(path, located_at)
         {
             return Ok(None);
         }
         let located_at = Instant::now();
-        if let Some(opened) = self.find_since(path, began).await? {
+        if let CachedLookup::Node(opened) = self.find_cached(path, began).await? {
             return Ok(Some(opened));
         }
-        match Box::pin(self.open_dependent(path.clone(), Reading::Lenient)).await {
-            Ok(opened) => Ok(Some(opened)),
-            Err(ArrayError::Hierarchy(
+        match Box::pin(self.declared_at(path, Reading::Lenient)).await {
+            Ok(Some(opened)) => Ok(Some(opened)),
+            Ok(None)
+            | Err(ArrayError::Hierarchy(
                 HierarchyError::NoSuchNode { .. }
                 | HierarchyError::NoSuchDependent { .. }
                 | HierarchyError::Path { .. },
             )) => {
-                self.cache.remember_absent(&id, located_at);
+                self.cache.insert_absent(&id, located_at);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -163,7 +164,7 @@ impl NodeOpener {
         AbsentId { mount: Arc::clone(&self.mount), path: path.clone(), of_declared }
     }
 
-    fn remembered_absent(&self, id: &AbsentId) -> Option<Instant> {
+    fn cached_absence(&self, id: &AbsentId) -> Option<Instant> {
         self.cache.absent_at(id).filter(|located_at| located_at.elapsed() < MOST_ABSENT)
     }
 
@@ -172,11 +173,7 @@ impl NodeOpener {
         self.cache.latest(&self.mount, path).is_none_or(|(_, found_at)| found_at < absent_at)
     }
 
-    async fn find_since(
-        &self,
-        path: &NodePath,
-        began: Instant,
-    ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
+    async fn find_since(&self, path: &NodePath, began: Instant) -> Result<Option<Arc<OpenNode>>, ArrayError> {
         if let Some((opened, _)) = self.try_find(path, began) {
             return Ok(Some(opened));
         }

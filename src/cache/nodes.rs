@@ -68,7 +68,13 @@ impl BoundedNodeCache {
         let rest = capacity_bytes - capacity_bytes / LATEST_SHARE - capacity_bytes / ABSENT_SHARE;
         let texts = WeightedCache::with_largest(rest / TEXT_SHARE, LARGEST_SHARE, weigh_text);
         let nodes = WeightedCache::with_largest(rest - rest / TEXT_SHARE, LARGEST_SHARE, weigh);
-        Self { nodes: Arc::new(nodes), texts: Arc::new(texts), latest: Arc::new(latest), absent: Arc::new(absent), purged_at: Arc::default() }
+        Self {
+            nodes: Arc::new(nodes),
+            texts: Arc::new(texts),
+            latest: Arc::new(latest),
+            absent: Arc::new(absent),
+            purged_at: Arc::default(),
+        }
     }
 }
 
@@ -86,7 +92,7 @@ impl NodeCache for BoundedNodeCache {
         self.absent.get(id)
     }
 
-    fn remember_absent(&self, id: &AbsentId, located_at: Instant) {
+    fn insert_absent(&self, id: &AbsentId, located_at: Instant) {
         let since = self.absent.generation();
         let purged_at = *self.purged_at.lock().unwrap_or_else(PoisonError::into_inner);
         if purged_at.is_none_or(|purged_at| purged_at < located_at) {

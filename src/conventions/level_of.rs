@@ -89,7 +89,8 @@ mod tests {
             above.iter().map(|(group, below)| (group.as_str(), below.as_str())).collect();
         assert_eq!(above, [("p/i/a/b/c", "d"), ("p/i/a/b", "c/d"), ("p/i/a", "b/c/d"), ("p/i", "a/b/c/d")]);
         assert_eq!(groups_above(&NodePath::root()), []);
-        let group = attributes(&json!({ "multiscales": [{ "datasets": [{ "path": "0" }, { "path": "s/1/" }] }] }));
+        let group =
+            attributes(&json!({ "multiscales": [{ "datasets": [{ "path": "0" }, { "path": "s/1/" }] }] }));
         for (below, expected) in [("0", Some(0)), ("s/1", Some(1)), ("1", None), ("s", None)] {
             let level = match declared_level(&group, below) {
                 Some(DeclaredLevel::OfImage(_, level)) => Some(level),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use futures::future::try_join_all;
 
-use crate::array::{ArrayError, NodeOpener, OpenNode, Remembered};
+use crate::array::{ArrayError, CachedLookup, NodeOpener, OpenNode};
 use crate::conventions::{DeclaredLevel, OmeImage, declared_level, groups_above};
 use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
@@ -137,9 +137,9 @@ impl<'a> ImageFinder<'a> {
 
     async fn node(&self, path: &NodePath) -> Result<NodeAbove, ArrayError> {
         let found = if (self.may_read)(path) {
-            match Box::pin(self.opener.find_remembered(path, self.began)).await {
-                Ok(Remembered::Node(node)) => FoundAbove::Node(node),
-                Ok(Remembered::Absent(located_at)) => FoundAbove::Absent(located_at),
+            match Box::pin(self.opener.find_cached(path, self.began)).await {
+                Ok(CachedLookup::Node(node)) => FoundAbove::Node(node),
+                Ok(CachedLookup::Absent(located_at)) => FoundAbove::Absent(located_at),
                 // What is wrong with the group does not concern the array.
                 Err(error) if is_unusable(&error) => FoundAbove::Unknown,
                 Err(error) => return Err(error),

@@ -72,9 +72,13 @@ impl Opening<'_> {
         let path = array.path().clone();
         let mut subject = Subject::alone(node, array, path.clone(), false);
         // The picture of an array does not fail because of what is above it.
-        let Ok(above) = self.finder(&|path| self.may_read(path)).above(&path).await else { return Ok(subject) };
+        let Ok(above) = self.finder(&|path| self.may_read(path)).above(&path).await else {
+            return Ok(subject);
+        };
         subject.above = Some(above.nodes.clone());
-        let Some(ImageAbove { path, group, ome, level, list }) = above.into_image() else { return Ok(subject) };
+        let Some(ImageAbove { path, group, ome, level, list }) = above.into_image() else {
+            return Ok(subject);
+        };
         let levels = levels(&path, &ome);
         if level < levels.len() {
             subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };

@@ -115,7 +115,7 @@ impl Nodes<'_> {
     /// Documents that cannot be read; an array that is no image.
     pub(super) async fn find(&self, path: &NodePath) -> Result<Option<ShownNode>, ViewError> {
         if let Some(parent) = path.parent()
-            && let Some(opened) = find_node(self.opener(), &parent, self.began).await?
+            && let Some(opened) = self.opener().open_cached(&parent, self.began).await?
             && let Some(image) = self.image(&parent, &opened, Some(path.name())).await?
             && let Some(level) = image.level_of(path.name())
         {

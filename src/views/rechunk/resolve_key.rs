@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use crate::array::{ArrayError, NodeOpener, OpenNode};
 use crate::chunk::ChunkCoords;
+use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::views::error::ViewError;
 
@@ -35,7 +36,14 @@ pub(in crate::views) async fn find_node(
     path: &NodePath,
     began: Instant,
 ) -> Result<Option<Arc<OpenNode>>, ViewError> {
-    Ok(opener.open_remembered(path, began).await?)
+    if let Some(opened) = opener.open_cached(path, began).await? {
+        return Ok(Some(opened));
+    }
+    // It may be one of a draft, which is an error.
+    match opener.hierarchy().missing_node_error(path.clone()).await {
+        HierarchyError::NoSuchNode { .. } => Ok(None),
+        error => Err(ArrayError::from(error).into()),
+    }
 }
 
 /// The chunk that a key names; `None` if it names none.
