@@ -25,8 +25,8 @@ pub struct Dependencies {
     path: NodePath,
     /// A weak reference, because the node may be large; it is cached as long as it is used.
     node: Weak<OpenNode>,
-    /// Another path that the response depends on.
-    other: Option<(NodePath, Other)>,
+    /// Other paths that the response depends on.
+    others: Vec<(NodePath, Other)>,
     chunks: ChunkVersions,
     validity: Mutex<Validity>,
 }
@@ -56,25 +56,36 @@ impl Dependencies {
     /// The dependencies of a response: a node, and chunks of it.
     #[must_use]
     pub fn new(opener: NodeOpener, path: NodePath, node: &Arc<OpenNode>, chunks: ChunkVersions) -> Self {
-        Self { opener, path, node: Arc::downgrade(node), other: None, chunks, validity: Mutex::default() }
+        Self {
+            opener,
+            path,
+            node: Arc::downgrade(node),
+            others: Vec::new(),
+            chunks,
+            validity: Mutex::default(),
+        }
     }
 
     /// These dependencies and another node of the same hierarchy.
     #[must_use]
-    pub fn and_node(self, path: NodePath, node: &Arc<OpenNode>) -> Self {
-        Self { other: Some((path, Other::Node(Arc::downgrade(node)))), ..self }
+    pub fn and_node(mut self, path: NodePath, node: &Arc<OpenNode>) -> Self {
+        self.others.push((path, Other::Node(Arc::downgrade(node))));
+        self
     }
 
     /// These dependencies and the absence of a node of the same hierarchy, which a lookup found that began at `located_at`.
     #[must_use]
-    pub fn and_absent(self, path: NodePath, located_at: Instant) -> Self {
-        Self { other: Some((path, Other::Absent(located_at))), ..self }
+    pub fn and_absent(mut self, path: NodePath, located_at: Instant) -> Self {
+        self.others.push((path, Other::Absent(located_at)));
+        self
     }
 
     /// Bytes of memory, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.chunks.bytes()
+        let path =
+            |(path, _): &(NodePath, Other)| (path.as_str().len() + size_of::<(NodePath, Other)>()) as u64;
+        self.others.iter().map(path).fold(self.chunks.bytes(), u64::saturating_add)
     }
 
     /// Whether all of them are known without I/O to be current, as fresh as the store requires for a request that began at
@@ -115,7 +126,7 @@ impl Dependencies {
     /// began at `began`; `None` if something has changed, or if that is not known without I/O.
     async fn revalidate(&self, began: Instant) -> Option<Instant> {
         let mut checked_at = self.validate_node(&self.path, &self.node, began)?;
-        if let Some((path, other)) = &self.other {
+        for (path, other) in &self.others {
             let other_at = match other {
                 Other::Node(node) => self.validate_node(path, node, began)?,
                 Other::Absent(located_at) => self.opener.absent_since(path, *located_at, began)?,
@@ -133,8 +144,7 @@ impl Dependencies {
 
     /// Lets the store report changes from now on.
     async fn watch(&self) {
-        let other = self.other.as_ref().map(|(path, _)| path);
-        let nodes = std::iter::once(&self.path).chain(other);
+        let nodes = std::iter::once(&self.path).chain(self.others.iter().map(|(path, _)| path));
         let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
         let keys: Vec<StoreKey> = self.chunks.keys().cloned().chain(documents).collect();
         let Some(watch) = self.opener.hierarchy().store().watch(keys).await else { return };

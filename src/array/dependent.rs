@@ -71,7 +71,7 @@ impl NodeOpener {
     }
 
     /// The array that is declared at a path; `None` if no array above declares one.
-    async fn declared_at(
+    pub(super) async fn declared_at(
         &self,
         path: &NodePath,
         reading: Reading,

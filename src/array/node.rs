@@ -72,6 +72,17 @@ pub struct NodeId {
     pub located: Located,
 }
 
+/// The key of a path without a node in a cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AbsentId {
+    /// The mount's name.
+    pub mount: Arc<str>,
+    /// The path.
+    pub path: NodePath,
+    /// Whether no array declares a node there either.
+    pub of_declared: bool,
+}
+
 /// The key of a rendered text in a cache: the documents that it was rendered from, and its form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TextId {
@@ -101,6 +112,14 @@ pub trait NodeCache: std::fmt::Debug + Send + Sync {
     fn latest(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         None
     }
+
+    /// When the last lookup began that found no node, if that is cached. There may be one since.
+    fn absent_at(&self, _id: &AbsentId) -> Option<Instant> {
+        None
+    }
+
+    /// Caches that a lookup found no node, unless the path was purged after that lookup began, at `located_at`.
+    fn insert_absent(&self, _id: &AbsentId, _located_at: Instant) {}
 
     /// The node from the cache or from `load`, for documents that were located by a lookup that began at `located_at`.
     ///

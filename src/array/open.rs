@@ -1,13 +1,13 @@
 //! [`NodeOpener`]: opens the nodes of a mount, from the cache where their documents have not changed.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
 
 use super::bound_array::Array;
 use super::error::ArrayError;
-use super::node::{NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
+use super::node::{AbsentId, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 use super::stored::CHEAP_REVALIDATION_WINDOW;
 use crate::codec::CodecLimits;
 use crate::hierarchy::{FoundDocuments, Hierarchy, HierarchyError, Node};
@@ -15,6 +15,19 @@ use crate::key::NodePath;
 use crate::metadata::ArrayMetadata;
 use crate::metadata::dependents::Reading;
 use crate::store::Version;
+
+/// How long a lookup that found no node counts where found nodes need no check at all: a group may be written after the
+/// arrays in it.
+const MOST_ABSENT: Duration = Duration::from_mins(1);
+
+/// What is at a path.
+#[derive(Clone, Debug)]
+pub enum CachedLookup {
+    /// This node.
+    Node(Arc<OpenNode>),
+    /// No node, by a lookup that began then.
+    Absent(Instant),
+}
 
 /// Opens the nodes of one mount.
 #[derive(Clone, Debug)]
@@ -84,7 +97,84 @@ impl NodeOpener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, ArrayError> {
-        if let Some((opened, _)) = self.try_find(path, Instant::now()) {
+        self.find_since(path, Instant::now()).await
+    }
+
+    /// As [`Self::find`], for a request that began at `began`, as fresh as the store requires for that: a request that needs
+    /// the node several times requests it once. That there is no node is cached as well, for at most a minute.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub async fn find_cached(&self, path: &NodePath, began: Instant) -> Result<CachedLookup, ArrayError> {
+        let id = self.absent_id(path, false);
+        if let Some(located_at) = self.cached_absence(&id)
+            && let Some(checked_at) = self.absent_since(path, located_at, began)
+            && self.is_latest(path, checked_at)
+        {
+            return Ok(CachedLookup::Absent(located_at));
+        }
+        let located_at = Instant::now();
+        Ok(match self.find_since(path, began).await? {
+            Some(opened) => CachedLookup::Node(opened),
+            None => {
+                self.cache.insert_absent(&id, located_at);
+                CachedLookup::Absent(located_at)
+            }
+        })
+    }
+
+    /// As [`Self::open`], for a request that began at `began`; `None` if there is no node, without finding out why. What is
+    /// there is as fresh, and its absence cached as long, as by [`Self::find_cached`].
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`].
+    pub async fn open_cached(
+        &self,
+        path: &NodePath,
+        began: Instant,
+    ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
+        let id = self.absent_id(path, true);
+        // Without a request it is not known whether an array declares the node by now.
+        if let Some(located_at) = self.cached_absence(&id)
+            && located_at >= self.hierarchy.store().freshness_horizon(began)
+            && self.is_latest(path, located_at)
+        {
+            return Ok(None);
+        }
+        let located_at = Instant::now();
+        if let CachedLookup::Node(opened) = self.find_cached(path, began).await? {
+            return Ok(Some(opened));
+        }
+        match Box::pin(self.declared_at(path, Reading::Lenient)).await {
+            Ok(Some(opened)) => Ok(Some(opened)),
+            Ok(None)
+            | Err(ArrayError::Hierarchy(
+                HierarchyError::NoSuchNode { .. }
+                | HierarchyError::NoSuchDependent { .. }
+                | HierarchyError::Path { .. },
+            )) => {
+                self.cache.insert_absent(&id, located_at);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn absent_id(&self, path: &NodePath, of_declared: bool) -> AbsentId {
+        AbsentId { mount: Arc::clone(&self.mount), path: path.clone(), of_declared }
+    }
+
+    fn cached_absence(&self, id: &AbsentId) -> Option<Instant> {
+        self.cache.absent_at(id).filter(|located_at| located_at.elapsed() < MOST_ABSENT)
+    }
+
+    /// Whether no node was found at a path since then.
+    fn is_latest(&self, path: &NodePath, absent_at: Instant) -> bool {
+        self.cache.latest(&self.mount, path).is_none_or(|(_, found_at)| found_at < absent_at)
+    }
+
+    async fn find_since(&self, path: &NodePath, began: Instant) -> Result<Option<Arc<OpenNode>>, ArrayError> {
+        if let Some((opened, _)) = self.try_find(path, began) {
             return Ok(Some(opened));
         }
         if let Some((opened, _)) = self.cache.latest(&self.mount, path)

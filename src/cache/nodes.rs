@@ -1,14 +1,16 @@
-//! [`BoundedNodeCache`]: a cache of opened nodes and of texts rendered from their documents, by mount, path and the versions
+//! [`BoundedNodeCache`]: a cache of opened nodes, of paths without a node, and of texts rendered from their documents, by mount, path and the versions
 //! of the documents.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
 
 use super::caches::{CacheKind, Evictable, is_node_below};
 use super::weighted_cache::{CacheUsage, WeightedCache};
-use crate::array::{ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
+use crate::array::{
+    AbsentId, ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId,
+};
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};
 
@@ -24,6 +26,11 @@ const LATEST_SHARE: u64 = 16;
 /// Bytes that the versions of a node's documents take.
 const LATEST_BYTES: u64 = 300;
 
+/// The capacity divided by this is for paths without a node.
+const ABSENT_SHARE: u64 = 64;
+/// Bytes that a path without a node takes beside its text.
+const ABSENT_BYTES: u64 = 150;
+
 /// A node of any version: its mount and path.
 type NodeName = (Arc<str>, NodePath);
 
@@ -34,6 +41,10 @@ pub struct BoundedNodeCache {
     texts: Arc<WeightedCache<TextId, Option<RenderedText>>>,
     /// The documents that were found last, and when the lookup began that found them.
     latest: Arc<WeightedCache<NodeName, (Located, Instant)>>,
+    /// Paths without a node, and when the lookup began that found none.
+    absent: Arc<WeightedCache<AbsentId, Instant>>,
+    /// When paths were purged last.
+    purged_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl BoundedNodeCache {
@@ -51,10 +62,19 @@ impl BoundedNodeCache {
             WeightedCache::new(capacity_bytes / LATEST_SHARE, |name: &NodeName, _: &(Located, Instant)| {
                 (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
             });
-        let rest = capacity_bytes - capacity_bytes / LATEST_SHARE;
+        let absent = WeightedCache::new(capacity_bytes / ABSENT_SHARE, |id: &AbsentId, _: &Instant| {
+            (id.path.as_str().len() as u64).saturating_add(ABSENT_BYTES)
+        });
+        let rest = capacity_bytes - capacity_bytes / LATEST_SHARE - capacity_bytes / ABSENT_SHARE;
         let texts = WeightedCache::with_largest(rest / TEXT_SHARE, LARGEST_SHARE, weigh_text);
         let nodes = WeightedCache::with_largest(rest - rest / TEXT_SHARE, LARGEST_SHARE, weigh);
-        Self { nodes: Arc::new(nodes), texts: Arc::new(texts), latest: Arc::new(latest) }
+        Self {
+            nodes: Arc::new(nodes),
+            texts: Arc::new(texts),
+            latest: Arc::new(latest),
+            absent: Arc::new(absent),
+            purged_at: Arc::default(),
+        }
     }
 }
 
@@ -66,6 +86,18 @@ impl NodeCache for BoundedNodeCache {
         let (located, when) = self.latest.get(&name)?;
         let (mount, path) = name;
         Some((self.nodes.get(&NodeId { mount, path, located })?, when))
+    }
+
+    fn absent_at(&self, id: &AbsentId) -> Option<Instant> {
+        self.absent.get(id)
+    }
+
+    fn insert_absent(&self, id: &AbsentId, located_at: Instant) {
+        let since = self.absent.generation();
+        let purged_at = *self.purged_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if purged_at.is_none_or(|purged_at| purged_at < located_at) {
+            self.absent.insert(id, &located_at, since);
+        }
     }
 
     async fn get_or_load(
@@ -98,12 +130,14 @@ impl NodeCache for BoundedNodeCache {
 
 impl Evictable for BoundedNodeCache {
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
-        let held = self.texts.usage().and(self.latest.usage()).held();
+        let held = self.texts.usage().and(self.latest.usage()).and(self.absent.usage()).held();
         vec![(CacheKind::Node, self.nodes.usage().and(held))]
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         let matches = |owner: &str, path: &NodePath| *owner == *mount && is_node_below(path, prefix);
+        *self.purged_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.absent.purge(|id| matches(&id.mount, &id.path));
         self.latest.purge(|(owner, path)| matches(owner, path));
         self.texts.purge(|id| matches(&id.mount, &id.path));
         self.nodes.purge(|id| matches(&id.mount, &id.path))
@@ -113,5 +147,6 @@ impl Evictable for BoundedNodeCache {
         self.nodes.evict_half();
         self.texts.evict_half();
         self.latest.evict_half();
+        self.absent.evict_half();
     }
 }

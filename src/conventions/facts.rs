@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::level_of::{DeclaredLevel, declared_level, groups_above};
+use super::ome::OmeImage;
 use crate::key::NodePath;
-use crate::metadata::{ArrayMetadata, DataType, GroupMetadata};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, GroupMetadata};
 
 /// What is known about an array.
 #[derive(Clone, Debug)]
@@ -108,6 +110,24 @@ impl Neighbours {
         match self.0.get(path)? {
             Neighbour::Present(NodeFacts::Group(group)) => Some(group),
             _ => None,
+        }
+    }
+
+    /// What the nearest of the groups above an array that declares it as a level declares it to be: with the attributes of
+    /// that group, and the path below it.
+    pub(super) fn declared_level(&self, array: &NodePath) -> Option<(&Attributes, String, DeclaredLevel)> {
+        groups_above(array).into_iter().find_map(|(group, below)| {
+            let attributes = &self.group(&group)?.attributes;
+            let level = declared_level(attributes, &below)?;
+            Some((attributes, below, level))
+        })
+    }
+
+    /// The image that an array is a level of, and the index of the level.
+    pub(super) fn image_of(&self, array: &NodePath) -> Option<(OmeImage, usize)> {
+        match self.declared_level(array)? {
+            (_, _, DeclaredLevel::OfImage(image, level)) => Some((image, level)),
+            (_, _, DeclaredLevel::OfLayout) => None,
         }
     }
 

@@ -27,7 +27,7 @@ pub fn summarize_group(
     let mut summary = if let Some(store) = VectorSummary::parse(&group.attributes) {
         of_vectors(path, store, neighbours)
     } else if let Some((node, version)) = OmeNode::parse(&group.attributes) {
-        NodeSummary { version, ..of_ome(path, node, neighbours) }
+        NodeSummary { version, ..of_ome(path, with_list(path, node, neighbours), neighbours) }
     } else {
         let mut summary = Dataset::new(path, &group.attributes, neighbours).summary();
         let declared = layout(&group.attributes).unwrap_or_default();
@@ -41,6 +41,16 @@ pub fn summarize_group(
         summary.warnings.push(LayoutWarning::new("consolidated-stale", detail));
     }
     summary
+}
+
+/// What a group is, as one of labels if the group above lists it.
+fn with_list(path: &NodePath, node: OmeNode, neighbours: &Neighbours) -> OmeNode {
+    let OmeNode::Image(image) = node else { return node };
+    let list = image.needed_list(path).and_then(|list| neighbours.group(&list));
+    OmeNode::Image(match list {
+        Some(list) => image.listed_in(&list.attributes, path),
+        None => image,
+    })
 }
 
 fn of_ome(path: &NodePath, node: OmeNode, neighbours: &Neighbours) -> NodeSummary {

@@ -1,18 +1,19 @@
 //! [`Needed`]: which documents the summary of a node needs besides its own.
 //!
-//! Their number is bounded: 64 levels or wells at most, the group of labels, a parent, and one coordinate for each of the
+//! Their number is bounded: 64 levels or wells at most, the group of labels, the groups above, and one coordinate for each of the
 //! first dimensions.
 
 use serde_json::{Value, json};
 
 use super::cf;
-use super::facts::ArrayFacts;
+use super::facts::{ArrayFacts, Neighbours};
 use super::layout::layout;
-use super::ome::{OmeImage, OmeNode};
+use super::level_of::groups_above;
+use super::ome::OmeNode;
 use super::values::MAX_ITEMS;
 use super::zvf::VectorSummary;
 use crate::key::NodePath;
-use crate::metadata::{Attributes, GroupMetadata};
+use crate::metadata::GroupMetadata;
 
 /// Most wells of a plate whose documents are read.
 const MAX_WELLS: usize = 4;
@@ -44,7 +45,7 @@ impl Needed {
         match OmeNode::parse(&group.attributes) {
             Some((OmeNode::Image(image), _)) => Self {
                 declared: all(&mut image.levels.iter().map(|(level, _)| level)),
-                possible: below("labels").into_iter().collect(),
+                possible: below("labels").into_iter().chain(image.needed_list(path)).collect(),
                 arrays_below: false,
             },
             Some((OmeNode::Plate(plate), _)) => Self {
@@ -66,20 +67,19 @@ impl Needed {
         }
     }
 
-    /// For the summary of an array: the group above it.
+    /// For the summary of an array: the groups above it, of which one may be its image.
     #[must_use]
     pub fn of_array(path: &NodePath) -> Self {
-        Self { possible: path.parent().into_iter().collect(), ..Self::default() }
+        Self { possible: groups_above(path).into_iter().map(|(group, _)| group).collect(), ..Self::default() }
     }
 
-    /// For the summary of an array in this group: the coordinates of its dimensions, which have their names, and its grid
-    /// mappings, if the array is not a level of an image.
+    /// For the summary of an array, given those groups: the coordinates of its dimensions, which have their names, and its
+    /// grid mappings, if it is in a group and no level of an image.
     #[must_use]
-    pub fn beside_array(path: &NodePath, array: &ArrayFacts, above: &GroupMetadata) -> Self {
+    pub fn beside_array(path: &NodePath, array: &ArrayFacts, above: &Neighbours) -> Self {
         let attributes = &array.metadata.attributes;
-        let Some(parent) = path.parent().filter(|_| !is_level(path, &above.attributes)) else {
-            return Self::default();
-        };
+        let is_beside = |parent: &NodePath| above.group(parent).is_some() && above.image_of(path).is_none();
+        let Some(parent) = path.parent().filter(is_beside) else { return Self::default() };
         let dimensions = array.names().into_iter().flatten().take(MAX_COORDINATES);
         let names = dimensions.chain(cf::grid_mappings(attributes));
         let mut possible: Vec<NodePath> =
@@ -106,27 +106,6 @@ impl Needed {
         };
         Self { declared: parse(declared), possible: parse(possible), arrays_below }
     }
-}
-
-/// Whether an array is a level of the image of the group above.
-fn is_level(path: &NodePath, above: &Attributes) -> bool {
-    OmeImage::parse(above).is_some_and(|image| image.levels.iter().any(|(level, _)| level == path.name()))
-}
-
-/// Whether the attributes of a group declare the array of this name in it as a level: of an OME image, or of a layout of
-/// several levels.
-#[must_use]
-pub fn is_level_of(name: &str, group: &Attributes) -> bool {
-    if !["ome", "multiscales"].iter().any(|member| group.contains_key(member)) {
-        return false;
-    }
-    let is_in_image =
-        OmeImage::parse(group).is_some_and(|image| image.levels.iter().any(|(level, _)| level == name));
-    let is_in_layout = || {
-        let levels = layout(group).unwrap_or_default();
-        levels.len() > 1 && levels.iter().any(|level| level.asset == name)
-    };
-    is_in_image || is_in_layout()
 }
 
 #[cfg(test)]

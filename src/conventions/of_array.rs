@@ -6,6 +6,7 @@ use super::facts::{ArrayFacts, Neighbours};
 use super::geo::Georeference;
 use super::kind::NodeSummaryKind;
 use super::layout::layout;
+use super::level_of::DeclaredLevel;
 use super::ome::OmeImage;
 use super::plane::{DefaultPlane, DimensionRole, Dimensions};
 use super::range::default_range;
@@ -20,14 +21,24 @@ use crate::metadata::{Attributes, DataType};
 /// [`Needed::beside_array`](super::Needed::beside_array).
 #[must_use]
 pub fn summarize_array(path: &NodePath, array: &ArrayFacts, neighbours: &Neighbours) -> NodeSummary {
-    let above = path.parent().and_then(|parent| neighbours.group(&parent)).map(|group| &group.attributes);
-    let image = above.and_then(OmeImage::parse).filter(|image| level_of(path, image).is_some());
+    let parent = path.parent().and_then(|parent| neighbours.group(&parent)).map(|group| &group.attributes);
+    let declared = neighbours.declared_level(path);
+    let is_level = declared.is_some();
+    // A level has the place of the group that declares it, which need not be the parent.
+    let (above, below, level) = match declared {
+        Some((above, below, level)) => (Some(above), below, Some(level)),
+        None => (parent, path.name().to_owned(), None),
+    };
+    let (image, level) = match level {
+        Some(DeclaredLevel::OfImage(image, level)) => (Some(image), level),
+        Some(DeclaredLevel::OfLayout) | None => (None, 0),
+    };
     let names = names(array, image.as_ref());
-    let beside = Beside { path, neighbours };
+    let beside = Beside { path, below: &below, neighbours };
     let mut axes = axes(array, &names, &beside);
     let mut summary = NodeSummary::of(NodeSummaryKind::Plain);
     if let Some(image) = &image {
-        of_image(&mut axes, image, level_of(path, image).unwrap_or_default());
+        of_image(&mut axes, image, level);
         summary.channels.clone_from(&image.channels);
     }
     let place = georeference(array, &names, above, &beside);
@@ -43,8 +54,7 @@ pub fn summarize_array(path: &NodePath, array: &ArrayFacts, neighbours: &Neighbo
     summary.axes = axes;
     put_view(&mut summary, array, &names, image.as_ref());
     summary.has_picture = array.has_picture();
-    let is_pyramid = image.is_some_and(|image| image.levels.len() > 1)
-        || above.and_then(layout).is_some_and(|levels| levels.len() > 1);
+    let is_pyramid = is_level && image.is_none_or(|image| image.levels.len() > 1);
     let single = if is_pyramid { None } else { rules::of_single_level(array, &names) };
     summary.warnings =
         single.into_iter().chain(rules::of_chunks(array)).chain(rules::of_names(&names)).collect();
@@ -77,11 +87,6 @@ pub(super) fn names(array: &ArrayFacts, image: Option<&OmeImage>) -> Vec<Option<
     of_image.unwrap_or(own)
 }
 
-/// Which level of an image an array is.
-fn level_of(path: &NodePath, image: &OmeImage) -> Option<usize> {
-    image.levels.iter().position(|(level, _)| level == path.name())
-}
-
 /// The types, units and scales of a level's axes.
 pub(super) fn of_image(axes: &mut [SummaryAxis], image: &OmeImage, level: usize) {
     if axes.len() != image.axes.len() {
@@ -98,6 +103,8 @@ pub(super) fn of_image(axes: &mut [SummaryAxis], image: &OmeImage, level: usize)
 /// The nodes beside an array.
 struct Beside<'a> {
     path: &'a NodePath,
+    /// The path below the group that decides on the array's place.
+    below: &'a str,
     neighbours: &'a Neighbours,
 }
 
@@ -147,7 +154,7 @@ fn georeference(
 ) -> Option<Georeference> {
     let attributes = &array.metadata.attributes;
     let inherited = above.and_then(|above| {
-        let of_level = layout(above).into_iter().flatten().find(|level| level.asset == beside.path.name());
+        let of_level = layout(above).into_iter().flatten().find(|level| level.asset == beside.below);
         let transform = of_level.and_then(|level| level.transform);
         let declared = Georeference::declared(above);
         match transform {

@@ -155,14 +155,12 @@ pub(super) fn series(attributes: &Attributes) -> Vec<String> {
 }
 
 /// The group that may list an image as one of labels: the one above it, if that is called `labels` (OME-Zarr 0.5, "labels").
-#[must_use]
-pub fn list_of_labels(image: &NodePath) -> Option<NodePath> {
+pub(super) fn list_of_labels(image: &NodePath) -> Option<NodePath> {
     image.parent().filter(|parent| parent.name() == LABELS)
 }
 
 /// Whether the attributes of such a group list the image of this name, which need not say itself that it is one of labels.
-#[must_use]
-pub fn lists_label(list: &Attributes, name: &str) -> bool {
+pub(super) fn lists_label(list: &Attributes, name: &str) -> bool {
     match OmeNode::parse(list) {
         Some((OmeNode::LabelList(names), _)) => names.iter().any(|listed| listed == name),
         _ => false,

@@ -28,6 +28,8 @@ pub struct ArrayPage {
     pub array: Result<Arc<Array>, String>,
     /// The coordinates along its dimensions.
     pub coordinates: Vec<Coordinate>,
+    /// Whether its elements are categories.
+    pub has_categories: bool,
     /// What the URL says.
     pub state: PageState,
 }
@@ -62,6 +64,7 @@ impl ArrayPage {
             links: &self.place.links,
             attributes: &attributes,
             coordinates: &self.coordinates,
+            has_categories: self.has_categories,
             image: None,
         };
         let tab = self.tab(&view, &facts);
@@ -71,6 +74,11 @@ impl ArrayPage {
                 (tree(&self.place))
                 main #content {
                     (heading(&title, &facts, &viewed))
+                    @if let Some(image) = &self.place.image_above {
+                        p.muted {
+                            "A level of the image " a href=(image.view) { bdi { (self.place.name_of(&image.view)) } }
+                        }
+                    }
                     (warnings(&self.state, &view, &facts))
                     (field_links(&fields, &self.state, &self.place.links.view))
                     (tabs(&self.state, &self.place.links.view, tab))

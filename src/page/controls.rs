@@ -75,7 +75,7 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
                 button.plain #copy type="button" title="Copy the link (y)" { "copy link" }
                 button.plain #save type="button" title="Save as PNG (s)" { "save" }
             }
-            p.readout #readout { "\u{a0}" }
+            p.readout.js-only #readout { "Point at the picture to read an element." }
             p.muted { (downloads(viewed)) }
         }
     }

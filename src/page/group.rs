@@ -18,13 +18,18 @@ use super::vectors;
 use super::view::{ArrayView, Cost};
 use super::viewed_array::{Level, SHARED_PICTURE, ViewedArray, ViewedImage};
 use super::viewer::viewer;
-use crate::conventions::{OmeImage, OmeNode, PlateSummary};
+use crate::conventions::{OmeImage, OmeNode, PlateSummary, has_categories};
 use crate::metadata::Attributes;
 
 /// Longer side of the picture of a field or a label image, in pixels.
 const FIELD_SIDE: &str = "128";
 /// Side of the smallest level that fills the picture of a page, in pixels.
 const PICTURE_SIDE: u64 = 512;
+
+/// Most wells that the picture of a plate shows.
+const MOST_PICTURED: u64 = 400;
+/// Longer side of the picture of a plate without scripts, in pixels.
+const PLATE_SIDE: &str = "960";
 
 /// Most rows, and most columns, of a plate that are shown.
 const MOST_SIDE: usize = 64;
@@ -181,6 +186,7 @@ impl GroupPage {
             links: &links,
             attributes,
             coordinates: &[],
+            has_categories: has_categories(&array.metadata().attributes, Some(image)),
             image: Some(ViewedImage { image, levels: &levels, labels: &self.labels, cost }),
         };
         html! {
@@ -231,6 +237,13 @@ impl GroupPage {
         let is_there = |path: &&str| !self.missing_wells.contains(*path);
         html! {
             @if let Some(text) = &plate.name { p { bdi { (cut(text, 200)) } } }
+            // Pictures of single wells would each have a range of their own.
+            @if (1..=MOST_PICTURED).contains(&plate.declared_wells) {
+                noscript {
+                    img.plate-picture src=(join(&self.place.links.image, [("size", PLATE_SIDE)].into_iter()))
+                        alt="The first images of all wells, in one range of numbers";
+                }
+            }
             div.scroll {
                 table.plate data-legend=(legend) {
                     caption { (plate.rows.len()) " × " (plate.columns.len()) " wells, " (with_images) " with images" }
@@ -245,7 +258,7 @@ impl GroupPage {
                                             a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
                                                 // A script gives all pictures the range of the plate before it loads them.
                                                 img.js-only loading="lazy" alt="" width=(side) height=(side) data-src=(source(&path));
-                                                noscript { img loading="lazy" alt="" width=(side) height=(side) src=(source(&path)); }
+                                                span.no-js { (cut(row, 8)) (cut(column, 8)) }
                                             }
                                         }
                                     }

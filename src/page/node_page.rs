@@ -58,6 +58,12 @@ pub struct Place {
 }
 
 impl Place {
+    /// The name of the node above it, or of itself, that has this page.
+    pub(super) fn name_of(&self, view: &str) -> String {
+        let crumb = self.crumbs.iter().find(|crumb| crumb.href == view);
+        crumb.map(|crumb| name(&crumb.name)).unwrap_or_default()
+    }
+
     /// The name of the node; that of the mount for its root.
     pub(super) fn name(&self) -> String {
         let own = self.path.rsplit('/').next().filter(|name| !name.is_empty());

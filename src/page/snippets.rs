@@ -10,6 +10,7 @@ use super::node_page::Place;
 use super::state::join;
 use super::viewed_array::ViewedArray;
 use crate::chunk::AxisRange;
+use crate::metadata::DataType;
 
 /// Lines for a program.
 pub(super) struct Snippet {
@@ -92,18 +93,31 @@ fn with_zarrita(viewed: &ViewedArray<'_>, store: &str) -> String {
     )
 }
 
-/// An expression that reads the slice of `array`. Zarr has no steps backwards: what is read forwards is reversed.
+/// An expression that reads the slice of `array`, of one field if the page is of one. Zarr has no steps backwards: what is
+/// read forwards is reversed.
 fn forwards(viewed: &ViewedArray<'_>) -> String {
     let goes_down = |range: &AxisRange| range.keep && range.step < 0;
     let parts = viewed.view.subset.iter().zip(&viewed.facts.shape);
     let parts: Vec<String> = parts.map(|(range, &length)| python(&forward(range), length)).collect();
     let index = if parts.is_empty() { "...".to_owned() } else { parts.join(", ") };
+    let field = viewed.state.get("fields").map(python_field).unwrap_or_default();
     if !viewed.view.subset.iter().any(goes_down) {
-        return format!("array[{index}]");
+        return format!("array[{index}]{field}");
     }
     let kept = viewed.view.subset.iter().filter(|range| range.keep);
     let turned: Vec<&str> = kept.map(|range| if goes_down(range) { "::-1" } else { ":" }).collect();
-    format!("array[{index}][{}]", turned.join(", "))
+    format!("array[{index}]{field}[{}]", turned.join(", "))
+}
+
+/// Fields of a struct as numpy names them: a field in a field by one name after the other.
+fn python_field(fields: &str) -> String {
+    let path = |field: &str| field.split('.').map(|name| format!("[{}]", quoted(name))).collect::<String>();
+    match fields.split(',').collect::<Vec<_>>()[..] {
+        [field] => path(field),
+        ref several => {
+            format!("[[{}]]", several.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 fn joined(viewed: &ViewedArray<'_>, one: fn(&AxisRange, u64) -> String) -> String {
@@ -128,6 +142,9 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
         )
     };
     let snippet = |title, text| Snippet { title, note: None, text };
+    // These programs have no numbers for structs.
+    let is_struct =
+        viewed.array.is_some_and(|array| matches!(array.metadata().data_type, DataType::Struct(_)));
     let mut all = vec![
         snippet(
             "Python · zarr",
@@ -154,23 +171,26 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
             ),
         ),
         snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))),
-        Snippet {
-            title: "GDAL",
-            note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."),
-            text: format!(
-                "gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate 'ZARR:\"/vsicurl/{store}\"' picture.tif"
-            ),
-        },
         snippet("R", format!("values <- read.csv({})", quoted(&data("csv")))),
         Snippet {
             title: "Julia",
-            note: Some("The whole array."),
+            note: Some(if is_struct { "The whole array, with all fields." } else { "The whole array." }),
             text: format!(
                 "using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1",
                 quoted(store)
             ),
         },
     ];
+    if is_struct {
+        return all;
+    }
+    all.push(Snippet {
+        title: "GDAL",
+        note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."),
+        text: format!(
+            "gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate 'ZARR:\"/vsicurl/{store}\"' picture.tif"
+        ),
+    });
     // Zarrita reads no selection without elements.
     if viewed.view.subset.iter().all(|range| range.count > 0) {
         all.push(snippet("JavaScript · zarrita", with_zarrita(viewed, store)));
@@ -186,7 +206,9 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
 
 fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
     let facts = viewed.facts;
-    let parent = store.rsplit_once('/').filter(|_| !place.path.is_empty() && !viewed.coordinates.is_empty());
+    let is_variable =
+        !place.path.is_empty() && !viewed.coordinates.is_empty() && viewed.state.get("fields").is_none();
+    let parent = store.rsplit_once('/').filter(|_| is_variable);
     let Some((parent, name)) = parent else {
         // Arrays beside it need not have the same dimensions, as those of a dataset do.
         let kept = facts.names.iter().zip(&viewed.view.subset).filter(|(_, range)| range.keep);

@@ -50,6 +50,8 @@ pub(super) struct ViewedArray<'a> {
     pub(super) links: &'a NodeLinks,
     pub(super) attributes: &'a Map<String, Value>,
     pub(super) coordinates: &'a [Coordinate],
+    /// Whether the elements are categories.
+    pub(super) has_categories: bool,
     /// The image that the array is the finest level of.
     pub(super) image: Option<ViewedImage<'a>>,
 }
@@ -101,6 +103,19 @@ impl ViewedArray<'_> {
         join(&self.links.image, own.into_iter().chain(axes).chain(part).chain(self.state.of_picture()))
     }
 
+    /// The width and the height of the plane of the picture, in elements.
+    pub(super) fn picture_sides(&self) -> Option<(u64, u64)> {
+        let Shown::Plane { rows, columns, .. } = self.view.shown else { return None };
+        let part = self.state.get("box").filter(|_| self.is_whole_plane());
+        let sides = part.and_then(|part| {
+            let sides: Vec<u64> =
+                part.split(',').skip(2).filter_map(|side| side.trim().parse().ok()).collect();
+            <[u64; 2]>::try_from(sides).ok()
+        });
+        let side = |dim: usize| self.view.subset.get(dim).map(|range| range.count);
+        Some(sides.map_or((side(columns)?, side(rows)?), |[width, height]| (width, height)))
+    }
+
     /// Whether the view has all rows and columns of a plane.
     fn is_whole_plane(&self) -> bool {
         let is_whole = |dim: usize| self.view.subset[dim] == AxisRange::full(self.facts.shape[dim]);
@@ -149,7 +164,7 @@ impl ViewedArray<'_> {
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
             "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
                 "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
-            "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.image.is_some_and(|of| of.image.is_labels) || self.attributes.contains_key("flag_values"),
+            "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.has_categories,
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
         })

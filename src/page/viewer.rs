@@ -8,6 +8,9 @@ use super::labels;
 use super::view::{Cost, Shown};
 use super::viewed_array::{PAGE_PICTURE, ViewedArray, downloads};
 
+/// Stripes along the longer side of a hatched plane.
+const STRIPES: u64 = 100;
+
 /// The viewer of a tab: image, line, table or histogram.
 pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -> Markup {
     let ViewedArray { facts, view, state, .. } = viewed;
@@ -25,6 +28,7 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -
                     "image" => {
                         figure.stage #stage {
                             @if loads {
+                                (hatch(viewed))
                                 img #picture src=(viewed.picture(PAGE_PICTURE)) alt=(format!("{title}, slice {}", view.slice(&facts.shape)));
                                 @if let Some(overlay) = labels::overlay(viewed) { (overlay) }
                             }
@@ -52,6 +56,27 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -
                 div #profiles {}
             }
             @if tab == "image" && plane { (controls(viewed)) }
+        }
+    }
+}
+
+/// Hatching behind the picture, which shows through where elements are missing. A script draws its own. Categories have none:
+/// there, what has no colour is not missing.
+fn hatch(viewed: &ViewedArray<'_>) -> Markup {
+    let Some((width, height)) = viewed.picture_sides().filter(|_| !viewed.has_categories) else {
+        return html! {};
+    };
+    // Lengths are in elements, whatever the size of the picture on the screen.
+    let step = width.max(height).div_ceil(STRIPES).max(1);
+    let sides = format!("0 0 {width} {height}");
+    html! {
+        svg.hatch.no-js viewBox=(sides) aria-hidden="true" {
+            defs {
+                pattern #missing patternUnits="userSpaceOnUse" patternTransform="rotate(45)" width=(step) height=(step) {
+                    rect.stripe width=(step.div_ceil(3)) height=(step) {}
+                }
+            }
+            rect width=(width) height=(height) fill="url(#missing)" {}
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod shared_text;
 pub(crate) mod state;
 pub(crate) mod statistics;
 pub(crate) mod statistics_cache;
+pub(crate) mod struct_field;
 #[cfg(test)]
 pub(crate) mod test_store;
 pub(crate) mod traffic;

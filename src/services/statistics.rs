@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::element_groups::ElementGroups;
 use super::state::AppState;
+use super::struct_field::StructField;
 use crate::array::{Array, ArrayError, OpenNode, Pieces, Plan, ReadContext, ReadLimits, Snapshot};
 use crate::reduce::CfValues;
 use crate::reduce::statistics::{CellDistributions, Cells, Cursor, Distribution};
@@ -31,6 +33,8 @@ pub(crate) struct Statistics {
     groups: ElementGroups,
     /// What of the values' cache keys follows from the request.
     decodes: bool,
+    /// The field of a struct that they are of.
+    field: Option<StructField>,
     snapshots: Vec<Snapshot>,
     trace: Arc<ReadContext>,
 }
@@ -42,6 +46,7 @@ impl Statistics {
         node: Arc<OpenNode>,
         values: Arc<CfValues>,
         decodes: bool,
+        field: Option<StructField>,
         pieces: &Pieces,
         groups: ElementGroups,
     ) -> Result<Self, ArrayError> {
@@ -59,7 +64,7 @@ impl Statistics {
             .buffered(LOOKUPS)
             .try_collect()
             .await?;
-        Ok(Self { node, values, groups, decodes, snapshots, trace })
+        Ok(Self { node, values, groups, decodes, field, snapshots, trace })
     }
 
     /// The versions of everything that the statistics depend on.
@@ -119,10 +124,10 @@ impl Statistics {
         let groups = self.groups.count_of(piece);
         let mut all = self.empty(groups, edges.as_deref())?;
         if is_absent(snapshot) {
-            let fill = snapshot.plan().array().metadata().fill_value.clone();
+            let fill = self.fill(snapshot);
             let (values, times) = (Arc::clone(&self.values), elements(snapshot) / groups.max(1));
             let work = move || {
-                all.add_equal(&values, fill.as_bytes(), times, edges.as_deref());
+                all.add_equal(&values, &fill, times, edges.as_deref());
                 all
             };
             all = state.engine.cpu.run_or_inline(groups.saturating_mul(GROUP_BYTES), work).await?;
@@ -131,10 +136,11 @@ impl Statistics {
             let mut segments = self.segments(state, snapshot);
             while let Some(segment) = segments.try_next().await? {
                 let (values, edges, started) = (Arc::clone(&self.values), edges.clone(), Instant::now());
+                let field = self.field.clone();
                 let bytes = segment.len() as u64;
                 let work = move || {
                     let mut all: Cells = all;
-                    all.add(&values, &segment, &mut cursor, edges.as_deref());
+                    all.add(&values, &items(field.as_ref(), segment), &mut cursor, edges.as_deref());
                     (all, cursor)
                 };
                 (all, cursor) = state.engine.cpu.run_or_inline(bytes, work).await?;
@@ -174,15 +180,14 @@ impl Statistics {
         let mut all = Distribution::default();
         for snapshot in &self.snapshots {
             if is_absent(snapshot) {
-                let fill = snapshot.plan().array().metadata().fill_value.as_bytes();
-                all.merge(Distribution::of_equal(&self.values, fill, elements(snapshot)));
+                all.merge(Distribution::of_equal(&self.values, &self.fill(snapshot), elements(snapshot)));
                 continue;
             }
             let mut segments = self.segments(state, snapshot);
             while let Some(segment) = segments.try_next().await? {
-                let values = Arc::clone(&self.values);
+                let (values, field) = (Arc::clone(&self.values), self.field.clone());
                 let work = move || {
-                    all.merge(Distribution::of(&values, &segment));
+                    all.merge(Distribution::of(&values, &items(field.as_ref(), segment)));
                     all
                 };
                 all = state.engine.cpu.run(work).await?;
@@ -202,10 +207,10 @@ impl Statistics {
             let mut cursor: Cursor = self.groups.cursor(snapshot.plan().subset())?;
             let values = Arc::clone(&self.values);
             if is_absent(snapshot) {
-                let fill = snapshot.plan().array().metadata().fill_value.clone();
+                let fill = self.fill(snapshot);
                 let count = elements(snapshot);
                 let work = move || {
-                    all.add_equal(&values, fill.as_bytes(), count, &mut cursor);
+                    all.add_equal(&values, &fill, count, &mut cursor);
                     all
                 };
                 all = state.engine.cpu.run(work).await?;
@@ -213,9 +218,9 @@ impl Statistics {
             }
             let mut segments = self.segments(state, snapshot);
             while let Some(segment) = segments.try_next().await? {
-                let values = Arc::clone(&values);
+                let (values, field) = (Arc::clone(&values), self.field.clone());
                 let work = move || {
-                    all.add(&values, &segment, &mut cursor);
+                    all.add(&values, &items(field.as_ref(), segment), &mut cursor);
                     (all, cursor)
                 };
                 (all, cursor) = state.engine.cpu.run(work).await?;
@@ -228,12 +233,18 @@ impl Statistics {
         Ok(state.engine.cpu.run(work).await?)
     }
 
+    /// The number that an element of a chunk without a value stands for.
+    fn fill(&self, snapshot: &Snapshot) -> Bytes {
+        let fill = snapshot.plan().array().metadata().fill_value.as_bytes();
+        items(self.field.as_ref(), Bytes::copy_from_slice(fill))
+    }
+
     /// The elements of a snapshot.
     fn segments(
         &self,
         state: &AppState,
         snapshot: &Snapshot,
-    ) -> stream::BoxStream<'static, Result<bytes::Bytes, ArrayError>> {
+    ) -> stream::BoxStream<'static, Result<Bytes, ArrayError>> {
         let bytes = snapshot.plan().response_bytes();
         let elements = state.engine.reader.elements(snapshot.clone(), 0..bytes, &self.trace);
         elements.map_ok(crate::chunk::Elements::into_items).boxed()
@@ -245,7 +256,8 @@ impl Statistics {
         let array: &Array = plan.array();
         let mut key = format!("{}\0{}\0{:?}\0{}", array.mount(), array.path(), plan.subset(), self.decodes);
         // Writing to a `String` cannot fail.
-        let _ = write!(key, "\0{:?}", self.groups.is_reduced());
+        let field = self.field.as_ref().map(StructField::path);
+        let _ = write!(key, "\0{:?}\0{field:?}", self.groups.is_reduced());
         for version in self.node.located.versions().chain(snapshot.versions()) {
             key.push('\0');
             if let Some(version) = version {
@@ -257,6 +269,14 @@ impl Statistics {
             let _ = write!(key, "\0{low:x} {high:x} {}", edges.len());
         }
         Some(key)
+    }
+}
+
+/// The numbers in whole elements: these themselves, or those of a field.
+fn items(field: Option<&StructField>, elements: Bytes) -> Bytes {
+    match field {
+        Some(field) => field.of(elements),
+        None => elements,
     }
 }
 

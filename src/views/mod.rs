@@ -16,6 +16,7 @@ mod derived_store;
 mod document;
 mod error;
 mod geometry;
+mod image_finder;
 mod kind;
 mod list;
 mod listing_segment;
@@ -32,5 +33,6 @@ mod view;
 mod view_array;
 
 pub use error::ViewError;
+pub use image_finder::{Above, FoundAbove, ImageAbove, ImageFinder, LevelAbove, NodeAbove};
 pub use kind::ViewKind;
 pub use view::ViewStore;

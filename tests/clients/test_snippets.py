@@ -31,6 +31,9 @@ def running(tmp_path_factory):
     folder = tmp_path_factory.mktemp("snippets")
     array = zarr.create_group(folder / "m").create_array("a b/c'd & $x#é", shape=VALUES.shape, chunks=(2, 5, 5), dtype="int16", dimension_names=("t", "y", "x"))
     array[...] = VALUES
+    struct = numpy.zeros((6, 7), dtype=[("a b", "f4"), ("c", "i2")])
+    struct["a b"], struct["c"] = numpy.arange(42).reshape(6, 7), numpy.arange(42).reshape(6, 7) % 5
+    zarr.create_array(folder / "m/struct", data=struct, chunks=(4, 4), zarr_format=2)
     for name in TYPES:
         zarr.open_group(folder / "m").create_array(f"types/{name}", data=numpy.abs(VALUES).astype(name), chunks=(2, 5, 5))
     with processes.zarrd(f"m={folder / 'm'}", "--demo") as running:
@@ -72,6 +75,20 @@ def test_python_reads_the_slice(running, path, title):
     numpy.testing.assert_array_equal(numpy.asarray(names["values"]), elements(running, path))
 
 
+FIELDS = ["m/struct?fields=a+b", "m/struct?slice=::-1,3&fields=c"]
+
+
+@pytest.mark.parametrize("path", FIELDS)
+@pytest.mark.parametrize("title", ["Python · zarr", "Python · xarray", "Python · numpy"])
+def test_python_reads_the_field_of_a_struct(running, path, title):
+    test_python_reads_the_slice(running, path, title)
+
+
+def test_lines_for_programs_without_structs_are_left_out(running):
+    for path in FIELDS:
+        assert {"GDAL", "QGIS", "JavaScript · zarrita", "Neuroglancer", "Viv"}.isdisjoint(snippets(running, path))
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     """Runs lines in Node; what an expression is after them."""
@@ -101,14 +118,14 @@ def test_zarrita_reads_the_slice(running, node, path):
     numpy.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *FIELDS])
 def test_fetch_reads_the_slice(running, node, path):
     expected = elements(running, path)
     values = node(snippets(running, path)["JavaScript · fetch"], "values")
     numpy.testing.assert_array_equal(numpy.array(values, dtype=float).astype(expected.dtype).reshape(expected.shape), expected)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *FIELDS])
 def test_curl_reads_the_slice(running, tmp_path, path):
     lines = snippets(running, path)["curl"]
     done = subprocess.run(["bash", "-euc", lines], cwd=tmp_path, capture_output=True, text=True, timeout=60)

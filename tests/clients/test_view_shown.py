@@ -24,6 +24,8 @@ def stored(tmp_path_factory):
     root.create_array("scalar", data=numpy.array(42.5))
     root.create_array("word", data=numpy.array(["one", "two"]))
     root.create_array("empty", shape=(3, 0, 4), chunks=(1, 1, 1), dtype="float32", dimension_names=("t", "y", "x"))
+    hollow = numpy.where(numpy.arange(10)[:, None] % 3, numpy.arange(400.0).reshape(10, 40), numpy.nan)
+    root.create_array("hollow", data=hollow, dimension_names=("v", "u"))
     root.create_array("line", data=numpy.arange(5.0))
     struct = numpy.zeros((6, 7), dtype=[("a", "f4"), ("b", "i2")])
     struct["a"], struct["b"] = numpy.arange(42).reshape(6, 7), 5
@@ -105,6 +107,28 @@ def test_a_struct_is_a_table_and_its_fields_are_pictures(visit, stored):
     for tab, shown in [("table", "#table td"), ("line", "#plot svg"), ("hist", "#histogram svg")]:
         found = visit(f"{stored.base}/view/m/struct?fields=b&tab={tab}", steps=[["until", f"document.querySelector('{shown}')"]])
         assert not found["said"], found["said"]
+        # The server counts.
+        stats = [one for one in found["requests"] if one.startswith("/v1/stats/m/struct") and "fields=b" in one]
+        assert bool(stats) == (tab == "hist") and ("From all elements of the slice." in found["text"] or tab != "hist"), found["requests"]
+
+
+# How far the edges of the hatching are from those of the picture, which is drawn as large as it fits into its element.
+STRIPES = """(() => {
+  const [hatch, picture, stage] = ["svg.hatch > rect", "#picture", "#stage"].map((one) => document.querySelector(one).getBoundingClientRect());
+  const [width, height] = [document.querySelector("#picture").naturalWidth, document.querySelector("#picture").naturalHeight];
+  const scale = Math.min(picture.width / width, picture.height / height);
+  return [hatch.width - width * scale, hatch.height - height * scale, hatch.x - (picture.x + (picture.width - width * scale) / 2), hatch.y - (picture.y + (picture.height - height * scale) / 2)].map(Math.abs);
+})()"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("path", ["packed", "hollow", "hollow?slice=2:9,3:40:3", "hollow?box=5,0,30,4"])
+def test_what_is_missing_is_hatched_without_scripts_and_only_in_the_plane(visit, stored, path, width):
+    found = visit(f"{stored.base}/view/m/{path}", scripts=False, width=width, axe=False, steps=[["evaluate", STRIPES]])
+    assert not found["said"]
+    assert max(found["values"][-1]) < 2, found["values"]
+    page = requests.get(f"{stored.base}/view/m/deep/labels/cells", headers=HTML, timeout=processes.SECONDS).text
+    assert "hatch" not in page
 
 
 def test_wells_have_one_range_and_missing_ones_no_link(visit, stored):
@@ -115,7 +139,9 @@ def test_wells_have_one_range_and_missing_ones_no_link(visit, stored):
     page = requests.get(f"{stored.base}/view/m/plate", headers=HTML, timeout=processes.SECONDS).text
     assert 'href="/view/m/plate/A/1"' in page and 'href="/view/m/plate/B/1"' not in page
     plain = visit(f"{stored.base}/view/m/plate", scripts=False)
-    assert [one for one in plain["requests"] if one.startswith("/v1/image/")] == ["/v1/image/m/plate/A/1?size=96"]
+    # One picture, in one range, above links to the wells.
+    assert [one for one in plain["requests"] if one.startswith("/v1/image/")] == ["/v1/image/m/plate?size=960"]
+    assert "A1" in plain["text"] and "B1" not in plain["text"]
     assert "below this group" not in plain["text"]
 
 

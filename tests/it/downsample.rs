@@ -269,10 +269,11 @@ async fn labels_are_reduced_by_their_mode_by_default() {
         Array::of(&[2, 2]).data_type(data_type("uint8")).members(members)
     };
     let store = memory();
+    let levels = json!([{"axes": [{"name": "y"}, {"name": "x"}], "datasets": [{"path": "0"}]}]);
     for (path, attributes, around) in [
-        ("image", json!({}), json!({"ome": {"version": "0.5", "multiscales": []}})),
-        ("labels05", json!({}), json!({"ome": {"version": "0.5", "image-label": {}}})),
-        ("labels04", json!({}), json!({"image-label": {"version": "0.4"}})),
+        ("image", json!({}), json!({"ome": {"version": "0.5", "multiscales": levels}})),
+        ("labels05", json!({}), json!({"ome": {"version": "0.5", "multiscales": levels, "image-label": {}}})),
+        ("labels04", json!({}), json!({"multiscales": levels, "image-label": {"version": "0.4"}})),
         ("flags", json!({"flag_values": [0, 1, 2]}), json!({})),
     ] {
         put(&store, &format!("{path}/zarr.json"), group(around)).await;
@@ -294,7 +295,7 @@ async fn labels_are_reduced_by_their_mode_by_default() {
         assert_eq!(get(path, "&method=mean").await, 5, "{path}");
     }
     // A group that becomes an image of labels changes what was cached.
-    put(&store, "image/zarr.json", group(json!({"image-label": {}}))).await;
+    put(&store, "image/zarr.json", group(json!({"multiscales": levels, "image-label": {}}))).await;
     assert_eq!(get("image", "").await, 9);
 }
 

@@ -44,6 +44,7 @@ mod images;
 mod kerchunk;
 mod killed;
 mod latency;
+mod levels;
 mod links;
 mod listings;
 mod load;

@@ -333,3 +333,78 @@ async fn percentiles_of_a_chunk_that_is_too_long_to_keep_are_of_elements_at_equa
     assert!(refused.refuses(413, "too-large", "all elements").contains("elements in memory"));
     assert_eq!(get(&server, "sample=exact&ops=max").await["exact"], true);
 }
+
+/// Four structs as `m/a`, of which the last two are not stored: an integer, a big-endian float, and two bytes.
+async fn structs(decodes: Option<&Decodes>) -> Server {
+    let store = memory();
+    let document = json!({
+        "zarr_format": 2, "shape": [4], "chunks": [2], "order": "C", "compressor": null, "filters": null, "fill_value": 0,
+        "dtype": [["a", "<i2"], ["b", ">f4"], ["v", "|u1", [2]]],
+    });
+    put(&store, "a/.zarray", document.to_string()).await;
+    let one = |a: i16, b: f32| [&a.to_le_bytes()[..], &b.to_be_bytes(), &[7, 8]].concat();
+    put(&store, "a/0", [one(1, 1.5), one(-3, f32::NAN)].concat()).await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.decodes = decodes.cloned();
+    server.finish()
+}
+
+#[tokio::test]
+async fn statistics_of_a_field_are_those_of_an_array_of_its_numbers() {
+    let server = structs(None).await;
+    let integers = get(&server, "fields=a&percentiles=50&histogram=2").await;
+    for (name, expected) in [
+        ("count", json!(4)),
+        ("nan", json!(0)),
+        ("min", json!(-3)),
+        ("max", json!(1)),
+        ("sum", json!(-2)),
+        ("mean", json!(-0.5)),
+    ] {
+        assert_eq!(integers[name], expected, "{name}");
+    }
+    assert_eq!(integers["percentiles"]["50"], 0.0);
+    assert_eq!(integers["histogram"], json!({"edges": [-3.0, -1.0, 1.0], "counts": [1, 3], "outside": 0}));
+    let floats = get(&server, "fields=b").await;
+    assert_eq!(
+        (&floats["count"], &floats["nan"], &floats["min"], &floats["max"], &floats["sum"]),
+        (&json!(3), &json!(1), &json!(0.0), &json!(1.5), &json!(1.5))
+    );
+    assert_eq!(get(&server, "fields=a&over=0&ops=max").await["max"], 1);
+    let tags = ["fields=a", "fields=b"].map(|query| format!("/v1/stats/m/a?{query}"));
+    let first = server.get(&tags[0]).await.header("etag").to_owned();
+    assert_ne!(first, server.get(&tags[1]).await.header("etag"));
+    assert_eq!(first, server.get(&tags[0]).await.header("etag"));
+}
+
+#[tokio::test]
+async fn statistics_of_each_field_are_kept_so_that_a_repeat_reads_nothing() {
+    let decodes = Decodes::default();
+    let server = structs(Some(&decodes)).await;
+    let before: Vec<Value> = [get(&server, "fields=a").await, get(&server, "fields=b").await].into();
+    decodes.lock().unwrap().clear();
+    // Other statistics of the same parts.
+    let again = [get(&server, "fields=a&ops=min,max").await, get(&server, "fields=b&ops=min,max").await];
+    for (before, again) in before.iter().zip(&again) {
+        assert_eq!((&before["min"], &before["max"]), (&again["min"], &again["max"]));
+    }
+    assert_eq!(decodes.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_struct_has_no_statistics_without_the_name_of_one_field_of_one_number() {
+    let server = structs(None).await;
+    for (query, reason) in [
+        ("", "`fields`"),
+        ("?fields=c", "`c`"),
+        ("?fields=a,b", "statistics are of real numbers"),
+        ("?fields=v", "several numbers"),
+    ] {
+        let problem = server.get(&format!("/v1/stats/m/a{query}")).await;
+        assert_eq!(problem.status, StatusCode::BAD_REQUEST, "{query}");
+        let detail = problem.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(reason), "{query}: {detail}");
+    }
+    let plain = counting("uint16", json!({})).await;
+    assert_eq!(plain.get("/v1/stats/m/a?fields=a").await.status, StatusCode::BAD_REQUEST);
+}

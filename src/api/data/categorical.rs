@@ -1,93 +1,72 @@
-//! Whether the elements of an array are labels of things: CF `flag_values`, or the `image-label` of OME-Zarr, which is an
-//! attribute of the group around the array.
+//! Whether the elements of an array are categories, which decides the method `auto`, and the nodes above the array that say
+//! so.
 
-use std::sync::Arc;
+use std::time::Instant;
 
-use serde_json::Value;
-
-use crate::array::{ArrayError, OpenNode};
+use crate::array::Dependencies;
 use crate::auth::{KeyScope, Permission, Rights, Scope};
-use crate::conventions::{list_of_labels, lists_label};
+use crate::conventions::has_categories;
 use crate::cpu::ComputePool;
-use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::Node;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
-use crate::metadata::{ArrayMetadata, Attributes};
+use crate::metadata::ArrayMetadata;
 use crate::services::extract::NodeTarget;
+use crate::views::{FoundAbove, ImageFinder, LevelAbove, NodeAbove};
 
-/// The attribute of label images: at the top of the attributes in OME-Zarr 0.4, in `ome` from 0.5 on.
-const IMAGE_LABEL: &str = "image-label";
-
-/// A group whose attributes were read; `None` if there is none that the caller may read.
-pub(crate) type Around = (NodePath, Option<Arc<OpenNode>>);
-
-/// Whether an array has labels by its own attributes.
-pub(crate) fn has_flags(metadata: &ArrayMetadata) -> bool {
-    metadata.attributes.contains_key("flag_values")
+/// Whether elements are categories, and what a response depends on because of that.
+#[derive(Debug, Default)]
+pub(crate) struct Categorical {
+    pub(crate) has_categories: bool,
+    /// The nodes above the array that were asked.
+    pub(crate) above: Vec<NodeAbove>,
+    /// Whether a caller who may not read the same nodes could get another response.
+    pub(crate) is_private: bool,
 }
 
-/// The node around an array; `None` if the array is the root. One that the caller may not read counts as absent.
-pub(crate) async fn around(
+/// Whether an array has categories by its own attributes.
+pub(crate) fn has_flags(metadata: &ArrayMetadata) -> bool {
+    has_categories(&metadata.attributes, None)
+}
+
+/// Whether the elements of an array at a path are categories, by its own attributes or by those of its image.
+pub(crate) async fn categorical(
     rights: &Rights,
     target: &NodeTarget,
     path: &NodePath,
-) -> Result<Option<Around>, Problem> {
-    let Some(parent) = path.parent() else { return Ok(None) };
-    let need = Permission::derived(Scope::Read, KeyScope::Prefix(parent.prefix().clone()));
-    if !rights.allows(&target.mount.name, &need) {
-        return Ok(Some((parent, None)));
-    }
-    let node = match target.opener.find(&parent).await {
-        Ok(node) => node,
-        // What is wrong with the group does not concern the array.
-        Err(error) if is_unusable(&error) => None,
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Some((parent, node)))
-}
-
-/// Whether a group is a label image of OME-Zarr.
-pub(crate) async fn is_label_image(node: &OpenNode, cpu: &ComputePool) -> Result<bool, Problem> {
-    let Node::Group(group) = &node.node else { return Ok(false) };
-    if group.attributes.contains_key(IMAGE_LABEL) {
-        return Ok(true);
-    }
-    let Some(text) = group.attributes.member_text("ome") else { return Ok(false) };
-    if !text.contains(IMAGE_LABEL) {
-        return Ok(false);
-    }
-    let (bytes, attributes) = (text.len() as u64, group.attributes.clone());
-    Ok(cpu.run_document(bytes, move || has_image_label(&attributes)).await?)
-}
-
-/// Whether the group above an image lists it as one of labels; `None` if there is no such group that the caller may read.
-pub(crate) async fn is_listed_label(
-    rights: &Rights,
-    target: &NodeTarget,
-    image: &NodePath,
+    metadata: &ArrayMetadata,
     cpu: &ComputePool,
-) -> Result<Option<bool>, Problem> {
-    if list_of_labels(image).is_none() {
-        return Ok(None);
+) -> Result<Categorical, Problem> {
+    if has_flags(metadata) {
+        return Ok(Categorical { has_categories: true, ..Categorical::default() });
     }
-    let Some((_, Some(list))) = around(rights, target, image).await? else { return Ok(None) };
-    let Node::Group(group) = &list.node else { return Ok(None) };
-    let (attributes, name) = (group.attributes.clone(), image.name().to_owned());
-    let bytes = attributes.text().len() as u64;
-    Ok(Some(cpu.run_document(bytes, move || lists_label(&attributes, &name)).await?))
+    let may_read = |path: &NodePath| {
+        let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+        rights.allows(&target.mount.name, &need)
+    };
+    let finder = ImageFinder::new(&target.opener, cpu, &may_read, Instant::now());
+    let found = finder.above(path).await?;
+    Ok(match found.level {
+        Some(LevelAbove::OfImage(image)) => Categorical {
+            has_categories: has_categories(&metadata.attributes, Some(&image.ome)),
+            above: found.nodes,
+            is_private: image.ome.is_labels || image.list.is_some(),
+        },
+        Some(LevelAbove::OfLayout) | None => {
+            Categorical { has_categories: false, above: found.nodes, is_private: false }
+        }
+    })
 }
 
-fn has_image_label(attributes: &Attributes) -> bool {
-    matches!(attributes.get("ome"), Some(Value::Object(ome)) if ome.contains_key(IMAGE_LABEL))
+/// Whether all of these nodes are known, so that a change of one is noticed.
+pub(crate) fn are_known(above: &[NodeAbove]) -> bool {
+    above.iter().all(|node| !matches!(node.found, FoundAbove::Unknown))
 }
 
-fn is_unusable(error: &ArrayError) -> bool {
-    matches!(
-        error.class(),
-        ErrorClass::InvalidMetadata
-            | ErrorClass::CorruptData
-            | ErrorClass::Unsupported
-            | ErrorClass::TooLarge
-    )
+/// The dependencies of a response, and these nodes.
+pub(crate) fn and_above(dependencies: Dependencies, above: &[NodeAbove]) -> Dependencies {
+    above.iter().fold(dependencies, |all, NodeAbove { path, found }| match found {
+        FoundAbove::Node(node) => all.and_node(path.clone(), node),
+        FoundAbove::Absent(located_at) => all.and_absent(path.clone(), *located_at),
+        FoundAbove::Unknown => all,
+    })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 
-use super::categorical::Around;
+use super::categorical::{Categorical, and_above, are_known};
 use super::reduction_query::{ReductionError, RequestedReduction};
 use crate::array::{Array, ArrayError, Dependencies, Plan, ReadLimits};
 use crate::chunk::Subset;
@@ -25,19 +25,19 @@ pub(crate) struct WindowReduction {
     requested: RequestedReduction,
     /// The reduction of the selection of this response.
     reduction: Arc<Reduction>,
-    /// The node around the array, if the method depends on it.
-    around: Option<Around>,
+    /// What the method follows from.
+    found: Categorical,
 }
 
 impl ElementsReduction {
-    /// The windows that were requested, for a selection. `around` is the node around the array, if the method depends on it.
+    /// The windows that were requested, for a selection. `found` is what the method follows from.
     pub(crate) fn windows(
         requested: RequestedReduction,
-        around: Option<Around>,
+        found: Categorical,
         subset: &Subset,
     ) -> Result<Self, ReductionError> {
         let reduction = Arc::new(requested.of(subset)?);
-        Ok(Self::Windows(Box::new(WindowReduction { requested, reduction, around })))
+        Ok(Self::Windows(Box::new(WindowReduction { requested, reduction, found })))
     }
 
     /// A statistic over whole dimensions.
@@ -109,20 +109,20 @@ impl ElementsReduction {
 
     /// Whether the method may change without a change of the array, and no lookup would show it: then the response is not cached.
     pub(crate) fn is_cacheable(&self) -> bool {
-        !matches!(self.around(), Some((_, None)))
+        self.found().is_none_or(|found| !found.is_private && are_known(&found.above))
     }
 
     /// The dependencies of a response, with those of the method.
     pub(crate) fn with_dependencies(&self, dependencies: Dependencies) -> Dependencies {
-        match self.around() {
-            Some((path, Some(node))) => dependencies.and_node(path.clone(), node),
-            _ => dependencies,
+        match self.found() {
+            Some(found) => and_above(dependencies, &found.above),
+            None => dependencies,
         }
     }
 
-    fn around(&self) -> Option<&Around> {
+    fn found(&self) -> Option<&Categorical> {
         match self {
-            Self::Windows(windows) => windows.around.as_ref(),
+            Self::Windows(windows) => Some(&windows.found),
             Self::Axes(_) => None,
         }
     }

@@ -45,6 +45,7 @@ use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use axis_query::AxisReductionParams;
+use categorical::{Categorical, categorical};
 use elements::{ElementsRequest, Rendering};
 use elements_reduction::ElementsReduction;
 use query::{DataQuery, FormatParams};
@@ -322,26 +323,14 @@ async fn windows(
     subset: &Subset,
 ) -> Result<ElementsReduction, Problem> {
     let metadata = array.metadata();
-    let has_flags = categorical::has_flags(metadata);
-    let asks_around = query.is_auto() && !has_flags && Method::Mode.is_defined_for(&metadata.data_type);
-    let around = if asks_around { categorical::around(rights, target, array.path()).await? } else { None };
-    let cpu = &state.engine.cpu;
-    let is_label_image = match &around {
-        Some((_, Some(node))) => categorical::is_label_image(node, cpu).await?,
-        _ => false,
+    let asks_around = query.is_auto() && Method::Mode.is_defined_for(&metadata.data_type);
+    let found = if asks_around {
+        categorical(rights, target, array.path(), metadata, &state.engine.cpu).await?
+    } else {
+        Categorical::default()
     };
-    let is_listed = match &around {
-        Some((image, Some(_))) if !is_label_image => {
-            categorical::is_listed_label(rights, target, image, cpu).await?
-        }
-        _ => None,
-    };
-    let is_label = has_flags || is_label_image || is_listed == Some(true);
-    let requested = query.of_array(metadata, is_label)?;
-    // The parameters are the same for those who may not read the group: what it decides is not cached for them.
-    let is_decided = is_label_image || is_listed.is_some();
-    let around = around.map(|(path, node)| (path, node.filter(|_| !is_decided)));
-    Ok(ElementsReduction::windows(requested, around, subset)?)
+    let requested = query.of_array(metadata, found.has_categories)?;
+    Ok(ElementsReduction::windows(requested, found, subset)?)
 }
 
 /// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select

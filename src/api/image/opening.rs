@@ -6,13 +6,13 @@ use std::time::Instant;
 use axum::http::request::Parts;
 
 use super::layout::no_picture;
-use super::subject::{Above, Subject};
+use super::subject::Subject;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::nodes::missing;
 use crate::array::{Array, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::{OmeImage, OmeNode, is_vector_store, list_of_labels, lists_label};
+use crate::conventions::{OmeImage, OmeNode, is_vector_store};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::http::path::encode;
@@ -22,6 +22,7 @@ use crate::metadata::Attributes;
 use crate::render::raster::Decoding;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
+use crate::views::{ImageAbove, ImageFinder};
 
 /// Most children of a group that are opened to find one with a picture.
 const MOST_CHILDREN: usize = 100;
@@ -65,62 +66,37 @@ impl Opening<'_> {
         }
     }
 
-    /// An array, with the image of the group above it, if the caller may read that.
+    /// An array, with the image that it is a level of.
     async fn array(&self, node: Arc<OpenNode>) -> Result<Subject, Problem> {
         let array = Arc::clone(node.array()?);
         let path = array.path().clone();
         let mut subject = Subject::alone(node, array, path.clone(), false);
-        let Some(above) = path.parent() else {
-            return Ok(Subject { above: Above::Nothing, ..subject });
-        };
-        if !self.may_read(&above) {
-            return Ok(subject);
-        }
         // The picture of an array does not fail because of what is above it.
-        let located_at = Instant::now();
-        let group = match self.target.opener.find(&above).await {
-            Ok(Some(group)) => group,
-            Ok(None) => return Ok(Subject { above: Above::Absent(above, located_at), ..subject }),
-            Err(_) => return Ok(subject),
+        let Ok(above) = self.finder(&|path| self.may_read(path)).above(&path).await else {
+            return Ok(subject);
         };
-        subject.above = Above::Node(above.clone(), Arc::clone(&group));
-        let Node::Group(metadata) = &group.node else { return Ok(subject) };
-        if let Some(mut ome) = self.ome(&metadata.attributes).await? {
-            let list = self.mark_labels(&above, &mut ome).await?;
-            let levels = levels(&above, &ome);
-            if let Some(level) = levels.iter().position(|known| *known == path) {
-                subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };
-                subject.nodes.push(group);
-                subject.depend_on_list(list);
-                self.sample_smallest(&mut subject).await;
-            }
+        subject.above = Some(above.nodes.clone());
+        let Some(ImageAbove { path, group, ome, level, list }) = above.into_image() else {
+            return Ok(subject);
+        };
+        let levels = levels(&path, &ome);
+        if level < levels.len() {
+            subject = Subject { ome: Some(Arc::new(ome)), levels, level, ..subject };
+            subject.nodes.push(group);
+            subject.depend_on_list(list.as_ref());
+            self.sample_smallest(&mut subject).await;
         }
         Ok(subject)
+    }
+
+    fn finder<'f>(&'f self, may_read: &'f (dyn Fn(&NodePath) -> bool + Sync)) -> ImageFinder<'f> {
+        ImageFinder::new(&self.target.opener, &self.state.engine.cpu, may_read, Instant::now())
     }
 
     /// Whether the caller may read the documents of a node.
     fn may_read(&self, path: &NodePath) -> bool {
         let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
         Caller::of(&self.head.extensions).rights().allows(&self.target.mount.name, &need)
-    }
-
-    /// Marks an image as one of labels, if the group above lists it as such. Returns that group, if it was asked.
-    async fn mark_labels(
-        &self,
-        image: &NodePath,
-        ome: &mut OmeImage,
-    ) -> Result<Option<Arc<OpenNode>>, Problem> {
-        let Some(list) = list_of_labels(image).filter(|list| !ome.is_labels && self.may_read(list)) else {
-            return Ok(None);
-        };
-        // What is wrong with the list does not concern the image.
-        let Some(node) = self.target.opener.find(&list).await.ok().flatten() else { return Ok(None) };
-        let Node::Group(group) = &node.node else { return Ok(None) };
-        let (attributes, name) = (group.attributes.clone(), image.name().to_owned());
-        let bytes = attributes.text().len() as u64;
-        let is_listed = move || lists_label(&attributes, &name);
-        ome.is_labels = self.state.engine.cpu.run_document(bytes, is_listed).await?;
-        Ok(Some(node))
     }
 
     /// Takes the sample from the smallest level, if that can be opened.
@@ -177,9 +153,10 @@ impl Opening<'_> {
         &self,
         path: &NodePath,
         group: Arc<OpenNode>,
-        mut ome: OmeImage,
+        ome: OmeImage,
     ) -> Result<Subject, Problem> {
-        let list = self.mark_labels(path, &mut ome).await?;
+        let may_read = |path: &NodePath| self.may_read(path);
+        let (ome, list) = self.finder(&may_read).with_list(path, ome).await?;
         let levels = levels(path, &ome);
         let first = levels.first().ok_or_else(|| none(path))?;
         let node = self.target.opener.open(first).await?;
@@ -187,7 +164,7 @@ impl Opening<'_> {
         let mut subject =
             Subject { ome: Some(Arc::new(ome)), levels, ..Subject::alone(node, array, path.clone(), true) };
         subject.nodes.push(group);
-        subject.depend_on_list(list);
+        subject.depend_on_list(list.as_ref());
         self.sample_smallest(&mut subject).await;
         Ok(subject)
     }

@@ -20,8 +20,8 @@ use super::range::{RangeSource, usable};
 use super::reduced::read_reduced;
 use super::sampled::{Sample, known_ranges, range_of_plane, sampled_range, samples};
 use super::scene::{Refused, Scene};
-use super::subject::Above;
 use crate::admission::AdmissionRequest;
+use crate::api::data::categorical::{and_above, are_known};
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
 use crate::array::{Array, ArrayError, Dependencies, ReadContext, Snapshot, Suggestions};
@@ -95,16 +95,12 @@ pub(crate) async fn respond(
         again.filter(|_| scene.subject.nodes.len() == 1 && !scene.depends_on_neighbours)
         && let Some(node) = scene.subject.nodes.first()
         && node.dependent.is_none()
-        && !matches!(scene.subject.above, Above::Unknown)
+        && let Some(above) = scene.subject.above.as_deref().filter(|above| are_known(above))
         && state.responses.elements.fits(made_of.bytes() + body.len() as u64)
     {
         let path = scene.subject.array.path().clone();
         let made_of = Dependencies::new(target.opener.clone(), path, node, made_of);
-        let made_of = match &scene.subject.above {
-            Above::Node(path, node) => made_of.and_node(path.clone(), node),
-            Above::Absent(path, located_at) => made_of.and_absent(path.clone(), *located_at),
-            Above::Nothing | Above::Unknown => made_of,
-        };
+        let made_of = and_above(made_of, above);
         CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
             .await;
     }

@@ -1,7 +1,6 @@
 //! [`Subject`]: the array that a picture is of, and what the metadata around it says of the picture.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Map, Value};
 
@@ -15,6 +14,7 @@ use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::DataType;
 use crate::services::extract::NodeTarget;
+use crate::views::NodeAbove;
 
 /// The attributes that a picture depends on.
 const ATTRIBUTES: [&str; 15] = [
@@ -53,21 +53,8 @@ pub(crate) struct Subject {
     pub(crate) level: usize,
     /// Whether the request names the image, and not one of its levels.
     pub(crate) is_image: bool,
-    /// The node above the array, which decides whether the array is a level of an image.
-    pub(crate) above: Above,
-}
-
-/// The node above an array, as far as a picture depends on it.
-#[derive(Clone, Debug)]
-pub(crate) enum Above {
-    /// There is none: the array is the root.
-    Nothing,
-    /// This node.
-    Node(NodePath, Arc<OpenNode>),
-    /// There is none with this path, by a lookup that began then.
-    Absent(NodePath, Instant),
-    /// Not known: it is broken or forbidden to the caller, or other nodes decided as well. A change is not noticed.
-    Unknown,
+    /// The nodes above the array that decide whether it is a level of an image; `None` if others decided as well.
+    pub(crate) above: Option<Vec<NodeAbove>>,
 }
 
 impl Subject {
@@ -83,15 +70,15 @@ impl Subject {
     /// An array that is in no image.
     pub(super) fn alone(node: Arc<OpenNode>, array: Arc<Array>, path: NodePath, is_image: bool) -> Self {
         let sampled = Arc::clone(&array);
-        let (nodes, levels, above) = (vec![node], vec![path], Above::Unknown);
+        let (nodes, levels, above) = (vec![node], vec![path], None);
         Self { nodes, array, sampled, ome: None, levels, level: 0, is_image, above }
     }
 
     /// Adds the group that says whether the image is one of labels, if it was asked.
-    pub(super) fn depend_on_list(&mut self, list: Option<Arc<OpenNode>>) {
+    pub(super) fn depend_on_list(&mut self, list: Option<&NodeAbove>) {
         if let Some(list) = list {
-            self.nodes.push(list);
-            self.above = Above::Unknown;
+            self.nodes.extend(list.node().cloned());
+            self.above = None;
         }
     }
 
@@ -161,7 +148,7 @@ impl Subject {
         nodes.extend(self.nodes.iter().cloned());
         let layout = layout.scaled(from, to);
         let (ome, levels, sampled) = (self.ome.clone(), self.levels.clone(), Arc::clone(&self.sampled));
-        let (is_image, above) = (self.is_image, Above::Unknown);
+        let (is_image, above) = (self.is_image, None);
         Ok((Self { nodes, array, sampled, ome, levels, level, is_image, above }, layout))
     }
 }

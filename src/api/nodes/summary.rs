@@ -1,6 +1,6 @@
 //! The summary of a node: which documents it is made from, and its text.
 //!
-//! Besides the node's own documents, a bounded number of others is read: levels, the first wells, the parent of an array,
+//! Besides the node's own documents, a bounded number of others is read: levels, the first wells, the groups above an array,
 //! coordinates beside it, and the first arrays of a group. Of the first coordinates of a dataset, the chunks with their first
 //! and last values are read, if these are small. What the caller may not read counts as absent. The text is cached by the
 //! versions of all these documents and chunks.
@@ -87,16 +87,12 @@ impl Summarized<'_> {
         around.add(self, needed.possible, false).await;
         match &facts {
             NodeFacts::Array(array) => {
-                if let Some(Neighbour::Present(NodeFacts::Group(above))) =
-                    self.target.path.parent().and_then(|parent| around.neighbours.0.get(&parent))
-                {
-                    let above = Arc::clone(above);
-                    let (path, array) = (self.target.path.clone(), array.clone());
-                    let bytes = above.attributes.text().len() as u64;
-                    let beside = move || Needed::beside_array(&path, &array, &above);
-                    let beside = self.state.engine.cpu.run_document(bytes, beside).await?;
-                    around.add(self, beside.possible, false).await;
-                }
+                let above = around.neighbours.clone();
+                let (path, array) = (self.target.path.clone(), array.clone());
+                let bytes = above.attribute_bytes();
+                let beside = move || Needed::beside_array(&path, &array, &above);
+                let beside = self.state.engine.cpu.run_document(bytes, beside).await?;
+                around.add(self, beside.possible, false).await;
             }
             NodeFacts::Group(_) if needed.arrays_below => {
                 around.add(self, self.arrays_below(), false).await;

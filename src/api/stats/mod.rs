@@ -23,20 +23,23 @@ use crate::api::json_response::text_answer;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
 use crate::chunk::Subset;
+use crate::error::ErrorClass;
 use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::timing::put_trace;
 use crate::http::validators::hex_tag;
+use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::ALGORITHM;
-use crate::reduce::CfValues;
 use crate::reduce::statistics::{Bins, MAX_VALUES};
+use crate::reduce::{CfError, CfValues};
 use crate::services::element_groups::ElementGroups;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::services::statistics::{READS, Statistics, group_bytes};
+use crate::services::struct_field::StructField;
 use crate::store::Version;
 use document::{Computed, Distributions, document};
 use query::{StatsParams, StatsQuery};
@@ -122,6 +125,7 @@ struct StatsRequest {
     node: Arc<crate::array::OpenNode>,
     subset: Subset,
     values: Arc<CfValues>,
+    field: Option<StructField>,
     pieces: Pieces,
     groups: ElementGroups,
 }
@@ -134,14 +138,15 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let array = Arc::clone(node.array()?);
     query.array.check_shape(&array.metadata().shape)?;
     let subset = query.selection.subset(array.metadata())?;
-    let values = Arc::new(CfValues::of_array(array.metadata(), query.decodes())?);
+    let (field, values) = values_of(array.metadata(), &query)?;
+    let values = Arc::new(values);
     let groups = groups::of_query(&query, array.metadata(), &subset)?;
     groups::check_size(&query, &groups, state.options.max_buffered_response_size)?;
     let keeps_values = !query.percentiles().is_empty() && (query.stats.over.is_some() || !values.are_few());
     let most_elements = if keeps_values { MAX_VALUES } else { u64::MAX };
     let limits = &state.engine.read;
     let pieces = Pieces::choose(&array, &subset, query.sampling(), limits, most_elements)?;
-    let request = StatsRequest { query, node, subset, values, pieces, groups };
+    let request = StatsRequest { query, node, subset, values, field, pieces, groups };
     let bytes = request.held_bytes(state, keeps_values);
     let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
     let mut tries = 1;
@@ -157,6 +162,30 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     Ok(permit.hold(answer))
 }
 
+/// The numbers that statistics are of: those of the elements, or of a field of them.
+fn values_of(
+    metadata: &ArrayMetadata,
+    query: &StatsQuery,
+) -> Result<(Option<StructField>, CfValues), Problem> {
+    let Some(path) = &query.stats.fields else {
+        if matches!(metadata.data_type, DataType::Struct(_)) {
+            let detail = "statistics are of one field of a structured type: name it with `fields`";
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+        }
+        return Ok((None, CfValues::of_array(metadata, query.decodes())?));
+    };
+    let field = StructField::new(&metadata.data_type, path)?;
+    if !field.is_single() {
+        let detail = format!("the field `{path}` has several numbers in each element");
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+    }
+    let values = CfValues::stored(field.data_type());
+    if !values.are_real() {
+        return Err(CfError::NotReal(field.data_type().name()).into());
+    }
+    Ok((Some(field), values))
+}
+
 impl StatsRequest {
     /// The memory in bytes of the request in flight: elements that are read, those that are kept, the groups with their
     /// histograms, and the text.
@@ -164,8 +193,11 @@ impl StatsRequest {
         let subsets = &self.pieces.subsets;
         let elements = subsets.iter().map(Subset::elements).fold(0_u128, u128::saturating_add);
         let elements = u64::try_from(elements).unwrap_or(u64::MAX);
-        let read = elements.saturating_mul(self.values.element_bytes() as u64);
+        let element_bytes = self.node.array().map_or(0, |array| array.metadata().data_type.element_bytes());
+        let read = elements.saturating_mul(element_bytes as u64);
         let read = read.min(state.engine.read.segment_size.saturating_mul(2));
+        // The numbers of a field are copied out of what was read.
+        let read = if self.field.is_some() { read.saturating_mul(2) } else { read };
         let kept = if keeps_values { elements.min(MAX_VALUES).saturating_mul(16) } else { 0 };
         let bins = self.query.stats.histogram.map_or(0, |(bins, _)| bins);
         let largest = subsets.iter().map(|piece| self.groups.count_of(piece)).max().unwrap_or(0);
@@ -180,7 +212,9 @@ impl StatsRequest {
     async fn attempt(&self, state: &AppState, head: &Parts) -> Result<(Response, u64), ArrayError> {
         let (node, values) = (Arc::clone(&self.node), Arc::clone(&self.values));
         let (decodes, groups) = (self.query.decodes(), self.groups.clone());
-        let statistics = Statistics::lookup(state, node, values, decodes, &self.pieces, groups).await?;
+        let field = self.field.clone();
+        let statistics =
+            Statistics::lookup(state, node, values, decodes, field, &self.pieces, groups).await?;
         let version = self.version(&statistics);
         match Conditions::from_headers(&head.headers).for_read(&version, None) {
             Verdict::Proceed => {}

@@ -45,6 +45,9 @@ pub(crate) struct StatsParams {
     /// `add_offset` and `_Unsigned` describe. `none`: of the stored numbers.
     #[param(value_type = Option<String>)]
     decode: Option<bool>,
+    /// The field of a structured type that statistics are of, which such a type needs: `a`, or `a.b` for a field in a field.
+    /// Statistics are of its stored numbers: CF attributes of the array are not about one field.
+    pub(crate) fields: Option<String>,
 }
 
 impl QueryParams for StatsParams {}
@@ -58,6 +61,7 @@ impl ParseParams for StatsParams {
             "percentiles" => once("percentiles", &mut self.percentiles, percentiles(value)?),
             "sample" => once("sample", &mut self.sample, sampling(value)?),
             "decode" => once("decode", &mut self.decode, decodes(value)?),
+            "fields" => once("fields", &mut self.fields, value.to_owned()),
             _ => Ok(false),
         }
     }
@@ -121,8 +125,9 @@ impl StatsQuery {
     /// What of the response's bytes follows from the query beside the selection, for its version.
     pub(crate) fn identity(&self) -> String {
         let (ops, percentiles, decodes) = (self.ops(), self.percentiles(), self.decodes());
-        let StatsParams { over, histogram, .. } = &self.stats;
-        format!("{ops:?} {over:?} {histogram:?} {percentiles:?} {decodes}")
+        let StatsParams { over, histogram, fields, .. } = &self.stats;
+        let field = fields.as_ref().map(|field| format!(" {field:?}")).unwrap_or_default();
+        format!("{ops:?} {over:?} {histogram:?} {percentiles:?} {decodes}{field}")
     }
 }
 

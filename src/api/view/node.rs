@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
@@ -16,7 +16,7 @@ use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
-use crate::conventions::{OmeNode, is_northing, is_vector_store};
+use crate::conventions::{OmeNode, has_categories, is_northing, is_vector_store};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
@@ -28,6 +28,7 @@ use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place};
 use crate::reduce::CfValues;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
+use crate::views::{Above, ImageAbove, ImageFinder};
 
 /// The page of a node.
 pub(crate) const VIEW: RouteSpec = RouteSpec::new("/view/{mount}/{*path}", Resource::Page).for_people();
@@ -38,8 +39,6 @@ pub(crate) const ROOT_VIEW: RouteSpec =
 
 /// Most nodes that a page lists.
 const MOST_CHILDREN: usize = 200;
-/// Most groups above an array that may be the image which it is a level of.
-const MOST_ABOVE: usize = 2;
 /// Most wells of a plate that are checked.
 const MOST_WELLS: usize = 400;
 /// Longest search for the wells of a plate: after it, all count as there.
@@ -213,9 +212,11 @@ impl View<'_> {
             place.has_more = children.truncated;
             place.tree = self.tree(&parent, &children);
         }
-        place.image_above = self.image_above().await;
+        let image = self.image_above().await;
+        place.image_above = image.as_ref().map(|image| Box::new(self.links.of(&image.path)));
         ArrayPage {
             place,
+            has_categories: has_categories(&metadata.attributes, image.as_ref().map(|image| &image.ome)),
             metadata: Arc::clone(metadata),
             array: node.array().cloned().map_err(|error| error.to_string()),
             coordinates: self.coordinates(metadata).await,
@@ -223,26 +224,15 @@ impl View<'_> {
         }
     }
 
-    /// The image that the array is a level of, if one of the nodes above it says so.
-    async fn image_above(&self) -> Option<Box<crate::page::NodeLinks>> {
-        let path = &self.target.path;
-        let mut above = path.parent();
-        for _ in 0..MOST_ABOVE {
-            let parent = above?;
-            if self.may_read(&parent)
-                && let Ok(Some(node)) = self.target.opener.find(&parent).await
-                && let Node::Group(group) = &node.node
-                && let Ok((_, Some((OmeNode::Image(image), _)))) = self.conventions(group).await
-            {
-                let prefix = parent.prefix().as_str();
-                let is_level = |level: &str| format!("{prefix}{level}") == path.as_str();
-                if image.levels.iter().any(|(level, _)| is_level(level)) {
-                    return Some(Box::new(self.links.of(&parent)));
-                }
-            }
-            above = parent.parent();
-        }
-        None
+    /// The image that the array is a level of. A page is complete without it.
+    async fn image_above(&self) -> Option<ImageAbove> {
+        let may_read = |path: &NodePath| self.may_read(path);
+        let above = self.finder(&may_read).above(&self.target.path).await;
+        above.ok().and_then(Above::into_image)
+    }
+
+    fn finder<'f>(&'f self, may_read: &'f (dyn Fn(&NodePath) -> bool + Sync)) -> ImageFinder<'f> {
+        ImageFinder::new(&self.target.opener, &self.state.engine.cpu, may_read, Instant::now())
     }
 
     fn tree(&self, parent: &NodePath, children: &Children) -> Option<Vec<crate::page::TreeItem>> {
@@ -302,7 +292,14 @@ impl View<'_> {
             Some(paths) => Some(open(self.target, self.links, paths).await),
             None => None,
         };
-        let (is_vectors, ome) = self.conventions(group).await?;
+        let (is_vectors, mut ome) = self.conventions(group).await?;
+        if let Some((OmeNode::Image(image), _)) = &mut ome {
+            let may_read = |path: &NodePath| self.may_read(path);
+            // A page is complete without the list above.
+            if let Ok((listed, _)) = self.finder(&may_read).with_list(path, image.clone()).await {
+                *image = listed;
+            }
+        }
         let levels = self.levels(ome.as_ref()).await;
         let may_read = |path: &NodePath| self.may_read(path);
         let labels = if levels.is_empty() {

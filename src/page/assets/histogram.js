@@ -1,7 +1,7 @@
 // The histogram and the line of a selection.
 
-import { getElements, getJson, link, Problem } from "./api.js";
-import { numbers, percentiles, unpack } from "./decode.js";
+import { getElements, getJson, link } from "./api.js";
+import { numbers, unpack } from "./decode.js";
 import { byId, bytesText, element, numberText } from "./element.js";
 import { bars, line } from "./plot.js";
 import { statistics } from "./viewer.js";
@@ -23,14 +23,12 @@ async function load(viewer) {
   const { config } = viewer;
   const box = byId("histogram");
   const slice = viewer.sliceText();
-  // Statistics are those of arrays of numbers, and not of a field.
-  if (config.fields) return ownHistogram(viewer, box, slice).catch((error) => viewer.complain(error));
+  const words = { ops: "count,missing,nan,min,max,mean,std", histogram: BINS, percentiles: "1,5,50,95,99", sample: "auto" };
   try {
-    const found = await getJson(link(config.stats, { slice, ops: "count,missing,nan,min,max,mean,std", histogram: BINS, percentiles: "1,5,50,95,99", sample: "auto" }));
+    const found = await getJson(link(config.stats, { slice, fields: config.fields, ...words }));
     show(box, found, found.exact === false ? `From a sample of ${found.seen?.elements ?? "some"} elements.` : "From all elements of the slice.");
   } catch (error) {
-    if (error instanceof Problem && error.status === 404) await ownHistogram(viewer, box, slice);
-    else viewer.complain(error);
+    viewer.complain(error);
   }
 }
 
@@ -41,36 +39,6 @@ function show(box, found, note) {
   const infinite = found.histogram?.outside || 0;
   const outside = infinite ? ` ${infinite} ${infinite === 1 ? "value is" : "values are"} infinite and in no bin.` : "";
   box.replaceChildren(...(drawing ? [drawing] : []), statistics(found), element("p", { class: "muted" }, `${note}${outside}`));
-}
-
-/**
- * Counts the elements here, where the server has no statistics.
- * @param {import("./viewer.js").Viewer} viewer @param {HTMLElement} box @param {string} slice
- */
-async function ownHistogram(viewer, box, slice) {
-  const { config } = viewer;
-  const elements = config.slice.reduce((/** @type {number} */ product, /** @type {any} */ one) => product * (Array.isArray(one) ? one[1] : 1), 1);
-  if (elements * config.itemBytes > config.budget.bytes) {
-    viewer.complain(new Error(`${bytesText(elements * config.itemBytes)}: more than is loaded unasked.`));
-    return;
-  }
-  const answer = await getElements(link(config.data, { slice, fields: config.fields, format: "bytes" }));
-  const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
-  const ends = percentiles(values, [0, 100]) || [0, 1];
-  const width = (ends[1] - ends[0]) / BINS || 1;
-  const counts = new Array(BINS).fill(0);
-  let [count, sum, missing] = [0, 0, 0];
-  for (let at = 0; at < values.length; at += 1) {
-    if (!Number.isFinite(values[at])) {
-      missing += 1;
-      continue;
-    }
-    count += 1;
-    sum += values[at];
-    counts[Math.max(0, Math.min(BINS - 1, Math.floor((values[at] - ends[0]) / width)))] += 1;
-  }
-  const edges = Array.from({ length: BINS + 1 }, (_, at) => ends[0] + at * width);
-  show(box, { count, missing, min: ends[0], max: ends[1], mean: sum / count, histogram: { edges, counts } }, "Counted in this browser.");
 }
 
 /** @param {import("./viewer.js").Viewer} viewer */

@@ -595,7 +595,7 @@ export class Viewer {
     const section = element("section", {}, element("h2", {}, `box ${box.w} × ${box.h}`), element("p", {}, element("code", {}, slice), " ", copy));
     byId("profiles").replaceChildren(section);
     try {
-      section.append(statistics(await getJson(link(this.config.stats, { slice }))));
+      section.append(statistics(await getJson(link(this.config.stats, { slice, fields: this.config.fields }))));
     } catch (error) {
       section.append(element("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
     }

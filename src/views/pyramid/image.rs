@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::levels::{ImageAxis, LevelSource, Levels};
 use super::spec::PyramidSpec;
 use crate::array::{Array, OpenNode};
-use crate::conventions::OmeImage;
+use crate::conventions::{OmeImage, has_categories};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, Attributes, DataType};
 use crate::reduce::{Method, Reducer, Reduction};
@@ -77,8 +77,7 @@ impl Image {
         let level_source = LevelSource { pixel: pixel.as_deref(), ..level_source };
         let levels = Levels::new(level_source, spec)
             .map_err(|source| ViewError::Levels { path: path.clone(), source })?;
-        let is_categorical =
-            ome.is_some_and(|image| image.is_labels) || metadata.attributes.contains_key("flag_values");
+        let is_categorical = has_categories(&metadata.attributes, ome);
         let method = spec.method.unwrap_or_else(|| Method::auto(&metadata.data_type, is_categorical));
         Reducer::of_array(method, metadata)
             .map_err(|source| ViewError::Reduce { path: path.clone(), source })?;

@@ -5,8 +5,7 @@
 //! fewer dimensions, those that are levels of an image, and those that cannot be opened.
 
 use std::sync::Arc;
-
-use futures::future::try_join_all;
+use std::time::Instant;
 
 use super::build_cost::{build_limits, fits_in_build};
 use super::image::{Image, ImageParts};
@@ -14,15 +13,14 @@ use super::pyramids::Pyramids;
 use super::spec::PyramidSpec;
 use crate::array::{ArrayError, NodeOpener, OpenNode, ReadLimits};
 use crate::chunk::{AxisRange, ChunkAxis};
-use crate::conventions::{OmeImage, is_level_of, list_of_labels, lists_label};
+use crate::conventions::OmeImage;
 use crate::hierarchy::Node;
 use crate::key::NodePath;
 use crate::metadata::{ChunkKeyEncodingMetadata, GroupMetadata, ZarrFormat};
 use crate::views::error::ViewError;
+use crate::views::image_finder::ImageFinder;
 use crate::views::rechunk::{RechunkSpec, RechunkedArray, find_node};
 
-/// The most groups above an array that may declare it as a level of theirs: `a/b/c/d` is the longest path of a level.
-const MAX_ANCESTORS: usize = 4;
 /// The most stored chunks that a chunk of a level is made of.
 const MAX_SOURCES: u128 = 1 << 18;
 
@@ -97,11 +95,18 @@ pub(super) fn recipe_of_level(recipe: &str, image: &Image, level: usize) -> Arc<
 pub(super) struct Nodes<'a> {
     pub(super) pyramids: &'a Pyramids,
     pub(super) spec: &'a PyramidSpec,
+    /// When the lookup began that needs the nodes: what it found since then is not requested again.
+    pub(super) began: Instant,
 }
 
 impl Nodes<'_> {
     fn opener(&self) -> &NodeOpener {
         self.pyramids.rechunker.opener()
+    }
+
+    /// The view shows all that is stored: routes check what callers may read before they use it.
+    fn finder(&self) -> ImageFinder<'_> {
+        ImageFinder::new(self.opener(), self.pyramids.rechunker.cpu(), &|_: &NodePath| true, self.began)
     }
 
     /// What is at a path; `None` if nothing is.
@@ -110,7 +115,7 @@ impl Nodes<'_> {
     /// Documents that cannot be read; an array that is no image.
     pub(super) async fn find(&self, path: &NodePath) -> Result<Option<ShownNode>, ViewError> {
         if let Some(parent) = path.parent()
-            && let Some(opened) = find_node(self.opener(), &parent).await?
+            && let Some(opened) = self.opener().open_cached(&parent, self.began).await?
             && let Some(image) = self.image(&parent, &opened, Some(path.name())).await?
             && let Some(level) = image.level_of(path.name())
         {
@@ -126,7 +131,7 @@ impl Nodes<'_> {
                 as_stored,
             })));
         }
-        let Some(opened) = find_node(self.opener(), path).await? else { return Ok(None) };
+        let Some(opened) = find_node(self.opener(), path, self.began).await? else { return Ok(None) };
         if let Some(image) = self.image(path, &opened, None).await? {
             return Ok(Some(ShownNode::Image(image)));
         }
@@ -189,21 +194,11 @@ impl Nodes<'_> {
     ) -> Result<Option<Arc<Image>>, ViewError> {
         // An array that cannot be decoded is shown as it is stored: reading it returns the error.
         let Ok(array) = opened.array() else { return Ok(None) };
-        let ancestors = std::iter::successors(path.parent(), NodePath::parent).take(MAX_ANCESTORS);
-        let opened_above = ancestors.map(|ancestor| async move {
-            find_node(self.opener(), &ancestor).await.map(|opened| (ancestor, opened))
-        });
-        let opened_above = try_join_all(opened_above).await?;
-        for (ancestor, opened) in &opened_above {
-            let Some(Node::Group(group)) = opened.as_ref().map(|opened| &opened.node) else { continue };
-            let below = path.as_str().strip_prefix(ancestor.prefix().as_str()).unwrap_or_default();
-            let (group, below) = (Arc::clone(group), below.to_owned());
-            let is_level = move || is_level_of(&below, &group.attributes);
-            if self.read_attributes(opened.as_deref(), is_level).await? {
-                return Ok(None);
-            }
+        let found = self.finder().above(path).await?;
+        if found.level.is_some() {
+            return Ok(None);
         }
-        let above = opened_above.into_iter().next().and_then(|(_, opened)| opened);
+        let above = found.nodes.first().and_then(|above| above.node().cloned());
         let (source, array) = (Arc::clone(opened), Arc::clone(array));
         let parts = ImageParts { path, source, array, group: None, above, labels: None, ome: None };
         let image = Image::new(parts, self.spec)?;
@@ -224,16 +219,12 @@ impl Nodes<'_> {
             let image = OmeImage::parse(&metadata.attributes)?;
             super::ome::takes_levels(&metadata.attributes, image.axes.len()).then_some(image)
         };
-        let Some(mut ome) = self.read_attributes(Some(opened), parse).await? else { return Ok(None) };
-        let list = if ome.is_labels { None } else { self.list_of_labels(path).await? };
-        if let Some(Node::Group(group)) = list.as_ref().map(|list| &list.node) {
-            let (group, name) = (Arc::clone(group), path.name().to_owned());
-            let is_listed = move || lists_label(&group.attributes, &name);
-            ome.is_labels = self.read_attributes(list.as_deref(), is_listed).await?;
-        }
+        let Some(ome) = self.read_attributes(Some(opened), parse).await? else { return Ok(None) };
+        let (ome, list) = self.finder().with_list(path, ome).await?;
+        let list = list.and_then(|list| list.node().cloned());
         let Some((last, _)) = ome.levels.last() else { return Ok(None) };
         let Ok(at) = NodePath::parse(&format!("{}{last}", path.prefix())) else { return Ok(None) };
-        let Some(source) = find_node(self.opener(), &at).await? else { return Ok(None) };
+        let Some(source) = find_node(self.opener(), &at, self.began).await? else { return Ok(None) };
         let Ok(array) = source.array().map(Arc::clone) else { return Ok(None) };
         let rank = array.metadata().shape.len();
         if rank < 2 || rank != ome.axes.len() {
@@ -245,14 +236,6 @@ impl Nodes<'_> {
         let Ok(image) = Image::new(parts, self.spec) else { return Ok(None) };
         let image = self.bounded(image)?;
         Ok((image.names.len() > 1).then(|| Arc::new(image)))
-    }
-
-    /// The group that may list an image as one of labels.
-    async fn list_of_labels(&self, image: &NodePath) -> Result<Option<Arc<OpenNode>>, ViewError> {
-        match list_of_labels(image) {
-            Some(path) => find_node(self.opener(), &path).await,
-            None => Ok(None),
-        }
     }
 
     /// Reads the attributes of a node, in the pool if they are long.

@@ -5,6 +5,7 @@
 //! has some.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -127,7 +128,12 @@ impl PyramidStore {
 
     /// What is shown at a path.
     pub(super) async fn find(&self, path: &NodePath) -> Result<Option<ShownNode>, ViewError> {
-        let nodes = Nodes { pyramids: self.pyramids(), spec: self.spec() };
+        self.find_since(path, Instant::now()).await
+    }
+
+    /// What is shown at a path, for a request that began at `began`.
+    async fn find_since(&self, path: &NodePath, began: Instant) -> Result<Option<ShownNode>, ViewError> {
+        let nodes = Nodes { pyramids: self.pyramids(), spec: self.spec(), began };
         Box::pin(nodes.find(path)).await
     }
 
@@ -136,8 +142,9 @@ impl PyramidStore {
         if matches!(key.name(), ZARR_JSON | ZARRAY | ZGROUP | ZATTRS | ZMETADATA) {
             return self.document(key).await;
         }
+        let began = Instant::now();
         for Candidate { path, coords } in candidates(key) {
-            match self.find(&path).await.map_err(to_store_error)? {
+            match self.find_since(&path, began).await.map_err(to_store_error)? {
                 Some(ShownNode::Array(array)) => return self.chunk(array, key, coords),
                 // The name of a level of an image is a number too.
                 Some(ShownNode::Group(_) | ShownNode::Image(_)) | None => {}
@@ -145,7 +152,7 @@ impl PyramidStore {
         }
         let mut next = NodePath::parse(key.parent().as_str()).ok();
         while let Some(path) = next {
-            match self.find(&path).await.map_err(to_store_error)? {
+            match self.find_since(&path, began).await.map_err(to_store_error)? {
                 Some(ShownNode::Array(array)) => return Ok(stored_chunk(&array, key)),
                 // A value beside the levels of an array is one of the array's own.
                 Some(ShownNode::Image(image)) if image.is_array() => return Ok(PyramidEntry::Absent),

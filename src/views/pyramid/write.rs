@@ -5,6 +5,7 @@
 //! array is read twice at most, and memory is that of a few chunks.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -204,7 +205,8 @@ impl<F: Fn(WrittenNode) + Sync> Writing<'_, F> {
     /// Writes the chunks of a level, made from the level before.
     async fn level(&self, image: &Arc<Image>, level: usize) -> Result<(u64, u64), ViewError> {
         let finer = image.level_path(level - 1).ok_or(ArrayError::Geometry)?;
-        let opened = find_node(self.target.opener(), &finer).await?.ok_or(ArrayError::Geometry)?;
+        let opened =
+            find_node(self.target.opener(), &finer, Instant::now()).await?.ok_or(ArrayError::Geometry)?;
         let array = Arc::clone(opened.array()?);
         let path = image.level_path(level).ok_or(ArrayError::Geometry)?;
         let step = image.levels.steps.get(level - 1).cloned().unwrap_or_default();

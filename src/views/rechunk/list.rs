@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -52,7 +53,8 @@ impl Walked for RechunkStore {
 
 /// The chunks of the array at a path.
 async fn chunks_of(store: &RechunkStore, path: NodePath) -> Result<ChunkListing, StoreError> {
-    let Some(opened) = super::resolve_key::find_node(store.opener(), &path).await.map_err(to_store_error)?
+    let Some(opened) =
+        super::resolve_key::find_node(store.opener(), &path, Instant::now()).await.map_err(to_store_error)?
     else {
         return Ok(ChunkListing::empty(store.shared(), path));
     };

@@ -5,6 +5,7 @@
 //! others.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::array::{ArrayError, NodeOpener, OpenNode};
 use crate::chunk::ChunkCoords;
@@ -26,22 +27,22 @@ pub(in crate::views) struct NamedChunk {
     pub(in crate::views) coords: ChunkCoords,
 }
 
-/// The node at a path, if there is one.
+/// The node at a path, if there is one, for a request that began at `began`.
 ///
 /// # Errors
 /// Its documents cannot be read or used.
 pub(in crate::views) async fn find_node(
     opener: &NodeOpener,
     path: &NodePath,
+    began: Instant,
 ) -> Result<Option<Arc<OpenNode>>, ViewError> {
-    match opener.open(path).await {
-        Ok(opened) => Ok(Some(opened)),
-        Err(ArrayError::Hierarchy(
-            HierarchyError::NoSuchNode { .. }
-            | HierarchyError::NoSuchDependent { .. }
-            | HierarchyError::Path { .. },
-        )) => Ok(None),
-        Err(error) => Err(error.into()),
+    if let Some(opened) = opener.open_cached(path, began).await? {
+        return Ok(Some(opened));
+    }
+    // It may be one of a draft, which is an error.
+    match opener.hierarchy().missing_node_error(path.clone()).await {
+        HierarchyError::NoSuchNode { .. } => Ok(None),
+        error => Err(ArrayError::from(error).into()),
     }
 }
 
@@ -53,8 +54,9 @@ pub(in crate::views) async fn find_chunk(
     opener: &NodeOpener,
     key: &StoreKey,
 ) -> Result<Option<NamedChunk>, ViewError> {
+    let began = Instant::now();
     for Candidate { path, coords } in candidates(key) {
-        let Some(opened) = find_node(opener, &path).await? else { continue };
+        let Some(opened) = find_node(opener, &path, began).await? else { continue };
         match opened.array() {
             Ok(array) if array.grid().axes().len() == coords.len() => {
                 return Ok(Some(NamedChunk { path, opened, coords }));

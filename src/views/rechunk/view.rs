@@ -4,6 +4,7 @@
 //! hierarchy has some.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -158,7 +159,8 @@ impl RechunkStore {
     /// What the key of a document refers to.
     async fn document(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
         let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(RechunkEntry::Absent) };
-        let opened = resolve_key::find_node(self.opener(), &path).await.map_err(to_store_error)?;
+        let opened =
+            resolve_key::find_node(self.opener(), &path, Instant::now()).await.map_err(to_store_error)?;
         let Some(opened) = opened else { return Ok(RechunkEntry::Absent) };
         match (&opened.node, key.name()) {
             (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => {

@@ -326,7 +326,9 @@ async fn the_right_to_read_one_level_of_an_image_is_not_enough_to_read_levels_ma
 #[tokio::test]
 async fn what_the_group_around_an_array_says_decides_nothing_for_those_who_may_not_read_it() {
     let store = memory();
-    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"image-label": {}}});
+    let levels = json!([{"axes": [{"name": "y"}, {"name": "x"}], "datasets": [{"path": "0"}]}]);
+    let attributes = json!({"multiscales": levels, "image-label": {}});
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
     put(&store, "i/zarr.json", group.to_string()).await;
     let array = Array::of(&[2, 2]).data_type(crate::support::data_types::data_type("uint8"));
     put(&store, "i/0/zarr.json", array.document().1.to_string()).await;

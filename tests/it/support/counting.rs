@@ -35,6 +35,8 @@ pub struct Counting {
     heads: AtomicUsize,
     blind: AtomicUsize,
     documents: AtomicUsize,
+    /// The keys of documents that were requested, by HEAD or by GET.
+    asked: Mutex<Vec<String>>,
 }
 
 /// Enough permits for any test.
@@ -60,6 +62,7 @@ impl Counting {
             heads: AtomicUsize::new(0),
             blind: AtomicUsize::new(0),
             documents: AtomicUsize::new(0),
+            asked: Mutex::default(),
         })
     }
 
@@ -93,6 +96,7 @@ impl Counting {
     /// Resets all counts.
     pub fn reset(&self) {
         self.reads.lock().unwrap().clear();
+        self.asked.lock().unwrap().clear();
         for counter in [&self.most, &self.lists, &self.heads, &self.blind, &self.documents] {
             counter.store(0, SeqCst);
         }
@@ -134,6 +138,11 @@ impl Counting {
     /// How many metadata documents were read.
     pub fn documents(&self) -> usize {
         self.documents.load(SeqCst)
+    }
+
+    /// The keys of documents that were requested, by HEAD or by GET, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// How many reads of chunks were given up before they ended.
@@ -203,6 +212,7 @@ impl Store for Counting {
             self.arrive().await;
             return info;
         }
+        self.asked.lock().unwrap().push(key.to_string());
         self.inner.head(key).await
     }
 
@@ -214,6 +224,7 @@ impl Store for Counting {
     ) -> Result<Option<Value>, StoreError> {
         if !is_chunk(key) {
             self.documents.fetch_add(1, SeqCst);
+            self.asked.lock().unwrap().push(key.to_string());
             return self.inner.get(key, range, if_match).await;
         }
         let _question = self.begin();
