@@ -11,6 +11,7 @@ mod budget;
 mod error;
 mod expression;
 mod generated;
+mod icechunk;
 mod json;
 mod kerchunk;
 mod load;
@@ -29,6 +30,10 @@ mod tests;
 pub(super) use allowed::AllowList;
 pub use budget::ReferencesBudget;
 pub use error::{BrokenReference, ReferenceError, RefusedReference};
+pub use icechunk::{
+    ChunkReference, IcechunkStore, NamedSnapshot, ObjectId, PinnedVersion, SnapshotInfo, Versions,
+    check_icechunk,
+};
 pub use kerchunk::parse_kerchunk;
 pub use parquet::{ParquetReferenceStore, check_records};
 pub use place::ReferencePlace;

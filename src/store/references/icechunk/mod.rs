@@ -1,0 +1,32 @@
+//! Icechunk repositories, versions 1 and 2 of the format, as stores that are only read.
+//!
+//! A repository has snapshots of a hierarchy. `repository` has what the file `repo` of version 2 lists: branches, tags and
+//! snapshots; of version 1, `source` reads a file for each branch and tag. A snapshot (`snapshot`) has the documents of all
+//! nodes, and for each array the manifests (`manifest`) that say where its chunks are: in the manifest itself, in a file of
+//! the repository, or in a file elsewhere, which the mount must allow. Snapshots, manifests and files of chunks never
+//! change, so they are read once, and held within the budget of references. Of the three kinds of files, which `file` and
+//! `flat` open, everything is checked as it is parsed.
+//!
+//! The keys of a store are those of the version that the mount names, and below `@branch.NAME/`, `@tag.NAME/` and
+//! `@SNAPSHOT/` those of others.
+
+mod check;
+mod file;
+mod flat;
+mod found;
+mod held;
+mod icechunk_store;
+mod id;
+mod list;
+mod manifest;
+mod repository;
+mod snapshot;
+mod source;
+mod version;
+
+pub use check::check_icechunk;
+pub use icechunk_store::{IcechunkStore, Versions};
+pub use id::ObjectId;
+pub use manifest::ChunkReference;
+pub use repository::{NamedSnapshot, SnapshotInfo};
+pub use version::PinnedVersion;
