@@ -251,6 +251,12 @@ pub trait Shortcuts {
         self.inner()?.resolve_version(version)
     }
 
+    /// Whether all that a tag or a snapshot has is a part of the repository, and so never changes: no reference may lead to a
+    /// file elsewhere.
+    fn is_closed(&self) -> bool {
+        self.inner().is_some_and(Shortcuts::is_closed)
+    }
+
     /// All versions of the hierarchy; `None` for a store without versions.
     fn versions(&self) -> Option<BoxFuture<'_, Result<Versions, StoreError>>> {
         self.inner()?.versions()

@@ -54,9 +54,9 @@ pub use partial::{
 };
 pub use references::{
     AllowedPrefixError, BrokenReference, ChunkReference, IcechunkStore, NamedSnapshot, ObjectId,
-    ParquetReferenceStore, PinnedVersion, Reference, ReferenceError, ReferencePlace, ReferenceStore,
-    ReferenceTable, ReferencesBudget, RefusedReference, SnapshotInfo, Versions, check_icechunk,
-    check_prefixes, check_records, parse_kerchunk,
+    ParquetReferenceStore, PinnedStore, PinnedVersion, Reference, ReferenceError, ReferencePlace,
+    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, SnapshotInfo, Versions,
+    check_icechunk, check_prefixes, check_records, parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;

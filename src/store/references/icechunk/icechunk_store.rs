@@ -262,6 +262,10 @@ impl Shortcuts for IcechunkStore {
         is_pinned && version.is_some_and(found::is_fixed)
     }
 
+    fn is_closed(&self) -> bool {
+        self.0.places.allowed.stores().next().is_none()
+    }
+
     fn served_version(&self) -> Option<PinnedVersion> {
         Some(self.0.version.clone())
     }

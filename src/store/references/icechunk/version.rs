@@ -31,6 +31,12 @@ impl PinnedVersion {
         }
     }
 
+    /// The version that a key or prefix names in its first segment; `None` if that names none.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        split(text)?.0.ok()
+    }
+
     /// Whether what it names never changes.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
