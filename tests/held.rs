@@ -130,6 +130,7 @@ const ROWS: &[Row] = &[
     ("a page", "GET", "/view/{mount}/{path}", "/view/m/doc", None, Nothing),
     ("a page of the root", "GET", "/view/{mount}", "/view/m/", None, Nothing),
     ("mounts", "GET", "/v1/mounts", "/v1/mounts", None, Nothing),
+    ("versions", "GET", "/v1/versions/{mount}", "/v1/versions/m", None, Nothing),
     ("the service", "GET", "/", "/", None, Nothing),
     ("liveness", "GET", "/healthz", "/healthz", None, Nothing),
     ("readiness", "GET", "/readyz", "/readyz", None, Nothing),

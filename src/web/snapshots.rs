@@ -80,7 +80,7 @@ impl SnapshotHeaders {
                 | Resource::Node
                 | Resource::Chunk
         );
-        let location = has_place.then(|| {
+        let location = (has_place && !spec.template.starts_with("/v1/versions")).then(|| {
             let base = BasePath::of(request.extensions());
             location(base.as_str(), request.uri(), place, named.is_some(), snapshot)
         });

@@ -2,39 +2,43 @@
 
 use bytes::Bytes;
 
-use super::ObjectId;
-use super::file::HEAD_BYTES;
+use super::file::{self, FileKind, HEAD_BYTES};
+use super::flat::{Malformed, Table};
+use super::id::ObjectId;
 use super::manifest::Manifest;
 use super::repository::Repository;
 use super::snapshot::{KeysOf, Snapshot};
-use crate::store::references::ReferenceError;
-use crate::store::references::ReferencesBudget;
+use crate::store::references::{ReferenceError, ReferencesBudget};
 
-/// Parses a file of a repository, of whatever kind it says it is, within a budget, and reads everything in it.
+/// Parses a file of a repository, of whatever kind it says it is, within a budget, and reads everything in it. Returns how much
+/// there is.
 ///
 /// # Errors
 /// [`ReferenceError`].
 #[doc(hidden)]
-pub fn check_icechunk(
-    file: &Bytes,
-    id: ObjectId,
-    budget: &ReferencesBudget,
-) -> Result<usize, ReferenceError> {
+pub fn check_icechunk(file: &Bytes, budget: &ReferencesBudget) -> Result<usize, ReferenceError> {
+    let id_of = |kind| -> Result<ObjectId, ReferenceError> {
+        let opened = file::open(file, kind, budget)?;
+        Ok(ObjectId(Table::root(&opened.bytes)?.fixed(0)?.ok_or(Malformed)?))
+    };
     match file.get(HEAD_BYTES - 2) {
         Some(1) => {
-            let snapshot = Snapshot::parse(file, id, budget)?;
+            let snapshot = Snapshot::parse(file, id_of(FileKind::Snapshot)?, budget)?;
             let mut count = 0;
             while let Some(keys) = snapshot.keys_at(count) {
                 let (KeysOf::Document(node) | KeysOf::Chunks(node)) = keys;
                 snapshot.document(&node);
-                for manifest in node.all_manifests() {
-                    manifest?.has(&vec![0; node.rank()?])?;
+                if node.is_array {
+                    let first = vec![0; node.rank()?];
+                    for manifest in node.all_manifests() {
+                        manifest?.has(&first)?;
+                    }
                 }
                 count += 1;
             }
             Ok(count)
         }
-        Some(2) => Manifest::parse(file, id, budget)?.find_all(),
+        Some(2) => Manifest::parse(file, id_of(FileKind::Manifest)?, budget)?.find_all(),
         _ => Ok(Repository::parse(file, budget)?.snapshots().len()),
     }
 }

@@ -14,7 +14,7 @@ use super::version::{MARK, PinnedVersion};
 use crate::key::{KeyError, StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueInfo, Version,
+    StoreError, StoreKind, Value, ValueInfo, Version, Versions,
 };
 
 /// A store in which the keys of a version lead to those of a snapshot.
@@ -167,6 +167,10 @@ impl Shortcuts for PinnedStore {
         version: &'a PinnedVersion,
     ) -> Option<BoxFuture<'a, Result<Option<ObjectId>, StoreError>>> {
         self.inner.resolve_version(version)
+    }
+
+    fn versions(&self) -> Option<BoxFuture<'_, Result<Versions, StoreError>>> {
+        self.inner.versions()
     }
 
     fn is_closed(&self) -> bool {
