@@ -77,10 +77,10 @@ async fn arrays_of_every_version_read_as_icechunk_reads_them() {
             let (name, version, path) = (text("repository"), text("version"), text("path"));
             let server = servers.entry(name.clone()).or_insert_with(|| serve(&name));
             let path = path.replace(' ', "%20").replace('é', "%C3%A9");
-            let pinned = format!("/v1/data/m/@{version}/{path}?format=bytes&endian=stored");
+            let pinned = format!("/v1/data/m/@{version}/{path}?format=bytes");
             let mut urls = vec![pinned.replace('@', "%40"), pinned];
             if version == "branch.main" && !path.starts_with('@') {
-                urls.push(format!("/v1/data/m/{path}?format=bytes&endian=stored"));
+                urls.push(format!("/v1/data/m/{path}?format=bytes"));
             }
             for url in urls {
                 let answer = server.get(&url).await;

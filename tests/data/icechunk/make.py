@@ -47,6 +47,7 @@ def record(path, repository, **version):
         if array_path.startswith("virtual"):
             continue
         values = numpy.asarray(array[...])
+        values = values.astype(values.dtype.newbyteorder("<"))
         expected.append({
             "repository": path.name, "version": name, "path": array_path, "shape": list(values.shape),
             "sha256": hashlib.sha256(numpy.ascontiguousarray(values).tobytes()).hexdigest(),

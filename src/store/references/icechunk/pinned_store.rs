@@ -61,9 +61,29 @@ impl PinnedStore {
         }
     }
 
-    fn listed(&self, entry: ListEntry) -> Result<ListEntry, StoreError> {
-        let key = StoreKey::parse(&self.above(entry.key.as_str())).map_err(too_long)?;
-        Ok(ListEntry { key, ..entry })
+    /// An entry of a listing; `None` for one whose key has the mark of a version, and so names something else here.
+    fn listed(&self, entry: ListEntry) -> Result<Option<ListEntry>, StoreError> {
+        let text = self.above(entry.key.as_str());
+        if self.is_hidden(&text) {
+            return Ok(None);
+        }
+        let key = StoreKey::parse(&text).map_err(too_long)?;
+        Ok(Some(ListEntry { key, ..entry }))
+    }
+
+    fn is_hidden(&self, text: &str) -> bool {
+        self.from.is_empty() && text.starts_with(MARK)
+    }
+
+    fn directly_listed(&self, entry: DirEntry) -> Result<Option<DirEntry>, StoreError> {
+        let prefix = match entry {
+            DirEntry::Key(entry) => return Ok(self.listed(entry)?.map(DirEntry::Key)),
+            DirEntry::Prefix(prefix) => self.above(prefix.as_str()),
+        };
+        if self.is_hidden(&prefix) {
+            return Ok(None);
+        }
+        StorePrefix::parse(&prefix).map(|prefix| Some(DirEntry::Prefix(prefix))).map_err(too_long)
     }
 }
 
@@ -103,14 +123,7 @@ impl Store for PinnedStore {
         let after = if after.is_empty() { None } else { self.below(after) };
         let store = self.clone();
         let entries = self.inner.list_dir_after(&below, &after.unwrap_or_default());
-        let entries = entries.and_then(move |entry| {
-            std::future::ready(match entry {
-                DirEntry::Key(entry) => store.listed(entry).map(DirEntry::Key),
-                DirEntry::Prefix(prefix) => {
-                    StorePrefix::parse(&store.above(prefix.as_str())).map(DirEntry::Prefix).map_err(too_long)
-                }
-            })
-        });
+        let entries = entries.try_filter_map(move |entry| std::future::ready(store.directly_listed(entry)));
         entries.boxed()
     }
 
@@ -128,7 +141,7 @@ impl Store for PinnedStore {
         };
         let store = self.clone();
         let entries = self.inner.list_prefix(&below, after.as_ref());
-        entries.and_then(move |entry| std::future::ready(store.listed(entry))).boxed()
+        entries.try_filter_map(move |entry| std::future::ready(store.listed(entry))).boxed()
     }
 
     fn with_budget(&self, budget: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
