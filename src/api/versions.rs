@@ -20,7 +20,7 @@ use crate::http::validators::rfc3339;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
-use crate::store::{NamedSnapshot, ObjectId, PinnedVersion, SnapshotInfo, Versions};
+use crate::store::{NamedSnapshot, ObjectId, PinnedVersion, RepositoryVersions, SnapshotInfo};
 
 /// The versions of a mount.
 pub(crate) const VERSIONS: RouteSpec =
@@ -151,7 +151,7 @@ fn microseconds(text: &str) -> Option<u64> {
 }
 
 /// The last snapshot of a branch, or of what the mount serves, that was committed until a time.
-fn at_time(versions: &Versions, branch: Option<&str>, until: u64) -> Option<ObjectId> {
+fn at_time(versions: &RepositoryVersions, branch: Option<&str>, until: u64) -> Option<ObjectId> {
     let named = |all: &[NamedSnapshot], name: &str| {
         all.iter().find(|known| *known.name == *name).map(|known| known.snapshot)
     };
@@ -175,7 +175,7 @@ fn at_time(versions: &Versions, branch: Option<&str>, until: u64) -> Option<Obje
 }
 
 impl VersionList {
-    fn of(versions: Versions, limit: usize) -> Self {
+    fn of(versions: RepositoryVersions, limit: usize) -> Self {
         let named = |all: Vec<NamedSnapshot>| {
             let one = |named: NamedSnapshot| NamedVersion {
                 name: named.name.into(),

@@ -14,8 +14,8 @@ use futures::stream::{BoxStream, TryStreamExt};
 use super::backend::BackendState;
 use super::{
     ByteRange, Capabilities, CopyResult, DirEntries, DirEntry, DirListing, Extent, ListEntry, MemoryBudget,
-    ObjectId, PinnedVersion, SetResult, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version,
-    Versions, WatchToken, WriteCondition,
+    ObjectId, PinnedVersion, RepositoryVersions, SetResult, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -251,14 +251,14 @@ pub trait Shortcuts {
         self.inner()?.resolve_version(version)
     }
 
-    /// Whether all that a tag or a snapshot has is a part of the repository, and so never changes: no reference may lead to a
-    /// file elsewhere.
+    /// Whether all that a tag or a snapshot has is a part of the repository, and so never changes: no reference may lead to
+    /// another place.
     fn is_closed(&self) -> bool {
         self.inner().is_some_and(Shortcuts::is_closed)
     }
 
     /// All versions of the hierarchy; `None` for a store without versions.
-    fn versions(&self) -> Option<BoxFuture<'_, Result<Versions, StoreError>>> {
+    fn versions(&self) -> Option<BoxFuture<'_, Result<RepositoryVersions, StoreError>>> {
         self.inner()?.versions()
     }
 

@@ -55,7 +55,7 @@ pub use partial::{
 pub use references::{
     AllowedPrefixError, BrokenReference, ChunkReference, IcechunkStore, NamedSnapshot, ObjectId,
     ParquetReferenceStore, PinnedStore, PinnedVersion, Reference, ReferenceError, ReferencePlace,
-    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, SnapshotInfo, Versions,
+    ReferenceStore, ReferenceTable, ReferencesBudget, RefusedReference, RepositoryVersions, SnapshotInfo,
     check_icechunk, check_prefixes, check_records, parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;

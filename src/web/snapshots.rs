@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 
+use crate::api::versions::VERSIONS;
 use crate::http::base_path::BasePath;
 use crate::http::path::{KeyOrPrefix, segments};
 use crate::http::route::{Resource, RouteSpec};
@@ -61,7 +62,7 @@ impl SnapshotHeaders {
         let snapshot = state.pins.resolve(&mount, version).await?;
         if version.is_fixed() {
             let is_value = match (spec.resource, target.place()) {
-                (Resource::Node, _) => spec.template.starts_with("/v1/data/"),
+                (Resource::Node, _) => spec.fast_path.is_some(),
                 (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
                 _ => false,
             };
@@ -80,7 +81,7 @@ impl SnapshotHeaders {
                 | Resource::Node
                 | Resource::Chunk
         );
-        let location = (has_place && !spec.template.starts_with("/v1/versions")).then(|| {
+        let location = (has_place && spec.template != VERSIONS.template).then(|| {
             let base = BasePath::of(request.extensions());
             location(base.as_str(), request.uri(), place, named.is_some(), snapshot)
         });

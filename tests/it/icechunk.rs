@@ -19,13 +19,13 @@ fn fixtures() -> PathBuf {
 }
 
 /// The files that the virtual chunks of the fixtures are in.
-fn elsewhere(url: &str) -> AllowedPrefix {
+fn remote(url: &str) -> AllowedPrefix {
     let at = Some(format!("file://{}/files/", fixtures().display()));
     AllowedPrefix { url: url.to_owned(), at, options: StoreOptions::default() }
 }
 
 fn repository(path: &Path, version: Option<&str>) -> SharedStore {
-    let references = vec![elsewhere("s3://elsewhere/files/"), elsewhere("vcc://elsewhere/")];
+    let references = vec![remote("s3://remote/files/"), remote("vcc://remote/")];
     let version = version.map(|version| version.parse().unwrap());
     let options = StoreOptions { references, version, ..StoreOptions::default() };
     open(&format!("icechunk+file://{}", path.display()), &options, &cpu()).unwrap()
@@ -128,7 +128,7 @@ async fn listings_have_the_keys_that_icechunk_lists_and_each_of_them_is_there() 
 }
 
 #[tokio::test]
-async fn virtual_chunks_are_read_where_the_mount_allows_and_refused_by_name_elsewhere() {
+async fn virtual_chunks_are_read_where_the_mount_allows_and_refused_by_name_remote() {
     for (name, is_second) in [("virtual-1", false), ("virtual-2", true)] {
         let server = serve(name);
         let values: Vec<u8> = (0..6_i16).flat_map(i16::to_le_bytes).collect();

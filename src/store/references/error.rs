@@ -135,7 +135,7 @@ pub enum BrokenReference {
     /// It does not exist.
     #[error("what it leads to does not exist")]
     Missing,
-    /// It is another one than the reference was made for, or that cannot be told.
+    /// It is another one than the reference was made for, or that is not known.
     #[error("what it leads to has changed since the reference was made")]
     Changed,
     /// It ends before the range does.

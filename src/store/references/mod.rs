@@ -31,8 +31,8 @@ pub(super) use allowed::AllowList;
 pub use budget::ReferencesBudget;
 pub use error::{BrokenReference, ReferenceError, RefusedReference};
 pub use icechunk::{
-    ChunkReference, IcechunkStore, NamedSnapshot, ObjectId, PinnedStore, PinnedVersion, SnapshotInfo,
-    Versions, check_icechunk,
+    ChunkReference, IcechunkStore, NamedSnapshot, ObjectId, PinnedStore, PinnedVersion, RepositoryVersions,
+    SnapshotInfo, check_icechunk,
 };
 pub use kerchunk::parse_kerchunk;
 pub use parquet::{ParquetReferenceStore, check_records};

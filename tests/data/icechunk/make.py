@@ -15,7 +15,7 @@ import zarr
 HERE = pathlib.Path(__file__).parent.resolve()
 FORMAT = int(icechunk.__version__.split(".")[0])
 FILES = HERE / "files"
-ELSEWHERE = "s3://elsewhere/files/"
+REMOTE = "s3://remote/files/"
 expected = []
 FILES.mkdir(exist_ok=True)
 VIRTUAL = numpy.arange(600, dtype="<i2")
@@ -78,7 +78,7 @@ def history():
     deep.create_array("x", data=numpy.arange(6, dtype="<u2").reshape(2, 3), chunks=(1, 2))
     sharded = root["g"].create_array("sharded", shape=(32, 32), shards=(16, 16), chunks=(8, 8), dtype="<i8")
     sharded[...] = numpy.arange(1024).reshape(32, 32)
-    # Names that sort between others, and one that looks like a version.
+    # Names that sort between others, and one that begins as a version does.
     root.create_array("a-b", data=numpy.arange(4, dtype="<i2"))
     root.create_array("é x", data=numpy.arange(4, dtype="<i2"))
     root.create_group("@odd").create_array("y", data=numpy.arange(2, dtype="<i2"))
@@ -146,7 +146,7 @@ def virtual():
     path, repository = create("virtual", **config)
     session = repository.writable_session("main")
     root = zarr.group(session.store)
-    location = f"{ELSEWHERE}values.bin"
+    location = f"{REMOTE}values.bin"
 
     def add(name, location, count=2, **checksum):
         root.create_array(name, shape=(count * 3,), chunks=(3,), dtype="<i2", compressors=None, fill_value=-1)
@@ -156,7 +156,7 @@ def virtual():
             )
 
     add("virtual", location)
-    add("virtual_missing", f"{ELSEWHERE}none.bin")
+    add("virtual_missing", f"{REMOTE}none.bin")
     add("virtual_short", location, 201)
     add("virtual_refused", "s3://other/values.bin")
     add("virtual_file", "file:///etc/passwd")
@@ -166,7 +166,7 @@ def virtual():
     add("virtual_old", location, checksum=datetime.datetime(2001, 1, 1, tzinfo=datetime.timezone.utc))
     add("virtual_new", location, checksum=datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc))
     if FORMAT >= 2:
-        add("virtual_named", "vcc://elsewhere/values.bin")
+        add("virtual_named", "vcc://remote/values.bin")
     commit(session, "virtual chunks")
     session = repository.writable_session("main")
     root = zarr.open_group(session.store)
@@ -175,7 +175,7 @@ def virtual():
         # Many files, of which there is one.
         name = "values.bin" if chunk < 150 else f"a/long/path/to/other/files/{chunk}.bin"
         session.store.set_virtual_ref(
-            f"virtual_many/c/{chunk}", ELSEWHERE + name, offset=4 + 6 * chunk, length=6, validate_container=False
+            f"virtual_many/c/{chunk}", REMOTE + name, offset=4 + 6 * chunk, length=6, validate_container=False
         )
     commit(session, "many virtual chunks")
     clean(path)

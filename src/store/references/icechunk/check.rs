@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::file::{self, FileKind, HEAD_BYTES};
-use super::flat::{Malformed, Table};
+use super::flat::{FlatTable, Malformed};
 use super::id::ObjectId;
-use super::manifest::Manifest;
+use super::manifest::ChunkManifest;
 use super::repository::Repository;
-use super::snapshot::{KeysOf, Snapshot};
+use super::snapshot::{KeysOf, RepositorySnapshot};
 use crate::store::references::{ReferenceError, ReferencesBudget};
 
 /// Parses a file of a repository, of whatever kind it says it is, within a budget, and reads everything in it. Returns how much
@@ -19,11 +19,11 @@ use crate::store::references::{ReferenceError, ReferencesBudget};
 pub fn check_icechunk(file: &Bytes, budget: &ReferencesBudget) -> Result<usize, ReferenceError> {
     let id_of = |kind| -> Result<ObjectId, ReferenceError> {
         let opened = file::open(file, kind, budget)?;
-        Ok(ObjectId(Table::root(&opened.bytes)?.fixed(0)?.ok_or(Malformed)?))
+        Ok(ObjectId(FlatTable::root(&opened.bytes)?.fixed(0)?.ok_or(Malformed)?))
     };
     match file.get(HEAD_BYTES - 2) {
         Some(1) => {
-            let snapshot = Snapshot::parse(file, id_of(FileKind::Snapshot)?, budget)?;
+            let snapshot = RepositorySnapshot::parse(file, id_of(FileKind::Snapshot)?, budget)?;
             let mut count = 0;
             while let Some(keys) = snapshot.keys_at(count) {
                 let (KeysOf::Document(node) | KeysOf::Chunks(node)) = keys;
@@ -38,7 +38,7 @@ pub fn check_icechunk(file: &Bytes, budget: &ReferencesBudget) -> Result<usize, 
             }
             Ok(count)
         }
-        Some(2) => Manifest::parse(file, id_of(FileKind::Manifest)?, budget)?.find_all(),
+        Some(2) => ChunkManifest::parse(file, id_of(FileKind::Manifest)?, budget)?.find_all(),
         _ => Ok(Repository::parse(file, budget)?.snapshots().len()),
     }
 }

@@ -1,8 +1,8 @@
-//! [`Table`] and [`Vector`]: reading flatbuffers, every place checked as it is read.
+//! [`FlatTable`] and [`Vector`]: reading flatbuffers, every place checked as it is read.
 //!
-//! A table has a list of the places of its fields, which may lead anywhere: each read looks whether it lies within the
+//! A table has a list of the places of its fields, which may lead anywhere: each read checks that it lies within the
 //! buffer, and none follows more than one offset. So what walks a fixed schema ends, and allocates nothing. Places may be
-//! shared, so whoever walks vectors of vectors bounds their lengths together.
+//! shared, so a caller that walks vectors of vectors bounds their lengths together.
 
 use crate::store::references::ReferenceError;
 
@@ -40,7 +40,7 @@ fn follow(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
 
 /// A table in a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Table<'a> {
+pub(super) struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Where the list of places is, and how many fields it has.
@@ -55,7 +55,7 @@ pub(super) struct Vector<'a> {
     count: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FlatTable<'a> {
     /// The table that the buffer begins with.
     pub(super) fn root(bytes: &'a [u8]) -> Result<Self, Malformed> {
         Self::at(bytes, follow(bytes, 0)?)
@@ -87,7 +87,7 @@ impl<'a> Table<'a> {
         Ok((place != 0).then(|| self.at.saturating_add(place)))
     }
 
-    /// A field of so many bytes.
+    /// A field of `N` bytes.
     pub(super) fn fixed<const N: usize>(&self, index: usize) -> Result<Option<[u8; N]>, Malformed> {
         self.field(index)?.map(|at| array(self.bytes, at)).transpose()
     }
@@ -117,7 +117,7 @@ impl<'a> Table<'a> {
         self.field(index)?.map(|at| Self::at(self.bytes, follow(self.bytes, at)?)).transpose()
     }
 
-    /// A vector whose items take so many bytes each; tables and texts take 4.
+    /// A vector whose items take `item` bytes each; tables and texts take 4.
     pub(super) fn vector(&self, index: usize, item: usize) -> Result<Option<Vector<'a>>, Malformed> {
         let Some(at) = self.field(index)? else { return Ok(None) };
         Vector::at(self.bytes, follow(self.bytes, at)?, item).map(Some)
@@ -173,12 +173,12 @@ impl<'a> Vector<'a> {
     }
 
     /// The table at an index.
-    pub(super) fn table(&self, index: usize) -> Result<Table<'a>, Malformed> {
-        Table::at(self.bytes, follow(self.bytes, self.place_of(index, WORD)?)?)
+    pub(super) fn table(&self, index: usize) -> Result<FlatTable<'a>, Malformed> {
+        FlatTable::at(self.bytes, follow(self.bytes, self.place_of(index, WORD)?)?)
     }
 
     /// All tables.
-    pub(super) fn tables(self) -> impl Iterator<Item = Result<Table<'a>, Malformed>> {
+    pub(super) fn tables(self) -> impl Iterator<Item = Result<FlatTable<'a>, Malformed>> {
         (0..self.count).map(move |index| self.table(index))
     }
 

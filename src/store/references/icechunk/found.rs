@@ -1,20 +1,20 @@
 //! [`Found`]: what a key of a snapshot leads to, its version, and its bytes.
 //!
-//! The version of what cannot change says what it is: no backend is asked for it. That of a file elsewhere, without an
+//! The version of what cannot change says what it is: no backend is asked for it. That of a remote file, without an
 //! entity tag in its reference, is the file's.
 
 use bytes::Bytes;
 
 use super::id::ObjectId;
-use super::manifest::{Checksum, ChunkReference};
-use super::snapshot::{CHUNKS, DOCUMENT, NodeOf, Snapshot};
+use super::manifest::{ChunkReference, ReferentCheck};
+use super::snapshot::{CHUNKS, DOCUMENT, NodeOf, RepositorySnapshot};
 use super::source::Source;
 use crate::key::StoreKey;
 use crate::store::references::allowed::AllowList;
 use crate::store::references::{BrokenReference, ReferenceError, read};
 use crate::store::{ByteRange, SharedStore, StoreError, Value, ValueInfo, Version};
 
-/// What the tags of versions begin with that stand for one content for ever.
+/// What the tags of versions begin with that never stand for another content.
 const FIXED: &str = "ice-";
 
 /// What a key leads to.
@@ -26,13 +26,13 @@ pub(super) enum Found {
     Chunk(ChunkReference),
 }
 
-/// Whether a version stands for one content for ever.
+/// Whether a version never stands for another content.
 pub(super) fn is_fixed(version: &Version) -> bool {
     version.is_strong() && version.tag().starts_with(FIXED)
 }
 
 /// The array and the place of the chunk that a key names: `PATH/c/0/1`.
-pub(super) fn chunk_of<'a>(snapshot: &'a Snapshot, key: &str) -> Option<(NodeOf<'a>, Vec<u32>)> {
+pub(super) fn chunk_of<'a>(snapshot: &'a RepositorySnapshot, key: &str) -> Option<(NodeOf<'a>, Vec<u32>)> {
     let mut rest = key;
     let mut places = Vec::new();
     loop {
@@ -55,7 +55,7 @@ pub(super) fn chunk_of<'a>(snapshot: &'a Snapshot, key: &str) -> Option<(NodeOf<
 /// What a key of a snapshot leads to; `None` if there is no such key.
 pub(super) async fn find(
     source: &Source,
-    snapshot: &Snapshot,
+    snapshot: &RepositorySnapshot,
     key: &str,
 ) -> Result<Option<Found>, StoreError> {
     let path = key.strip_suffix(DOCUMENT).and_then(|path| match path {
@@ -129,8 +129,8 @@ impl Places {
             ChunkReference::Virtual { url, offset, length, checksum } => {
                 let (store, key) = self.allowed.resolve(url)?;
                 let tag = match checksum {
-                    Some(Checksum::Tag(tag)) => Some(Version::strong(unquoted(tag))),
-                    Some(Checksum::Modified(_)) | None => None,
+                    Some(ReferentCheck::Tag(tag)) => Some(Version::strong(unquoted(tag))),
+                    Some(ReferentCheck::Modified(_)) | None => None,
                 };
                 let place = (store, &key, &**url);
                 let (referent, range, body) =
@@ -152,7 +152,12 @@ fn known_info(found: &Found) -> Option<ValueInfo> {
         Found::Chunk(ChunkReference::Native { file, offset, length }) => {
             Some(native_info(file, *offset, *length))
         }
-        Found::Chunk(ChunkReference::Virtual { url, offset, length, checksum: Some(Checksum::Tag(tag)) }) => {
+        Found::Chunk(ChunkReference::Virtual {
+            url,
+            offset,
+            length,
+            checksum: Some(ReferentCheck::Tag(tag)),
+        }) => {
             let text = format!("{url}\n{offset}\n{length}\n{tag}");
             Some(fixed_info(Version::from_own_text(text.as_bytes()).tag(), *length))
         }
@@ -172,13 +177,13 @@ fn native_info(file: &ObjectId, offset: u64, length: u64) -> ValueInfo {
     fixed_info(&format!("{file}.{offset:x}.{length:x}"), length)
 }
 
-/// Size and version of a chunk in a file elsewhere.
+/// Size and version of a chunk in a remote file.
 fn virtual_info(
     (url, offset, length): (&str, u64, u64),
-    checksum: Option<&Checksum>,
+    checksum: Option<&ReferentCheck>,
     referent: &ValueInfo,
 ) -> Result<ValueInfo, StoreError> {
-    if let Some(Checksum::Modified(seconds)) = checksum {
+    if let Some(ReferentCheck::Modified(seconds)) = checksum {
         let modified = referent.modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         if modified.is_none_or(|modified| modified.as_secs() > u64::from(*seconds)) {
             return Err(BrokenReference::Changed.of(url).into());

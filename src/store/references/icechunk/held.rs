@@ -1,4 +1,4 @@
-//! [`Held`]: the snapshots and manifests that were read last.
+//! [`HeldFiles`]: the snapshots and manifests that were read last.
 //!
 //! What they are never changes, so each is read once, as long as it is held; callers that come while it is read wait. One
 //! that is refused is held as such. Others are evicted where the budget is not enough.
@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use super::file::FileKind;
 use super::id::ObjectId;
-use super::manifest::Manifest;
-use super::snapshot::Snapshot;
+use super::manifest::ChunkManifest;
+use super::snapshot::RepositorySnapshot;
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::ReferenceError;
@@ -26,8 +26,8 @@ const LANES: usize = 8;
 /// A file that was read, or why it is refused.
 #[derive(Clone, Debug)]
 enum Part {
-    Snapshot(LoadOutcome<Snapshot>),
-    Manifest(LoadOutcome<Manifest>),
+    Snapshot(LoadOutcome<RepositorySnapshot>),
+    Manifest(LoadOutcome<ChunkManifest>),
 }
 
 /// What kinds of files have in common.
@@ -40,7 +40,7 @@ trait Kind: Sized + Send + Sync + 'static {
     fn part(outcome: LoadOutcome<Self>) -> Part;
 }
 
-impl Kind for Snapshot {
+impl Kind for RepositorySnapshot {
     const KIND: FileKind = FileKind::Snapshot;
     const DIRECTORY: &'static str = "snapshots";
 
@@ -57,7 +57,7 @@ impl Kind for Snapshot {
     }
 }
 
-impl Kind for Manifest {
+impl Kind for ChunkManifest {
     const KIND: FileKind = FileKind::Manifest;
     const DIRECTORY: &'static str = "manifests";
 
@@ -76,7 +76,7 @@ impl Kind for Manifest {
 
 /// The files that were read last, the last one at the end.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldFiles {
     inner: SharedStore,
     cpu: ComputePool,
     budget: ReferencesBudget,
@@ -85,7 +85,7 @@ pub(super) struct Held {
     lanes: [tokio::sync::Mutex<()>; LANES],
 }
 
-impl Held {
+impl HeldFiles {
     pub(super) fn new(inner: SharedStore, cpu: ComputePool, budget: ReferencesBudget) -> Self {
         Self { inner, cpu, budget, parts: Mutex::default(), lanes: Default::default() }
     }
@@ -122,17 +122,17 @@ impl Held {
     }
 
     /// A snapshot; `None` if there is no such file.
-    pub(super) async fn snapshot(&self, id: ObjectId) -> Result<Option<Arc<Snapshot>>, StoreError> {
+    pub(super) async fn snapshot(&self, id: ObjectId) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
         self.get(id).await
     }
 
     /// A snapshot that is held.
-    pub(super) fn held_snapshot(&self, id: ObjectId) -> Option<Arc<Snapshot>> {
+    pub(super) fn held_snapshot(&self, id: ObjectId) -> Option<Arc<RepositorySnapshot>> {
         self.find(id)?.ok()
     }
 
     /// A manifest; `None` if there is no such file.
-    pub(super) async fn manifest(&self, id: ObjectId) -> Result<Option<Arc<Manifest>>, StoreError> {
+    pub(super) async fn manifest(&self, id: ObjectId) -> Result<Option<Arc<ChunkManifest>>, StoreError> {
         self.get(id).await
     }
 
@@ -163,7 +163,7 @@ impl Held {
         let Ok(key) = StoreKey::parse(&format!("{}/{id}", T::DIRECTORY)) else { return Ok(None) };
         let Some(value) = self.inner.get(&key, ByteRange::Whole, None).await? else { return Ok(None) };
         let size = value.info.size;
-        // Held until the file is parsed.
+        // HeldFiles until the file is parsed.
         let mut reserved = self.budget.empty();
         reserved.resize(size)?;
         let bytes = value.bytes(size).await?;

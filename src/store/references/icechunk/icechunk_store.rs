@@ -10,8 +10,9 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, once};
 use super::ObjectId;
 use super::found::{self, Places};
 use super::list::Listed;
-use super::repository::{NamedSnapshot, SnapshotInfo};
-use super::snapshot::Snapshot;
+use super::reader::RepositoryReader;
+use super::repository_versions::RepositoryVersions;
+use super::snapshot::RepositorySnapshot;
 use super::source::Source;
 use super::version::{PinnedVersion, split};
 use crate::cpu::ComputePool;
@@ -26,28 +27,10 @@ use crate::store::{
 
 /// A read-only store over a repository. Clones share what is read of it.
 #[derive(Clone, Debug)]
-pub struct IcechunkStore(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    source: Source,
-    places: Places,
-    budget: ReferencesBudget,
+pub struct IcechunkStore {
+    reader: RepositoryReader,
     /// The version whose keys are those without a version.
     version: PinnedVersion,
-}
-
-/// All versions of a repository.
-#[derive(Debug)]
-pub struct Versions {
-    /// What the mount serves without a version in the path.
-    pub served: PinnedVersion,
-    /// Its branches.
-    pub branches: Vec<NamedSnapshot>,
-    /// Its tags.
-    pub tags: Vec<NamedSnapshot>,
-    /// Its snapshots, the last one first.
-    pub snapshots: Vec<SnapshotInfo>,
 }
 
 /// A key or prefix, without its version.
@@ -71,21 +54,14 @@ impl IcechunkStore {
         budget: ReferencesBudget,
     ) -> Result<Self, KeyError> {
         let source = Source::new(Arc::clone(&inner), cpu, budget.clone())?;
-        Ok(Self(Arc::new(Shared { source, places: Places { inner, allowed }, budget, version })))
-    }
-
-    pub(super) fn source(&self) -> &Source {
-        &self.0.source
-    }
-
-    pub(super) fn budget(&self) -> &ReferencesBudget {
-        &self.0.budget
+        let reader = RepositoryReader::new(source, Places { inner, allowed }, budget);
+        Ok(Self { reader, version })
     }
 
     /// The version and the rest of a key or prefix; `None` if its first segment is no version but has the mark of one.
     fn pinned<'a>(&self, text: &'a str) -> Option<Pinned<'a>> {
         match split(text) {
-            None => Some(Pinned { version: self.0.version.clone(), pin: "", rest: text }),
+            None => Some(Pinned { version: self.version.clone(), pin: "", rest: text }),
             Some((version, pin, rest)) => Some(Pinned { version: version.ok()?, pin, rest }),
         }
     }
@@ -94,51 +70,28 @@ impl IcechunkStore {
     ///
     /// # Errors
     /// [`ReferenceError::NoRepository`], if it is the mount's version that is not there.
-    async fn snapshot(&self, pinned: &Pinned<'_>) -> Result<Option<Arc<Snapshot>>, StoreError> {
-        let found = self.0.source.snapshot(&pinned.version).await?;
+    async fn snapshot(&self, pinned: &Pinned<'_>) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
+        let found = self.reader.source().snapshot(&pinned.version).await?;
         if found.is_none() && pinned.pin.is_empty() {
             return Err(missing(&pinned.version).into());
         }
         Ok(found)
     }
 
-    /// Size and version of the value of a key in a snapshot.
-    pub(super) async fn info_in(
-        &self,
-        snapshot: &Snapshot,
-        key: &str,
-    ) -> Result<Option<ValueInfo>, StoreError> {
-        match found::find(&self.0.source, snapshot, key).await? {
-            None => Ok(None),
-            Some(found) => self.0.places.info(&found).await.map(Some),
-        }
-    }
-
-    async fn read_in(
-        &self,
-        snapshot: &Snapshot,
-        key: &str,
-        range: ByteRange,
-    ) -> Result<Option<Value>, StoreError> {
-        match found::find(&self.0.source, snapshot, key).await? {
-            None => Ok(None),
-            Some(found) => self.0.places.read(&found, range).await.map(Some),
-        }
-    }
-
     async fn read(&self, pinned: &Pinned<'_>, range: ByteRange) -> Result<Option<Value>, StoreError> {
-        let Some(known) = self.0.source.last(&pinned.version) else {
+        let Some(known) = self.reader.source().last(&pinned.version) else {
             return match self.snapshot(pinned).await? {
                 None => Ok(None),
-                Some(snapshot) => self.read_in(&snapshot, pinned.rest, range).await,
+                Some(snapshot) => self.reader.read_in(&snapshot, pinned.rest, range).await,
             };
         };
         // Whether the version is still this snapshot is found out while the value is read.
-        let (snapshot, value) = join(self.snapshot(pinned), self.read_in(&known, pinned.rest, range)).await;
+        let (snapshot, value) =
+            join(self.snapshot(pinned), self.reader.read_in(&known, pinned.rest, range)).await;
         match snapshot? {
             None => Ok(None),
             Some(snapshot) if snapshot.id == known.id => value,
-            Some(snapshot) => self.read_in(&snapshot, pinned.rest, range).await,
+            Some(snapshot) => self.reader.read_in(&snapshot, pinned.rest, range).await,
         }
     }
 
@@ -146,7 +99,7 @@ impl IcechunkStore {
     async fn listed(&self, prefix: &str) -> Result<Option<(Listed, String)>, StoreError> {
         let Some(pinned) = self.pinned(prefix) else { return Ok(None) };
         let Some(snapshot) = self.snapshot(&pinned).await? else { return Ok(None) };
-        let listed = Listed { store: self.clone(), snapshot, pin: pinned.pin.into() };
+        let listed = Listed { reader: self.reader.clone(), snapshot, pin: pinned.pin.into() };
         Ok(Some((listed, pinned.rest.to_owned())))
     }
 }
@@ -180,7 +133,7 @@ impl Store for IcechunkStore {
     }
 
     fn is_replaced(&self) -> bool {
-        let Places { inner, allowed } = &self.0.places;
+        let Places { inner, allowed } = self.reader.places();
         inner.is_replaced() || allowed.stores().any(|store| store.is_replaced())
     }
 
@@ -241,19 +194,19 @@ impl Store for IcechunkStore {
 
     /// Finds out what the mount's version is, and reads the snapshot unless it is held.
     async fn check(&self) -> Result<(), StoreError> {
-        let pinned = Pinned { version: self.0.version.clone(), pin: "", rest: "" };
+        let pinned = Pinned { version: self.version.clone(), pin: "", rest: "" };
         self.snapshot(&pinned).await.map(drop)
     }
 }
 
 impl Shortcuts for IcechunkStore {
     fn capabilities(&self) -> Capabilities {
-        let Places { inner, allowed } = &self.0.places;
+        let Places { inner, allowed } = self.reader.places();
         allowed.capabilities(inner)
     }
 
     fn backend(&self) -> Option<BackendState> {
-        self.0.places.inner.backend()
+        self.reader.places().inner.backend()
     }
 
     /// What a tag or snapshot has never changes.
@@ -263,27 +216,27 @@ impl Shortcuts for IcechunkStore {
     }
 
     fn is_closed(&self) -> bool {
-        self.0.places.allowed.stores().next().is_none()
+        self.reader.places().allowed.stores().next().is_none()
     }
 
     fn served_version(&self) -> Option<PinnedVersion> {
-        Some(self.0.version.clone())
+        Some(self.version.clone())
     }
 
     fn resolve_version<'a>(
         &'a self,
         version: &'a PinnedVersion,
     ) -> Option<BoxFuture<'a, Result<Option<ObjectId>, StoreError>>> {
-        Some(self.0.source.resolve(version).boxed())
+        Some(self.reader.source().resolve(version).boxed())
     }
 
-    fn versions(&self) -> Option<BoxFuture<'_, Result<Versions, StoreError>>> {
+    fn versions(&self) -> Option<BoxFuture<'_, Result<RepositoryVersions, StoreError>>> {
         let listed = async move {
-            let history = self.0.source.history().await?;
+            let history = self.reader.source().history().await?;
             let mut snapshots = history.snapshots;
             snapshots.sort_unstable_by(|one, two| (two.time, two.id).cmp(&(one.time, one.id)));
-            let served = self.0.version.clone();
-            Ok(Versions { served, branches: history.branches, tags: history.tags, snapshots })
+            let served = self.version.clone();
+            Ok(RepositoryVersions { served, branches: history.branches, tags: history.tags, snapshots })
         };
         Some(listed.boxed())
     }

@@ -33,6 +33,10 @@ impl ObjectId {
     }
 }
 
+/// The id of a node, in all snapshots that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoredNodeId(pub(super) [u8; 8]);
+
 /// The name of the id.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

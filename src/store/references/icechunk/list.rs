@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter};
 
-use super::icechunk_store::IcechunkStore;
-use super::snapshot::{CHUNKS, DOCUMENT, KeysOf, NodeOf, Snapshot};
+use super::reader::RepositoryReader;
+use super::snapshot::{CHUNKS, DOCUMENT, KeysOf, NodeOf, RepositorySnapshot};
 use super::version::MARK;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::references::budget::ReferencesReservation;
@@ -19,8 +19,8 @@ const LISTED_BYTES: u64 = 64;
 /// A snapshot to list, and what comes before its keys.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    pub(super) store: IcechunkStore,
-    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) reader: RepositoryReader,
+    pub(super) snapshot: Arc<RepositorySnapshot>,
     /// `@branch.NAME/`, or nothing.
     pub(super) pin: Arc<str>,
 }
@@ -50,7 +50,7 @@ impl Listed {
 
     /// The keys of an array's chunks, sorted, with the memory for them.
     async fn chunk_keys(&self, path: &str) -> Result<(Vec<String>, ReferencesReservation), StoreError> {
-        let (mut keys, mut reserved) = (Vec::new(), self.store.budget().empty());
+        let (mut keys, mut reserved) = (Vec::new(), self.reader.budget().empty());
         let snapshot = Arc::clone(&self.snapshot);
         let Some(node) = snapshot.node(path).filter(|node| node.is_array) else {
             return Ok((keys, reserved));
@@ -60,12 +60,12 @@ impl Listed {
         let id = node.id().map_err(ReferenceError::from)?;
         for known in node.all_manifests() {
             let known = known.map_err(ReferenceError::from)?;
-            let manifest = self.store.source().held.manifest(known.id).await?;
+            let manifest = self.reader.source().held.manifest(known.id).await?;
             let manifest =
                 manifest.ok_or_else(|| BrokenReference::Missing.of(&format!("manifests/{}", known.id)))?;
             let count = (keys.len() as u64).saturating_add(manifest.count(id) as u64);
             while let Err(error) = reserved.resize(count.saturating_mul(entry)) {
-                if !self.store.source().held.evict() {
+                if !self.reader.source().held.evict() {
                     return Err(error.into());
                 }
             }
@@ -91,7 +91,7 @@ impl Listed {
     }
 
     async fn entry(&self, key: &str) -> Result<Option<ListEntry>, StoreError> {
-        let info = self.store.info_in(&self.snapshot, key).await?;
+        let info = self.reader.info_in(&self.snapshot, key).await?;
         let key =
             StoreKey::parse(&format!("{}{key}", self.pin)).map_err(|_checked| StoreError::WrongLength)?;
         Ok(info.map(|info| ListEntry { key, info }))
@@ -125,7 +125,7 @@ impl Listed {
             let (listed, prefix, after) = (self.clone(), prefix.clone(), after.clone());
             async move {
                 let (keys, reserved) = match part {
-                    Part::Document(key) => (vec![key], listed.store.budget().empty()),
+                    Part::Document(key) => (vec![key], listed.reader.budget().empty()),
                     Part::Chunks(path) => listed.chunk_keys(&path).await?,
                 };
                 let is_listed =

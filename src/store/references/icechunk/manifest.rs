@@ -1,4 +1,4 @@
-//! [`Manifest`]: where the chunks of arrays are.
+//! [`ChunkManifest`]: where the chunks of arrays are.
 //!
 //! The file is kept as it is once it is decompressed, and searched by halves. All of it is read once before: a chunk that
 //! were not found in a damaged file would read as fill values.
@@ -6,8 +6,8 @@
 use bytes::Bytes;
 
 use super::file::{self, FileKind, Opened};
-use super::flat::{Malformed, Table, Vector};
-use super::id::ObjectId;
+use super::flat::{FlatTable, Malformed, Vector};
+use super::id::{ObjectId, StoredNodeId};
 use super::snapshot::{LEAST_TABLE_BYTES, MAX_RANK};
 use crate::codec::decode_zstd_within;
 use crate::store::references::ReferenceError;
@@ -40,13 +40,9 @@ const PLACE_BYTES: usize = 4;
 /// The value of a manifest's compression that means that there is none.
 const NOT_COMPRESSED: u8 = 0;
 
-/// The id of a node, in all snapshots that it is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NodeId(pub(super) [u8; 8]);
-
 /// Where chunks are.
 #[derive(Debug)]
-pub(super) struct Manifest {
+pub(super) struct ChunkManifest {
     opened: Opened,
     /// Sorted by node.
     arrays: Vec<ArrayEntry>,
@@ -56,7 +52,7 @@ pub(super) struct Manifest {
 
 #[derive(Clone, Copy, Debug)]
 struct ArrayEntry {
-    node: NodeId,
+    node: StoredNodeId,
     /// Where the vector of its references is.
     refs: u32,
 }
@@ -83,21 +79,21 @@ pub enum ChunkReference {
         offset: u64,
         /// Its length in bytes.
         length: u64,
-        /// How to tell that the file is still the one that was meant.
-        checksum: Option<Checksum>,
+        /// What the file must still be.
+        checksum: Option<ReferentCheck>,
     },
 }
 
-/// How to tell that a file is still the one that a reference was made for.
+/// What a file must be, to be the one that a reference was made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checksum {
+pub enum ReferentCheck {
     /// It has this entity tag.
     Tag(String),
     /// It was not modified after this time, in seconds since 1970.
     Modified(u32),
 }
 
-impl Manifest {
+impl ChunkManifest {
     /// Parses the file of a manifest.
     pub(super) fn parse(
         file: &Bytes,
@@ -106,7 +102,7 @@ impl Manifest {
     ) -> Result<Self, ReferenceError> {
         let mut opened = file::open(file, FileKind::Manifest, budget)?;
         let bytes = opened.bytes.clone();
-        let root = Table::root(&bytes)?;
+        let root = FlatTable::root(&bytes)?;
         if root.fixed(manifest::ID)? != Some(id.0) {
             return Err(ReferenceError::Repository("a manifest has another id than its name says"));
         }
@@ -117,7 +113,7 @@ impl Manifest {
         let mut walked = 0_usize;
         for table in arrays.tables() {
             let table = table?;
-            let node = NodeId(table.fixed(0)?.ok_or(Malformed)?);
+            let node = StoredNodeId(table.fixed(0)?.ok_or(Malformed)?);
             let refs = table.vector_of_tables(1)?.ok_or(Malformed)?;
             walked = walked.saturating_add(refs.len());
             if walked > bytes.len() / LEAST_TABLE_BYTES {
@@ -137,7 +133,7 @@ impl Manifest {
     }
 
     /// The references of an array.
-    fn refs(&self, node: NodeId) -> Result<Option<Vector<'_>>, Malformed> {
+    fn refs(&self, node: StoredNodeId) -> Result<Option<Vector<'_>>, Malformed> {
         let Ok(at) = self.arrays.binary_search_by_key(&node, |entry| entry.node) else { return Ok(None) };
         let entry = self.arrays.get(at).ok_or(Malformed)?;
         let place = usize::try_from(entry.refs).map_err(|_narrow| Malformed)?;
@@ -145,19 +141,23 @@ impl Manifest {
     }
 
     /// How many chunks of an array have references.
-    pub(super) fn count(&self, node: NodeId) -> usize {
+    pub(super) fn count(&self, node: StoredNodeId) -> usize {
         self.refs(node).ok().flatten().map_or(0, |refs| refs.len())
     }
 
     /// The places of the chunks of an array that have references, in their order.
-    pub(super) fn chunks(&self, node: NodeId) -> impl Iterator<Item = Vec<u32>> {
+    pub(super) fn chunks(&self, node: StoredNodeId) -> impl Iterator<Item = Vec<u32>> {
         let refs = self.refs(node).ok().flatten();
         let count = refs.map_or(0, |refs| refs.len());
         (0..count).filter_map(move |at| Some(places(&refs?.table(at).ok()?).ok()?.collect()))
     }
 
     /// Where a chunk of an array is; `None` if there is no such chunk.
-    pub(super) fn find(&self, node: NodeId, chunk: &[u32]) -> Result<Option<ChunkReference>, ReferenceError> {
+    pub(super) fn find(
+        &self,
+        node: StoredNodeId,
+        chunk: &[u32],
+    ) -> Result<Option<ChunkReference>, ReferenceError> {
         let Some(refs) = self.refs(node)? else { return Ok(None) };
         let (mut low, mut high) = (0, refs.len());
         while low < high {
@@ -185,7 +185,7 @@ impl Manifest {
         Ok(count)
     }
 
-    fn reference(&self, table: &Table<'_>) -> Result<ChunkReference, ReferenceError> {
+    fn reference(&self, table: &FlatTable<'_>) -> Result<ChunkReference, ReferenceError> {
         if let Some(bytes) = table.bytes(chunk::INLINE)? {
             return Ok(ChunkReference::Inline(self.opened.bytes.slice_ref(bytes)));
         }
@@ -199,9 +199,9 @@ impl Manifest {
             _ => return Err(ReferenceError::Repository("a URL is longer than 4096 bytes")),
         };
         let checksum = match (table.text(chunk::ETAG)?, table.u32(chunk::MODIFIED)?) {
-            (Some(tag), _) => Some(Checksum::Tag(tag.to_owned())),
+            (Some(tag), _) => Some(ReferentCheck::Tag(tag.to_owned())),
             (None, 0) => None,
-            (None, modified) => Some(Checksum::Modified(modified)),
+            (None, modified) => Some(ReferentCheck::Modified(modified)),
         };
         Ok(ChunkReference::Virtual { url, offset, length, checksum })
     }
@@ -209,7 +209,7 @@ impl Manifest {
     /// A compressed location.
     fn location(&self, compressed: &[u8]) -> Result<String, ReferenceError> {
         let refused = || ReferenceError::Repository("a location cannot be decompressed");
-        let root = Table::root(&self.opened.bytes)?;
+        let root = FlatTable::root(&self.opened.bytes)?;
         let dictionary = root.bytes(manifest::DICTIONARY)?.filter(|_| self.has_dictionary);
         let url = decode_zstd_within(compressed, MAX_URL_BYTES, dictionary.unwrap_or_default());
         let url = url.ok().flatten().ok_or_else(refused)?;
@@ -219,7 +219,7 @@ impl Manifest {
 
 /// Checks the references of an array: each is whole, of one kind, and after the one before it.
 fn check(refs: Vector<'_>) -> Result<(), ReferenceError> {
-    let mut before: Option<Table<'_>> = None;
+    let mut before: Option<FlatTable<'_>> = None;
     for table in refs.tables() {
         let table = table?;
         if places(&table)?.count() > MAX_RANK {
@@ -247,7 +247,7 @@ fn check(refs: Vector<'_>) -> Result<(), ReferenceError> {
 }
 
 /// The place of a chunk.
-fn places<'a>(table: &Table<'a>) -> Result<impl Iterator<Item = u32> + use<'a>, Malformed> {
+fn places<'a>(table: &FlatTable<'a>) -> Result<impl Iterator<Item = u32> + use<'a>, Malformed> {
     let index = table.vector(chunk::INDEX, PLACE_BYTES)?.ok_or(Malformed)?;
     Ok((0..index.len()).map(move |at| index.fixed(at).map_or(0, u32::from_le_bytes)))
 }

@@ -1,6 +1,6 @@
 //! [`PinnedStore`]: a store with versions, where the keys of one version lead to those of one snapshot.
 //!
-//! What a request reads by several calls, through caches that remember keys, is of one snapshot so: the keys of the store
+//! What a request reads by several calls, through caches by key, is of one snapshot so: the keys of the store
 //! below have the snapshot in them.
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::id::ObjectId;
 use super::version::{MARK, PinnedVersion};
 use crate::key::{KeyError, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, MemoryBudget, SharedStore, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueInfo, Version, Versions,
+    ByteRange, Capabilities, DirEntries, DirEntry, ListEntry, MemoryBudget, RepositoryVersions, SharedStore,
+    Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 
 /// A store in which the keys of a version lead to those of a snapshot.
@@ -182,7 +182,7 @@ impl Shortcuts for PinnedStore {
         self.inner.resolve_version(version)
     }
 
-    fn versions(&self) -> Option<BoxFuture<'_, Result<Versions, StoreError>>> {
+    fn versions(&self) -> Option<BoxFuture<'_, Result<RepositoryVersions, StoreError>>> {
         self.inner.versions()
     }
 

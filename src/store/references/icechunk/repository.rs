@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::file::{self, FileKind};
-use super::flat::{Malformed, Table, Vector};
+use super::flat::{FlatTable, Malformed, Vector};
 use super::id::ObjectId;
 use crate::store::references::ReferenceError;
 use crate::store::references::budget::{ReferencesBudget, ReferencesReservation};
@@ -67,7 +67,7 @@ impl Repository {
     /// Parses the file `repo`.
     pub(super) fn parse(file: &Bytes, budget: &ReferencesBudget) -> Result<Self, ReferenceError> {
         let opened = file::open(file, FileKind::Repository, budget)?;
-        let root = Table::root(&opened.bytes)?;
+        let root = FlatTable::root(&opened.bytes)?;
         let version = root.u8(repo::VERSION)?;
         if version != 2 {
             return Err(ReferenceError::SpecVersion { found: version });

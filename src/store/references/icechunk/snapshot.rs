@@ -1,4 +1,4 @@
-//! [`Snapshot`]: the nodes of a hierarchy at one commit, with the manifests of its arrays.
+//! [`RepositorySnapshot`]: the nodes of a hierarchy at one commit, with the manifests of its arrays.
 //!
 //! The file is kept as it is once it is decompressed: an index of the nodes, and the order of their keys, lead into it.
 
@@ -8,9 +8,8 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::file::{self, FileKind, Opened};
-use super::flat::{Malformed, Table, Vector};
-use super::id::ObjectId;
-use super::manifest::NodeId;
+use super::flat::{FlatTable, Malformed, Vector};
+use super::id::{ObjectId, StoredNodeId};
 use crate::key::StoreKey;
 use crate::store::references::ReferenceError;
 use crate::store::references::budget::ReferencesBudget;
@@ -59,7 +58,7 @@ pub(super) const CHUNKS: &str = "c";
 
 /// The hierarchy at one commit.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(super) struct RepositorySnapshot {
     pub(super) id: ObjectId,
     pub(super) parent: Option<ObjectId>,
     pub(super) time: u64,
@@ -92,7 +91,7 @@ struct KeyEntry {
 pub(super) struct NodeOf<'a> {
     /// Its path, as keys begin.
     pub(super) path: &'a str,
-    table: Table<'a>,
+    table: FlatTable<'a>,
     pub(super) is_array: bool,
 }
 
@@ -112,7 +111,7 @@ pub(super) enum KeysOf<'a> {
     Chunks(NodeOf<'a>),
 }
 
-impl Snapshot {
+impl RepositorySnapshot {
     /// Parses the file of a snapshot.
     pub(super) fn parse(
         file: &Bytes,
@@ -121,7 +120,7 @@ impl Snapshot {
     ) -> Result<Self, ReferenceError> {
         let mut opened = file::open(file, FileKind::Snapshot, budget)?;
         let bytes = opened.bytes.clone();
-        let root = Table::root(&bytes)?;
+        let root = FlatTable::root(&bytes)?;
         if root.fixed(snapshot::ID)? != Some(id.0) {
             return Err(ReferenceError::Repository("a snapshot has another id than its name says"));
         }
@@ -194,7 +193,7 @@ impl Snapshot {
     }
 
     fn node_of(&self, entry: &NodeEntry) -> Option<NodeOf<'_>> {
-        let table = Table::at(&self.opened.bytes, usize::try_from(entry.table).ok()?).ok()?;
+        let table = FlatTable::at(&self.opened.bytes, usize::try_from(entry.table).ok()?).ok()?;
         Some(NodeOf { path: self.path(entry), table, is_array: entry.is_array })
     }
 
@@ -225,7 +224,7 @@ impl Snapshot {
 
 impl NodeEntry {
     /// The entry of a table, everything of which is read once. Adds the manifests that it names to `walked`.
-    fn of(bytes: &[u8], table: Table<'_>, walked: &mut usize) -> Result<Self, ReferenceError> {
+    fn of(bytes: &[u8], table: FlatTable<'_>, walked: &mut usize) -> Result<Self, ReferenceError> {
         let path = table.vector(node::PATH, 1)?.ok_or(Malformed)?;
         let text = table.text(node::PATH)?.ok_or(Malformed)?;
         let relative = text.strip_prefix('/').ok_or(Malformed)?;
@@ -264,11 +263,11 @@ impl NodeEntry {
 
 impl<'a> NodeOf<'a> {
     /// The node's id.
-    pub(super) fn id(&self) -> Result<NodeId, Malformed> {
-        self.table.fixed(node::ID)?.map(NodeId).ok_or(Malformed)
+    pub(super) fn id(&self) -> Result<StoredNodeId, Malformed> {
+        self.table.fixed(node::ID)?.map(StoredNodeId).ok_or(Malformed)
     }
 
-    fn data(&self) -> Result<Table<'a>, Malformed> {
+    fn data(&self) -> Result<FlatTable<'a>, Malformed> {
         self.table.table(node::DATA)?.ok_or(Malformed)
     }
 
@@ -314,6 +313,7 @@ impl<'a> ManifestOf<'a> {
 
 /// Two integers of 4 bytes.
 fn halves(bytes: [u8; EXTENT_BYTES]) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = bytes;
-    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+    let half =
+        |at: usize| bytes.get(at..at + 4).and_then(|half| half.try_into().ok()).map_or(0, u32::from_le_bytes);
+    [half(0), half(4)]
 }

@@ -13,10 +13,10 @@ use futures::TryStreamExt;
 use futures::future::join;
 use serde::Deserialize;
 
-use super::held::Held;
+use super::held::HeldFiles;
 use super::id::ObjectId;
 use super::repository::{NamedSnapshot, Repository, SnapshotInfo};
-use super::snapshot::Snapshot;
+use super::snapshot::RepositorySnapshot;
 use super::version::PinnedVersion;
 use crate::cpu::ComputePool;
 use crate::key::{KeyError, StoreKey, StorePrefix};
@@ -58,7 +58,7 @@ pub(super) struct Source {
     file: StoreKey,
     cpu: ComputePool,
     budget: ReferencesBudget,
-    pub(super) held: Held,
+    pub(super) held: HeldFiles,
     repository: Loaded<Repository>,
     /// Whether there was no `repo`.
     is_old: AtomicBool,
@@ -74,7 +74,7 @@ impl Source {
     ) -> Result<Self, KeyError> {
         Ok(Self {
             file: StoreKey::parse(REPOSITORY)?,
-            held: Held::new(Arc::clone(&inner), cpu.clone(), budget.clone()),
+            held: HeldFiles::new(Arc::clone(&inner), cpu.clone(), budget.clone()),
             repository: Loaded::default(),
             is_old: AtomicBool::new(false),
             listed: Mutex::default(),
@@ -150,7 +150,7 @@ impl Source {
                 Ok(found?.filter(|_| !is_deleted))
             }
             PinnedVersion::Snapshot(id) => {
-                // All that are listed are remembered.
+                // All that are listed are kept.
                 self.old_history(Some(*id)).await?;
                 Ok(self.listed().contains(id).then_some(*id))
             }
@@ -236,7 +236,7 @@ impl Source {
     }
 
     /// What a version was when that was last found out, if it is held.
-    pub(super) fn last(&self, version: &PinnedVersion) -> Option<Arc<Snapshot>> {
+    pub(super) fn last(&self, version: &PinnedVersion) -> Option<Arc<RepositorySnapshot>> {
         let id = match self.repository.last() {
             Some(repository) => resolve_in(&repository, version),
             None => self.known(version),
@@ -248,7 +248,7 @@ impl Source {
     pub(super) async fn snapshot(
         &self,
         version: &PinnedVersion,
-    ) -> Result<Option<Arc<Snapshot>>, StoreError> {
+    ) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
         let Some(id) = self.resolve(version).await? else { return Ok(None) };
         match self.held.snapshot(id).await? {
             Some(snapshot) => Ok(Some(snapshot)),
