@@ -141,7 +141,7 @@ impl Store for IcechunkStore {
         let Some(pinned) = self.pinned(key.as_str()) else { return Ok(None) };
         match self.snapshot(&pinned).await? {
             None => Ok(None),
-            Some(snapshot) => self.info_in(&snapshot, pinned.rest).await,
+            Some(snapshot) => self.reader.info_in(&snapshot, pinned.rest).await,
         }
     }
 
