@@ -132,6 +132,7 @@ const ROWS: &[Row] = &[
     ("a page", "GET", "/view/{mount}/{path}", "/view/m/doc", None, Nothing),
     ("a page of the root", "GET", "/view/{mount}", "/view/m/", None, Nothing),
     ("mounts", "GET", "/v1/mounts", "/v1/mounts", None, Nothing),
+    ("versions", "GET", "/v1/versions/{mount}", "/v1/versions/i", None, Nothing),
     ("the service", "GET", "/", "/", None, Nothing),
     ("liveness", "GET", "/healthz", "/healthz", None, Nothing),
     ("readiness", "GET", "/readyz", "/readyz", None, Nothing),
@@ -297,6 +298,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         open(url, &StoreOptions { writable, ..options.clone() }, &cpu).unwrap()
     };
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors/real");
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/icechunk/history-2");
     let plain = StoreOptions::default();
     let mount = |name: &str, url: &str, writable: bool| {
         let options = if url.starts_with("s3") { &bucket } else { &plain };
@@ -313,6 +315,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         mount("z", &folder("files.zip"), false),
         mount("w", "memory://", true),
         mount("s", "s3://bucket/prefix", true),
+        mount("i", &format!("icechunk+file://{repository}"), false),
         mount("v", vectors, false),
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
     ];

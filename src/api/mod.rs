@@ -25,6 +25,7 @@ pub(crate) mod stats;
 pub(crate) mod store;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
+pub(crate) mod versions;
 pub(crate) mod view;
 pub(crate) mod views;
 pub(crate) mod webdav;
@@ -35,6 +36,7 @@ use crate::services::route::Route;
 pub(crate) fn routes() -> Vec<Route> {
     [
         service::routes(),
+        versions::routes(),
         cache::routes(),
         data::routes(),
         stats::routes(),

@@ -157,6 +157,7 @@ impl MountOpener {
             signs_urls: options.redirect,
             trusts_file_times: options.freshness.policy != CachePolicy::Uncached,
             references: options.allowed_prefixes(),
+            version: options.pinned_version(),
             ..options.options.clone()
         };
         let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());

@@ -15,7 +15,7 @@ pub(crate) enum KeyScope {
     Key(StoreKey),
     /// Every key that begins with a prefix.
     Prefix(StorePrefix),
-    /// Every key that begins with a text, which may end within a segment: what S3 lists.
+    /// Every key that begins with a text, which may end within a segment: what S3 lists, and all tags of a repository.
     StringPrefix(String),
 }
 
@@ -76,8 +76,14 @@ impl Grant {
             (KeyScope::Prefix(prefix), KeyScope::StringPrefix(text)) => text.starts_with(prefix.as_str()),
             // One key of a node is not enough to derive anything from the node.
             (KeyScope::Key(key), KeyScope::Key(wanted)) => key == wanted && !need.is_derived,
-            (KeyScope::Key(_), KeyScope::Prefix(_) | KeyScope::StringPrefix(_))
-            | (KeyScope::StringPrefix(_), _) => false,
+            (KeyScope::StringPrefix(text), KeyScope::Key(key)) => key.as_str().starts_with(text.as_str()),
+            (KeyScope::StringPrefix(text), KeyScope::Prefix(wanted)) => {
+                wanted.as_str().starts_with(text.as_str())
+            }
+            (KeyScope::StringPrefix(text), KeyScope::StringPrefix(wanted)) => {
+                wanted.starts_with(text.as_str())
+            }
+            (KeyScope::Key(_), KeyScope::Prefix(_) | KeyScope::StringPrefix(_)) => false,
         }
     }
 }

@@ -27,7 +27,8 @@ const SIGNING_SECRET_BYTES: usize = 32;
 /// there is one of them, callers without a credential may do what the `anonymous` of a mount grants, and nothing else.
 ///
 /// A grant says what may be done where: `{ mount = "NAME", prefix = "a/b", scopes = ["read", "list"] }`. The mount `"*"` is every
-/// mount. Without a prefix, a grant is for the whole mount; with one, for that key and all keys below it. Scopes are `"read"`
+/// mount. Without a prefix, a grant is for the whole mount; with one, for that key and all keys below it; `"@tag."` and `"@branch."`
+/// stand for all tags and all branches of an Icechunk repository. Scopes are `"read"`
 /// (values, and what is derived from them), `"list"`, `"write"`, `"delete"` and `"admin"` (caches); none includes another. A
 /// prefix inside an array's directory permits requests to `/store` and `/s3` only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -73,7 +74,8 @@ pub struct TokenOptions {
 pub struct GrantOptions {
     /// Name of a mount, or `*` for every mount.
     pub mount: String,
-    /// The key or prefix, of whole segments; empty for the whole mount.
+    /// The key or prefix, of whole segments; empty for the whole mount. `@tag.` is all tags of a repository, `@branch.` all its
+    /// branches.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
     /// The granted scopes.
@@ -337,12 +339,20 @@ fn prefix(text: &str) -> Result<StorePrefix, KeyError> {
     }
 }
 
+/// The keys that the prefix of a grant stands for: `@tag.` and `@branch.` stand for all tags and branches.
+fn reach(text: &str) -> Result<KeyScope, KeyError> {
+    if matches!(text, "@tag." | "@branch.") {
+        return Ok(KeyScope::StringPrefix(text.to_owned()));
+    }
+    prefix(text).map(KeyScope::Prefix)
+}
+
 impl GrantOptions {
     /// The grant; `None` for an invalid prefix, which [`AccessOptions::check`] reports.
     pub(super) fn grant(&self) -> Option<Grant> {
         Some(Grant {
             mount: (self.mount != EVERY_MOUNT).then(|| self.mount.clone()),
-            reach: KeyScope::Prefix(prefix(&self.prefix).ok()?),
+            reach: reach(&self.prefix).ok()?,
             scopes: self.scopes.iter().copied().collect(),
         })
     }

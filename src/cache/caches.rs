@@ -132,6 +132,17 @@ pub(super) fn is_key_below(key: &StoreKey, prefix: &StorePrefix) -> bool {
     key.starts_with(prefix) || prefix.strip_suffix('/') == Some(key)
 }
 
+/// Whether what is cached under a mount's name is of that mount: under its own name, or under that of one of its snapshots,
+/// which follows an `@`.
+pub(super) fn is_of_mount(owner: &str, mount: &str) -> bool {
+    base_name(owner) == mount
+}
+
+/// The name of a mount without that of a snapshot.
+pub(super) fn base_name(owner: &str) -> &str {
+    owner.split_once('@').map_or(owner, |(mount, _)| mount)
+}
+
 /// Whether a node is at a prefix or below it.
 pub(super) fn is_node_below(path: &NodePath, prefix: &StorePrefix) -> bool {
     path.prefix().as_str().starts_with(prefix.as_str())

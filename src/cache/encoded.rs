@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 
-use super::caches::{CacheKind, Evictable, is_node_below};
+use super::caches::{CacheKind, Evictable, is_node_below, is_of_mount};
 use super::single_flight::Join;
 use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::ArrayError;
@@ -122,7 +122,7 @@ impl Evictable for EncodedCache {
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.purge(|key| *key.mount == *mount && is_node_below(&key.path, prefix))
+        self.0.purge(|key| is_of_mount(&key.mount, mount) && is_node_below(&key.path, prefix))
     }
 
     fn evict_half(&self) {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::caches::{CacheKind, Evictable, is_node_below};
+use super::caches::{CacheKind, Evictable, is_node_below, is_of_mount};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::array::{
     AbsentId, ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId,
@@ -135,7 +135,7 @@ impl Evictable for BoundedNodeCache {
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        let matches = |owner: &str, path: &NodePath| *owner == *mount && is_node_below(path, prefix);
+        let matches = |owner: &str, path: &NodePath| is_of_mount(owner, mount) && is_node_below(path, prefix);
         *self.purged_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.absent.purge(|id| matches(&id.mount, &id.path));
         self.latest.purge(|(owner, path)| matches(owner, path));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tracing::Instrument;
 
-use super::caches::{CacheKind, Evictable, is_key_below};
+use super::caches::{CacheKind, Evictable, base_name, is_key_below, is_of_mount};
 use super::generation::Generation;
 use super::options::CacheOptions;
 use super::recent_parts::RecentParts;
@@ -45,8 +45,12 @@ struct DecodedKey {
 impl PartialEq for DecodedKey {
     fn eq(&self, other: &Self) -> bool {
         let (one, two) = (&self.value, &other.value);
-        let is_same_value =
-            || one.key == two.key && one.mount == two.mount && one.info.version == two.info.version;
+        // A version of a key means the same bytes in all snapshots of a mount.
+        let is_same_value = || {
+            one.key == two.key
+                && base_name(&one.mount) == base_name(&two.mount)
+                && one.info.version == two.info.version
+        };
         self.range == other.range && self.chain == other.chain && (Arc::ptr_eq(one, two) || is_same_value())
     }
 }
@@ -176,7 +180,8 @@ impl Evictable for CachedSource {
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        let matches = |id: &DecodedKey| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
+        let matches =
+            |id: &DecodedKey| is_of_mount(&id.value.mount, mount) && is_key_below(&id.value.key, prefix);
         // Versions first: without them no request finds the other entries.
         self.versions.purge(mount, prefix);
         self.recent_parts.clear();

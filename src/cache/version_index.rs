@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::future::join;
 use tracing::Instrument;
 
-use super::caches::is_key_below;
+use super::caches::{is_key_below, is_of_mount};
 use super::single_flight::{Join, SingleFlight};
 use super::weighted_cache::{CacheUsage, LoadResult, WeightedCache};
 use crate::array::{ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
@@ -65,7 +65,7 @@ impl VersionIndex {
 
     /// Removes the versions of the keys of a mount below a prefix. No later request joins a read in flight of these keys.
     pub(crate) fn purge(&self, mount: &str, prefix: &StorePrefix) {
-        let matches = |(owner, key): &ChunkName| **owner == *mount && is_key_below(key, prefix);
+        let matches = |(owner, key): &ChunkName| is_of_mount(owner, mount) && is_key_below(key, prefix);
         self.reads.detach(|(name, _)| matches(name));
         self.latest.purge(matches);
     }

@@ -72,7 +72,7 @@ mod support;
 mod tests;
 
 pub use bytes_to_bytes::crc32c::append as crc32c_append;
-pub use bytes_to_bytes::zstd::decode_zstd;
+pub use bytes_to_bytes::zstd::{decode_zstd, decode_zstd_within};
 pub use cast::Cast;
 pub use chain::{CodecChain, Sharded};
 pub use content::ContentCoding;

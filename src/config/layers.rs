@@ -209,6 +209,9 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         if let Some((key, reason)) = mounts::virtual_error(mount) {
             return Err(invalid(&[&["mounts", name], &*key].concat(), reason));
         }
+        if let Some(reason) = mounts::version_error(mount) {
+            return Err(invalid(&["mounts", name, "ref"], reason));
+        }
         if let Some(reason) = mounts::freshness_error(mount) {
             return Err(invalid(&["mounts", name, "freshness"], reason));
         }

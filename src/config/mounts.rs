@@ -18,8 +18,9 @@ use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
-    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, StoreOptions, backends_of, can_sign_urls,
-    check_prefixes, is_zip, kerchunk_document, kind_of, schemes, signing_schemes,
+    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, PinnedVersion, StoreOptions, backends_of,
+    can_sign_urls, check_prefixes, icechunk_repository, is_zip, kerchunk_document, kind_of, schemes,
+    signing_schemes,
 };
 use crate::units::duration;
 
@@ -37,7 +38,8 @@ pub struct MountOptions {
     /// A path, or the URL of a backend, such as `s3://bucket/prefix`, `gs://`, `az://` or `http(s)://`, without credentials or
     /// query. If it ends in `.zip` (`s3://bucket/a.zip`), the mount is the content of that file, read-only. With `kerchunk+` before
     /// it (`kerchunk+s3://bucket/refs.json`, `kerchunk+file:///srv/refs.json`), it is what the references in that document lead to,
-    /// read-only; a URL that ends in `/`, `.parq` or `.parquet` is a directory of references in Parquet.
+    /// read-only; a URL that ends in `/`, `.parq` or `.parquet` is a directory of references in Parquet. With `icechunk+` before it
+    /// (`icechunk+s3://bucket/repository`), it is an Icechunk repository, read-only.
     ///
     /// Example: `"/srv/zarr"`
     pub url: String,
@@ -111,7 +113,13 @@ pub struct MountOptions {
     /// Options of the backend.
     #[serde(default)]
     pub options: StoreOptions,
-    /// Where the references of a `kerchunk+` mount may lead.
+    /// What an `icechunk+` mount serves under keys without a version: `"branch:NAME"`, `"tag:NAME"` or `"snapshot:ID"`. Without this
+    /// key the branch `main`. Other versions are below `@branch.NAME/`, `@tag.NAME/` and `@ID/` in every path.
+    ///
+    /// Example: `"tag:v5"`
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where the references of a `kerchunk+` mount, or the virtual chunks of an `icechunk+` mount, may lead.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub r#virtual: BTreeMap<String, VirtualOptions>,
 }
@@ -119,7 +127,7 @@ pub struct MountOptions {
 /// Options of a backend, beside those of the mount's own.
 type ReferentOptions = StoreOptions;
 
-/// Where the references of a `kerchunk+` mount may lead: tables whose names are beginnings of URLs, such as
+/// Where the references of a `kerchunk+` mount, or the virtual chunks of an `icechunk+` mount, may lead: tables whose names are beginnings of URLs, such as
 /// `[mounts.NAME.virtual."s3://bucket/prefix/"]`, that end in a slash. The longest one that a reference begins with counts; a
 /// reference that begins with none is 502 `reference-refused`. Without such a table none may lead anywhere: a document of
 /// references is read with the position of this server in its network.
@@ -154,6 +162,12 @@ impl MountOptions {
 }
 
 impl MountOptions {
+    /// The version that the mount serves under keys without one; `None` if it says none, or none that there can be.
+    #[must_use]
+    pub fn pinned_version(&self) -> Option<PinnedVersion> {
+        self.version.as_deref().and_then(|text| text.parse().ok())
+    }
+
     /// Where the references of the mount may lead.
     #[must_use]
     pub fn allowed_prefixes(&self) -> Vec<AllowedPrefix> {
@@ -166,13 +180,28 @@ impl MountOptions {
     }
 }
 
+/// Whether the URL of a mount names a document of references or a repository.
+fn has_references(url: &str) -> bool {
+    kerchunk_document(url).is_some() || icechunk_repository(url).is_some()
+}
+
+/// Why the version that a mount names is rejected; `None` if it is not.
+pub(super) fn version_error(mount: &MountOptions) -> Option<String> {
+    let version = mount.version.as_deref()?;
+    if icechunk_repository(&mount.url).is_none() {
+        return Some("is for mounts whose URL begins with `icechunk+`".to_owned());
+    }
+    version.parse::<PinnedVersion>().err().map(str::to_owned)
+}
+
 /// Why the table of prefixes of a mount is rejected, with the path of the key below the mount; `None` if it is not.
 pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)> {
-    let is_kerchunk = kerchunk_document(&mount.url).is_some();
-    if !is_kerchunk && !mount.r#virtual.is_empty() {
-        return Some((vec!["virtual"], "is for mounts whose URL begins with `kerchunk+`".to_owned()));
+    let has_references = has_references(&mount.url);
+    if !has_references && !mount.r#virtual.is_empty() {
+        let reason = "is for mounts whose URL begins with `kerchunk+` or `icechunk+`";
+        return Some((vec!["virtual"], reason.to_owned()));
     }
-    if is_kerchunk && mount.writable {
+    if has_references && mount.writable {
         return Some((vec!["writable"], "references are only read, so `writable` must be false".to_owned()));
     }
     mount.r#virtual.iter().find_map(|(prefix, options)| {
@@ -183,7 +212,7 @@ pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)>
             (Err(error @ AllowedPrefixError::Root(_)), _) => error.to_string(),
             (Ok(_), Some(at)) => match url_error(at) {
                 Some(reason) => return Some((vec!["virtual", prefix, "at"], reason)),
-                None if kerchunk_document(at).is_some() || is_zip(at) => {
+                None if self::has_references(at) || is_zip(at) => {
                     return Some((
                         vec!["virtual", prefix, "at"],
                         "expected a directory or a bucket".to_owned(),
@@ -191,7 +220,7 @@ pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)>
                 }
                 None => return None,
             },
-            (Ok(_), None) if kind_of(prefix).is_none() || kerchunk_document(prefix).is_some() => {
+            (Ok(_), None) if kind_of(prefix).is_none() || self::has_references(prefix) => {
                 "is not a kind of store: say by `at` where that is".to_owned()
             }
             (Ok(_), None) => return None,
@@ -365,7 +394,7 @@ fn url_error(url: &str) -> Option<String> {
     if url.is_empty() {
         return Some("is empty".to_owned());
     }
-    if let Some(document) = kerchunk_document(url) {
+    if let Some(document) = kerchunk_document(url).or_else(|| icechunk_repository(url)) {
         return url_error(document);
     }
     if let Some((scheme, rest)) = url.split_once("://") {

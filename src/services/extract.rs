@@ -10,6 +10,7 @@ use axum::http::{Extensions, StatusCode, Uri};
 use super::mount::Mount;
 use super::mounts::Mounts;
 use super::permit_budget::PermitBudget;
+use super::pinned::PinnedMounts;
 use super::state::AppState;
 use super::views;
 use crate::admission::Admission;
@@ -74,6 +75,8 @@ pub(crate) struct StoreTarget {
     derived: Option<Arc<DerivedTarget>>,
     /// Whether the mount is served at the root path.
     at_root: bool,
+    /// The mount at the snapshot that the request sees, if it has versions.
+    pinned: Option<PinnedMounts>,
 }
 
 impl StoreTarget {
@@ -89,9 +92,21 @@ impl StoreTarget {
         root: Option<&Arc<Mount>>,
     ) -> Result<Self, Problem> {
         let target = Target::of_request(spec.resource, uri, root.is_some(), extensions)?;
-        let stored = |mount, view, place| Self { mount, view, place, derived: None, at_root: root.is_some() };
+        let pinned: Option<&PinnedMounts> = extensions.get();
+        let mounts = PinnedMounts::of(extensions, mounts);
+        let stored = |mount, view, place| Self {
+            mount,
+            view,
+            place,
+            derived: None,
+            at_root: root.is_some(),
+            pinned: pinned.cloned(),
+        };
         match (&*target, root) {
-            (Target::Root(place), Some(mount)) => Ok(stored(Arc::clone(mount), None, place.clone())),
+            (Target::Root(place), Some(mount)) => {
+                let mount = pinned.and_then(|_| mounts.get(&mount.name)).unwrap_or(mount);
+                Ok(stored(Arc::clone(mount), None, place.clone()))
+            }
             (Target::Stored { mount, view, place }, _) => {
                 Ok(stored(mount_of(mounts, *view, mount)?, *view, place.clone()))
             }
@@ -131,14 +146,17 @@ impl StoreTarget {
     ) -> Self {
         let mount = Arc::new(views::shown_as(mount, store));
         let derived = Some(Arc::new(DerivedTarget { base, hierarchy }));
-        Self { mount, view: None, place: place.clone(), derived, at_root: false }
+        Self { mount, view: None, place: place.clone(), derived, at_root: false, pinned: None }
     }
 
     /// The hierarchy of the store or view.
     pub(crate) fn hierarchy<'a>(&'a self, mounts: &'a Mounts) -> Option<&'a Hierarchy> {
         match &self.derived {
             Some(derived) => Some(&derived.hierarchy),
-            None => mounts.hierarchy(self.view, &self.mount.name),
+            None => {
+                let mounts = self.pinned.as_ref().map_or(mounts, |pinned| &pinned.mounts);
+                mounts.hierarchy(self.view, &self.mount.name)
+            }
         }
     }
 
@@ -242,6 +260,7 @@ impl NodeTarget {
     ) -> Result<Self, Problem> {
         let target = Target::of_request(spec.resource, uri, false, extensions)?;
         let Target::Node { mount, path, .. } = &*target else { return Err(wrong_route()) };
+        let mounts = PinnedMounts::of(extensions, mounts);
         let (mount, opener) = mounts.with_opener(mount).ok_or_else(unknown_mount)?.clone();
         Ok(Self { mount, opener, path: path.clone() })
     }

@@ -10,6 +10,7 @@ pub(crate) mod memory_info;
 pub(crate) mod mount;
 pub(crate) mod mounts;
 pub(crate) mod permit_budget;
+pub(crate) mod pinned;
 pub(crate) mod readiness;
 pub(crate) mod response_cache;
 pub(crate) mod route;

@@ -12,7 +12,7 @@ use crate::cache::Caches;
 use crate::hierarchy::Hierarchy;
 use crate::http::host;
 use crate::http::options::HttpOptionsError;
-use crate::store::BackendState;
+use crate::store::{BackendState, ObjectId, PinnedStore, PinnedVersion};
 use crate::views::ViewKind;
 use crate::views::pyramid::{PyramidBuilder, Pyramids};
 use crate::views::rechunk::{RechunkBudget, Rechunker};
@@ -31,6 +31,18 @@ pub struct Mounts {
     by_host: BTreeMap<String, Arc<Mount>>,
     /// Whether responses of any mount may be stale.
     may_be_stale: bool,
+    /// Whether any mount has versions.
+    has_versions: bool,
+    /// What mounts at a snapshot are built with.
+    shared: Arc<Shared>,
+}
+
+/// What all mounts share.
+#[derive(Debug)]
+struct Shared {
+    engine: ArrayEngine,
+    budget: RechunkBudget,
+    builder: PyramidBuilder,
 }
 
 impl Mounts {
@@ -47,10 +59,7 @@ impl Mounts {
         let (mut views, mut rechunkers, mut pyramids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for mount in mounts {
             mount.check()?;
-            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), engine.metadata, engine.cpu.clone())
-                .with_separator(mount.dimension_separator);
-            let cached_as = Arc::clone(&mount.cache_name);
-            let opener = NodeOpener::new(cached_as, hierarchy, engine.codec, Arc::clone(&engine.memo));
+            let opener = opener(&mount, engine);
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, engine));
             let rechunker = rechunker(&mount, &opener, engine, budget);
             let levels = Pyramids::new(rechunker.clone(), engine.pyramid, builder.clone());
@@ -67,7 +76,27 @@ impl Mounts {
             }
         }
         let may_be_stale = by_name.values().any(|(mount, _)| mount.staleness.is_some());
-        Ok(Self { by_name, views, rechunkers, pyramids, by_host, may_be_stale })
+        let has_versions = by_name.values().any(|(mount, _)| mount.store.served_version().is_some());
+        let (budget, builder) = (budget.clone(), builder.clone());
+        let shared = Arc::new(Shared { engine: engine.clone(), budget, builder });
+        Ok(Self { by_name, views, rechunkers, pyramids, by_host, may_be_stale, has_versions, shared })
+    }
+
+    /// One mount alone, with a version of it at a snapshot: that of keys without a version, if it is `None`. `None` if there is no
+    /// mount of this name.
+    pub(super) fn at_snapshot(
+        &self,
+        name: &str,
+        version: Option<&PinnedVersion>,
+        snapshot: ObjectId,
+    ) -> Option<Self> {
+        let Shared { engine, budget, builder } = &*self.shared;
+        let mount = self.get(name)?;
+        let store = PinnedStore::new(Arc::clone(&mount.store), version, snapshot);
+        // No name of a mount has this character; what is cached of two snapshots is kept apart.
+        let cache_name = format!("{}@{snapshot}", mount.cache_name).into();
+        let mount = Mount { cache_name, store: Arc::new(store), hosts: Vec::new(), ..Mount::clone(mount) };
+        Self::new([mount], engine, (budget, builder)).ok()
     }
 
     /// The mount of exactly this name.
@@ -83,6 +112,11 @@ impl Mounts {
     /// Whether responses of any mount may be stale.
     pub(crate) fn may_be_stale(&self) -> bool {
         self.may_be_stale
+    }
+
+    /// Whether any mount has versions.
+    pub(crate) fn has_versions(&self) -> bool {
+        self.has_versions
     }
 
     /// All mounts, sorted by name.
@@ -135,6 +169,14 @@ impl Mounts {
             caches.drop_mount(&mount.cache_name);
         }
     }
+}
+
+/// The opener of a mount's nodes.
+fn opener(mount: &Mount, engine: &ArrayEngine) -> NodeOpener {
+    let hierarchy = Hierarchy::new(Arc::clone(&mount.store), engine.metadata, engine.cpu.clone())
+        .with_separator(mount.dimension_separator);
+    let cached_as = Arc::clone(&mount.cache_name);
+    NodeOpener::new(cached_as, hierarchy, engine.codec, Arc::clone(&engine.memo))
 }
 
 impl MountLookup for Mounts {

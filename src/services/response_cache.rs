@@ -5,6 +5,7 @@
 //! hit needs no planning and no rendering: it revalidates the documents and chunks, once for all requests that came
 //! before the check.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::pinned::PinnedMounts;
 use super::shared_text::SharedTexts;
 use super::statistics_cache::StatisticsCache;
 use crate::admission::{Admission, AdmissionRequest};
@@ -98,7 +100,7 @@ impl CachedResponse {
         let disposition = headers.remove(header::CONTENT_DISPOSITION);
         let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ENTRY_OVERHEAD_BYTES);
         let kept = Self { dependencies: made_of, version, headers, disposition, body };
-        responses.insert(asked, kept, bytes);
+        responses.insert(&asked, kept, bytes);
     }
 
     /// The cached response to a request, if it is still valid.
@@ -111,7 +113,7 @@ impl CachedResponse {
         head: &Parts,
     ) -> Result<Option<Response>, Problem> {
         let began = Instant::now();
-        let Some(kept) = cache_key(head).and_then(|asked| responses.get(asked)) else {
+        let Some(kept) = cache_key(head).and_then(|asked| responses.get(&asked)) else {
             return Ok(None);
         };
         if !kept.dependencies.is_fresh(began).await {
@@ -142,10 +144,15 @@ impl CachedResponse {
 }
 
 /// The cache key of a request, if the URL describes it fully.
-fn cache_key(head: &Parts) -> Option<&str> {
+fn cache_key(head: &Parts) -> Option<Cow<'_, str>> {
     let chooses = |value: &HeaderValue| value != "*/*";
     let is_plain = head.method == Method::GET
         && !head.headers.contains_key(header::RANGE)
         && !head.headers.get_all(header::ACCEPT).iter().any(chooses);
-    head.uri.path_and_query().filter(|_| is_plain).map(PathAndQuery::as_str)
+    let url = head.uri.path_and_query().filter(|_| is_plain).map(PathAndQuery::as_str)?;
+    // What a branch has changes, and each response is of one snapshot.
+    Some(match head.extensions.get::<PinnedMounts>() {
+        None => Cow::Borrowed(url),
+        Some(pinned) => Cow::Owned(format!("{}@{url}", pinned.snapshot())),
+    })
 }

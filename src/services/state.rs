@@ -13,6 +13,7 @@ use super::engine::ArrayEngine;
 use super::lifecycle::Lifecycle;
 use super::mount::Mount;
 use super::mounts::Mounts;
+use super::pinned::Pins;
 use super::readiness::Readiness;
 use super::response_cache::ResponseCaches;
 use super::traffic::Traffic;
@@ -51,6 +52,8 @@ pub struct Services {
     pub access: Arc<AccessControl>,
     /// The responses that are sent again.
     pub(crate) responses: Arc<ResponseCaches>,
+    /// The mounts with versions, at the snapshots that requests see.
+    pub(crate) pins: Pins,
 }
 
 impl AppState {
@@ -80,6 +83,7 @@ impl AppState {
             readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
             access: Arc::new(AccessControl::open(Arc::clone(&mounts), Arc::clone(&options))),
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
+            pins: Pins::default(),
             mounts,
             engine: Arc::new(engine),
             options,
@@ -112,6 +116,7 @@ impl AppState {
             access: Arc::new(access.with_mounts(Arc::clone(&mounts), rules)),
             // Responses of other mounts must not be found under the same URLs.
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
+            pins: Pins::default(),
             mounts,
         })))
     }

@@ -14,7 +14,8 @@ use futures::stream::{BoxStream, TryStreamExt};
 use super::backend::BackendState;
 use super::{
     ByteRange, Capabilities, CopyResult, DirEntries, DirEntry, DirListing, Extent, ListEntry, MemoryBudget,
-    SetResult, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ObjectId, PinnedVersion, RepositoryVersions, SetResult, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -235,6 +236,30 @@ pub trait Shortcuts {
         entries: usize,
     ) -> Option<BoxFuture<'a, Result<Vec<StorePrefix>, StoreError>>> {
         self.inner()?.sample_prefixes(prefix, entries)
+    }
+
+    /// The version of the hierarchy whose keys are those without a version; `None` for a store without versions.
+    fn served_version(&self) -> Option<PinnedVersion> {
+        self.inner()?.served_version()
+    }
+
+    /// The snapshot that a version is now, `None` if there is no such version. `None` for a store without versions.
+    fn resolve_version<'a>(
+        &'a self,
+        version: &'a PinnedVersion,
+    ) -> Option<BoxFuture<'a, Result<Option<ObjectId>, StoreError>>> {
+        self.inner()?.resolve_version(version)
+    }
+
+    /// Whether all that a tag or a snapshot has is a part of the repository, and so never changes: no reference may lead to
+    /// another place.
+    fn is_closed(&self) -> bool {
+        self.inner().is_some_and(Shortcuts::is_closed)
+    }
+
+    /// All versions of the hierarchy; `None` for a store without versions.
+    fn versions(&self) -> Option<BoxFuture<'_, Result<RepositoryVersions, StoreError>>> {
+        self.inner()?.versions()
     }
 
     /// A URL that lets its holder read a value from the backend itself for `valid_for`, with GET, or with HEAD if

@@ -47,16 +47,18 @@ pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_provider, trouble};
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
-    OpenBudgets, OpenError, backends_of, can_sign_urls, is_zip, kerchunk_document, kind_of, open,
-    open_within, schemes, signing_schemes, takes_option,
+    OpenBudgets, OpenError, backends_of, can_sign_urls, icechunk_repository, is_zip, kerchunk_document,
+    kind_of, open, open_within, schemes, signing_schemes, takes_option,
 };
 pub use options::*;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
 pub use references::{
-    AllowedPrefixError, BrokenReference, ParquetReferenceStore, Reference, ReferenceError, ReferencePlace,
-    ReferenceStore, ReferenceTable, RefusedReference, check_prefixes, check_records, parse_kerchunk,
+    AllowedPrefixError, BrokenReference, ChunkReference, IcechunkStore, NamedSnapshot, ObjectId,
+    ParquetReferenceStore, PinnedStore, PinnedVersion, Reference, ReferenceError, ReferencePlace,
+    ReferenceStore, ReferenceTable, RefusedReference, RepositoryVersions, SnapshotInfo, check_icechunk,
+    check_prefixes, check_records, parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
 pub use secret::Secret;

@@ -44,6 +44,9 @@ impl StoreKind {
     /// A document of references into files of the others, as kerchunk writes it.
     pub const KERCHUNK: Self = Self::new("kerchunk", "references of kerchunk");
 
+    /// An Icechunk repository.
+    pub const ICECHUNK: Self = Self::new("icechunk", "an Icechunk repository");
+
     /// A kind by its two names: a stable identifier, and the name in messages for operators.
     #[must_use]
     pub const fn new(name: &'static str, display_name: &'static str) -> Self {

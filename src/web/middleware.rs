@@ -29,6 +29,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
 use super::compression::{self, Wish};
+use super::snapshots::SnapshotHeaders;
 use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
 use crate::admission::memory_pressure::MemoryPressure;
@@ -440,6 +441,12 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
             let stale = StaleHeaders::of(state, spec, root, &request);
+            // Boxed, because it is rare.
+            let pinned = if state.mounts.has_versions() {
+                Box::pin(SnapshotHeaders::pin(state, spec, root, &mut request)).await
+            } else {
+                None
+            };
             // The rare branch is boxed, because a future is as large as its largest branch.
             let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
                 let answers = head_of_body(&state.options, &method, request, next);
@@ -448,6 +455,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 let next = with_deadline(&state.options, &method, next(request));
                 next.instrument(observed.span().clone()).await
             };
+            if let Some(pinned) = pinned {
+                pinned.put(&method, &mut answer);
+            }
             leave.apply(&mut answer);
             if let Some(stale) = stale {
                 stale.put(&mut answer);

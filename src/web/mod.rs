@@ -5,6 +5,7 @@ mod endpoint;
 pub(crate) mod middleware;
 pub(crate) mod openapi;
 pub(crate) mod router;
+mod snapshots;
 mod stale_headers;
 
 #[cfg(test)]

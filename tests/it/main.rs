@@ -40,6 +40,7 @@ mod full_disk;
 mod hierarchy;
 mod hostile;
 mod hostile_memory;
+mod icechunk;
 mod images;
 mod kerchunk;
 mod killed;

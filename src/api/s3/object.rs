@@ -65,7 +65,7 @@ pub(crate) async fn get_object(
     let KeyOrPrefix::Key(key) = &target.place else {
         return Err(no_such_key());
     };
-    let nodes = || state.mounts.hierarchy(None, &mount.name);
+    let nodes = || target.hierarchy(&state.mounts);
     if let Some(made) =
         consolidated::answer(&state.traffic.admission, (mount, nodes, false), key, &head).await?
     {

@@ -94,6 +94,41 @@ pub fn decode_zstd(encoded: Bytes, bytes: u64) -> Result<Bytes, CodecError> {
     Zstd { level: 0, checksum: false }.decode(encoded, Size::AtMost(bytes))
 }
 
+/// Decodes frames as [`decode_zstd`] does, with a dictionary if that is not empty; `None` if they have more bytes.
+///
+/// # Errors
+/// [`CodecError`].
+pub fn decode_zstd_within(
+    encoded: &[u8],
+    bytes: usize,
+    dictionary: &[u8],
+) -> Result<Option<Vec<u8>>, CodecError> {
+    let mut decoder = Decoder::with_dictionary(dictionary).map_err(|error| corrupt(&error))?;
+    let (mut rest, mut output, mut written, mut is_open) = (encoded, Vec::new(), 0, true);
+    while is_open || !rest.is_empty() {
+        if written == output.len() {
+            if written > bytes {
+                return Ok(None);
+            }
+            // One byte more than there may be shows that there are more.
+            let more = output.len().max(1 << 10).min(bytes.saturating_add(1) - written);
+            let refused = |_error| CodecError::NoMemory { bytes: more as u64 };
+            output.try_reserve_exact(more).map_err(refused)?;
+            output.resize(written + more, 0);
+        }
+        let free = output.get_mut(written..).unwrap_or_default();
+        let step = decoder.run_on_buffers(rest, free).map_err(|error| corrupt(&error))?;
+        if step.bytes_read == 0 && step.bytes_written == 0 {
+            return Err(CodecError::corrupt(NAME, "ends too early"));
+        }
+        written += step.bytes_written;
+        rest = rest.get(step.bytes_read..).unwrap_or_default();
+        is_open = step.remaining != 0;
+    }
+    output.truncate(written);
+    Ok((written <= bytes).then_some(output))
+}
+
 impl BytesToBytes for Zstd {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
         if encoded.is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
 //! `memory://`: `backends` has a file for each and the table of them. A path that ends in `.zip` names a zip file, and the
-//! store holds its entries. `kerchunk+` before a URL names a document of references. The names after `s3://`, `gs://` and
+//! store holds its entries. `kerchunk+` before a URL names a document of references, and `icechunk+` a
+//! repository. The names after `s3://`, `gs://` and
 //! `az://` are taken as they are written: the key of a bucket is not percent-encoded. A store without credentials is anonymous;
 //! it searches for none unless an option says so. Opening connects to nothing but a metadata service:
 //! [`super::Store::check`] finds out whether a backend responds.
@@ -22,4 +23,4 @@ mod tests;
 pub use error::OpenError;
 pub use open_store::{OpenBudgets, open, open_within};
 pub use registry::{backends_of, can_sign_urls, kind_of, schemes, signing_schemes, takes_option};
-pub use url::{is_zip, kerchunk_document};
+pub use url::{icechunk_repository, is_zip, kerchunk_document};

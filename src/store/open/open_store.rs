@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::backends::local;
 use super::error::OpenError;
 use super::registry::{backend_of, schemes};
-use super::url::{is_zip, kerchunk_document, local_path, scheme_of};
+use super::url::{icechunk_repository, is_zip, kerchunk_document, local_path, scheme_of};
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::AllowList;
 use crate::store::{
-    ContainerBudget, LocalOptions, LocalStore, ParquetReferenceStore, ReferenceStore, SharedStore, StoreKind,
-    StoreOptions, Symlinks, ZipStore,
+    ContainerBudget, IcechunkStore, LocalOptions, LocalStore, ParquetReferenceStore, PinnedVersion,
+    ReferenceStore, SharedStore, StoreKind, StoreOptions, Symlinks, ZipStore,
 };
 
 /// What the stores of a server hold in memory together, as long as they are open.
@@ -44,6 +44,9 @@ pub fn open_within(
 ) -> Result<SharedStore, OpenError> {
     if let Some(document) = kerchunk_document(url) {
         return open_references(document, options, cpu, &budgets.references);
+    }
+    if let Some(repository) = icechunk_repository(url) {
+        return open_repository(repository, options, cpu, &budgets.references);
     }
     if is_zip(url) && !is_local_directory(url) {
         return open_zip(url, options, cpu, &budgets.zip);
@@ -98,16 +101,38 @@ fn open_references(
     // A document at the top of a file system or a bucket.
     let is_top = directory.ends_with("//") || !directory.contains("://");
     let directory = if is_top { &*base } else { directory };
-    let allowed = AllowList::open(base.clone(), &options.references, |prefix, options| {
-        open_directory(prefix, options)
-            .map_err(|source| OpenError::AtPrefix { prefix: prefix.to_owned(), source: Box::new(source) })
-    })?;
+    let allowed = open_allowed(base.clone(), options)?;
     if is_parquet {
         let inner = open_directory(url, options)?;
         return Ok(Arc::new(ParquetReferenceStore::new(inner, allowed, cpu.clone(), budget.clone())?));
     }
     let inner = open_directory(directory, options)?;
     Ok(Arc::new(ReferenceStore::new(inner, name, allowed, cpu.clone(), budget.clone())))
+}
+
+/// The store over the Icechunk repository that a URL names. It need not exist yet.
+fn open_repository(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &ComputePool,
+    budget: &ContainerBudget,
+) -> Result<SharedStore, OpenError> {
+    if options.writable {
+        return Err(OpenError::Options("a repository is only read, so `writable` must be false"));
+    }
+    let url = url.strip_suffix('/').filter(|url| !url.ends_with('/')).unwrap_or(url);
+    let allowed = open_allowed(format!("{url}/"), options)?;
+    let version = options.version.clone().unwrap_or_else(PinnedVersion::main);
+    let inner = open_directory(url, options)?;
+    Ok(Arc::new(IcechunkStore::new(inner, allowed, version, cpu.clone(), budget.clone())?))
+}
+
+/// The stores that references may lead to; relative ones begin at `base`.
+fn open_allowed(base: String, options: &StoreOptions) -> Result<AllowList, OpenError> {
+    AllowList::open(base, &options.references, |prefix, options| {
+        open_directory(prefix, options)
+            .map_err(|source| OpenError::AtPrefix { prefix: prefix.to_owned(), source: Box::new(source) })
+    })
 }
 
 /// The last segment of a URL as a key: only the URLs of web servers are percent-encoded.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::backend::Backend;
 use super::backends::BACKENDS;
-use super::url::{is_zip, kerchunk_document, scheme_of};
+use super::url::{is_zip, references_of, scheme_of};
 use crate::store::StoreKind;
 
 /// The backend of a URL or path; of a zip file or a document of references, the one it lies in.
@@ -34,9 +34,7 @@ pub fn signing_schemes() -> impl Iterator<Item = &'static str> {
 /// values have no URL of their own.
 #[must_use]
 pub fn can_sign_urls(url: &str) -> bool {
-    !is_zip(url)
-        && kerchunk_document(url).is_none()
-        && backend_of(url).is_some_and(|backend| backend.can_sign)
+    !is_zip(url) && references_of(url).is_none() && backend_of(url).is_some_and(|backend| backend.can_sign)
 }
 
 /// Whether a store that a URL names has an option.

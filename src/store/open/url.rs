@@ -16,18 +16,37 @@ const ZIP: &str = ".zip";
 /// The scheme of local paths.
 const FILE: &str = "file";
 
+/// What the URL of an Icechunk repository begins with.
+const ICECHUNK: &str = "icechunk+";
+
+/// The URL of an Icechunk repository, if a URL names one: without the `icechunk+` before it.
+#[must_use]
+pub fn icechunk_repository(url: &str) -> Option<&str> {
+    after(url, ICECHUNK)
+}
+
+/// The rest of a URL that begins with a text, whatever its case.
+fn after<'a>(url: &'a str, begin: &str) -> Option<&'a str> {
+    let (scheme, _) = url.split_once("://")?;
+    let begins = scheme.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin));
+    url.get(begin.len()..).filter(|_| begins)
+}
+
 /// The URL of a document of references, if a URL names one: without the `kerchunk+` before it.
 #[must_use]
 pub fn kerchunk_document(url: &str) -> Option<&str> {
-    let (scheme, _) = url.split_once("://")?;
-    let begins = scheme.get(..KERCHUNK.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(KERCHUNK));
-    url.get(KERCHUNK.len()..).filter(|_| begins)
+    after(url, KERCHUNK)
+}
+
+/// The URL of the document or repository that the references of a mount are in, if its URL names one.
+pub(super) fn references_of(url: &str) -> Option<&str> {
+    kerchunk_document(url).or_else(|| icechunk_repository(url))
 }
 
 /// Whether a URL or path names a zip file: its last segment ends in `.zip`. What ends in `.zip/` is a directory.
 #[must_use]
 pub fn is_zip(url: &str) -> bool {
-    if kerchunk_document(url).is_some() {
+    if references_of(url).is_some() {
         return false;
     }
     let has_segments = match url.split_once("://") {
@@ -37,9 +56,9 @@ pub fn is_zip(url: &str) -> bool {
     has_segments && url.ends_with(ZIP)
 }
 
-/// The scheme of a URL as it is written; `file` for a path. Of a document of references, that of the document.
+/// The scheme of a URL as it is written; `file` for a path. Of a document of references or a repository, that of what it lies in.
 pub(super) fn scheme_of(url: &str) -> &str {
-    kerchunk_document(url).unwrap_or(url).split_once("://").map_or(FILE, |(scheme, _)| scheme)
+    references_of(url).unwrap_or(url).split_once("://").map_or(FILE, |(scheme, _)| scheme)
 }
 
 /// The bucket or container of a URL, and the prefix after it.

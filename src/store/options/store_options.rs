@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::section::{section, sections};
 use crate::store::backend::ThrottleOptions;
 use crate::store::object::TimeoutOptions;
-use crate::store::{LocalOptions, Secret};
+use crate::store::{LocalOptions, PinnedVersion, Secret};
 
 /// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
 /// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
@@ -29,6 +29,10 @@ pub struct StoreOptions {
     /// Where references may lead. A table of the mount: not read from this one.
     #[serde(skip)]
     pub references: Vec<AllowedPrefix>,
+    /// The version of a repository whose keys are those without a version; `None` for the branch `main`. A key of the
+    /// mount: not read from this table.
+    #[serde(skip)]
+    pub version: Option<PinnedVersion>,
     /// Directories, and zip files in them. Its `writable` and `trusts_file_times` are those of the mount.
     #[serde(flatten)]
     pub local: LocalOptions,
@@ -60,6 +64,7 @@ impl Default for StoreOptions {
             signs_urls: false,
             trusts_file_times: local.trusts_file_times,
             references: Vec::new(),
+            version: None,
             local,
             remote: RemoteOptions::default(),
             bucket: BucketOptions::default(),
@@ -75,8 +80,9 @@ impl StoreOptions {
     /// The options that say where a store with a URL is, as text. Two stores with one URL and one such text have the same values.
     #[must_use]
     pub fn place(&self) -> String {
-        let Self { bucket, s3, azure, references, .. } = self;
+        let Self { bucket, s3, azure, references, version, .. } = self;
         let own = format!("{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account);
+        let own = version.as_ref().map_or_else(|| own.clone(), |version| format!("{own} @{version}"));
         // What references lead to is a part of what the store has.
         references.iter().fold(own, |text, prefix| {
             format!("{text}\n{:?} {:?} {}", prefix.url, prefix.store_url(), prefix.options.place())

@@ -40,6 +40,20 @@ pub enum ReferenceError {
     /// A file of references in Parquet is not one.
     #[error("a file of references is refused: {0}")]
     Record(&'static str),
+    /// There is no Icechunk repository, or the branch or tag that the mount names is not in it.
+    #[error("{0}")]
+    NoRepository(&'static str),
+    /// A file of an Icechunk repository is not one, or contradicts itself.
+    #[error("the Icechunk repository is refused: {0}")]
+    Repository(&'static str),
+    /// The repository has a version of the format that is not known.
+    #[error(
+        "the Icechunk repository is refused: version {found} of its format is not supported, only 1 and 2 are"
+    )]
+    SpecVersion {
+        /// The version.
+        found: u8,
+    },
     /// The document does not fit into the budget for the references of all mounts.
     #[error(
         "the document of references is refused: it takes {needed} bytes of memory, which exceeds what is free of the {limit} bytes \
@@ -123,6 +137,9 @@ pub enum BrokenReference {
     /// It does not exist.
     #[error("what it leads to does not exist")]
     Missing,
+    /// It is another one than the reference was made for, or that is not known.
+    #[error("what it leads to has changed since the reference was made")]
+    Changed,
     /// It ends before the range does.
     #[error("what it leads to is shorter than the range says")]
     Short,
@@ -186,10 +203,19 @@ impl ContainerError for ReferenceError {
 
     fn is_lasting(&self) -> bool {
         match self {
-            Self::Document(_) | Self::Syntax { .. } | Self::Entry { .. } | Self::Record(_) => true,
+            Self::Document(_)
+            | Self::Syntax { .. }
+            | Self::Entry { .. }
+            | Self::Record(_)
+            | Self::Repository(_)
+            | Self::SpecVersion { .. } => true,
             // Lasting if it is too large even alone; otherwise other mounts may release memory.
             Self::OverBudget { needed, limit } => needed > limit,
-            Self::NoDocument | Self::Refused { .. } | Self::Broken { .. } | Self::Cpu(_) => false,
+            Self::NoDocument
+            | Self::NoRepository(_)
+            | Self::Refused { .. }
+            | Self::Broken { .. }
+            | Self::Cpu(_) => false,
         }
     }
 }
@@ -197,11 +223,13 @@ impl ContainerError for ReferenceError {
 impl Classify for ReferenceError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::NoDocument => ErrorClass::BackendFailed,
+            Self::NoDocument | Self::NoRepository(_) => ErrorClass::BackendFailed,
             Self::Document(_)
             | Self::Syntax { .. }
             | Self::Entry { .. }
             | Self::Record(_)
+            | Self::Repository(_)
+            | Self::SpecVersion { .. }
             | Self::OverBudget { .. } => ErrorClass::ReferencesRefused,
             Self::Refused { .. } => ErrorClass::ReferenceRefused,
             Self::Broken { .. } => ErrorClass::ReferenceBroken,

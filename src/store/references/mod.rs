@@ -10,6 +10,7 @@ mod allowed;
 mod error;
 mod expression;
 mod generated;
+mod icechunk;
 mod json;
 mod kerchunk;
 mod load;
@@ -26,6 +27,10 @@ mod tests;
 
 pub(super) use allowed::AllowList;
 pub use error::{BrokenReference, ReferenceError, RefusedReference};
+pub use icechunk::{
+    ChunkReference, IcechunkStore, NamedSnapshot, ObjectId, PinnedStore, PinnedVersion, RepositoryVersions,
+    SnapshotInfo, check_icechunk,
+};
 pub use kerchunk::parse_kerchunk;
 pub use parquet::{ParquetReferenceStore, check_records};
 pub use place::ReferencePlace;

@@ -3,6 +3,8 @@
 //! The version of a value combines the document's version, the reference's place in it, and the version of what it
 //! leads to. A file that is absent, or ends before the range does, is an error, never an absence.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::allowed::AllowList;
@@ -10,7 +12,7 @@ use super::load::LoadedReferences;
 use super::table::Reference;
 use super::{BrokenReference, RefusedReference};
 use crate::key::StoreKey;
-use crate::store::{ByteRange, SharedStore, StoreError, Value, ValueBody, ValueInfo};
+use crate::store::{ByteRange, SharedStore, StoreError, Value, ValueBody, ValueInfo, Version};
 
 /// Size and version of the value at an index.
 pub(super) async fn info(
@@ -45,43 +47,60 @@ pub(super) async fn read(
     match document.table.reference(at) {
         None => Ok(None),
         Some(Reference::Inline(bytes)) => {
-            let size = bytes.len() as u64;
-            let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
-            let places = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-            let (start, end) = places.ok_or(StoreError::WrongLength)?;
-            let body = ValueBody::Bytes(bytes.slice(start..end));
-            Ok(Some(Value { info: document.inline_info(at, size), range, body }))
+            let info = document.inline_info(at, bytes.len() as u64);
+            inline(&bytes, info, range).map(Some)
         }
         Some(Reference::Whole(url)) => {
             let (store, key) = allowed.resolve(url)?;
-            let value = get(store, &key, range, url).await?;
+            let value = get(store, &key, range, (url, None)).await?;
             let size = value.info.size;
             Ok(Some(Value { info: document.referent_info(at, &value.info, size), ..value }))
         }
         Some(Reference::Part { url, offset, length }) => {
             let (store, key) = allowed.resolve(url)?;
-            let range = range.resolve(length).ok_or(StoreError::RangeNotSatisfiable { size: length })?;
-            let ends = offset.checked_add(range.start).zip(offset.checked_add(range.end));
-            let (start, end) = ends.ok_or_else(|| BrokenReference::Short.of(url))?;
-            let (info, body) = if range.is_empty() {
-                (head(store, &key, url).await?, ValueBody::Bytes(Bytes::new()))
-            } else {
-                let value = get(store, &key, ByteRange::Bounded(start, end), url).await;
-                let value = value.map_err(|error| match error {
-                    StoreError::RangeNotSatisfiable { .. } => BrokenReference::Short.of(url).into(),
-                    error => error,
-                })?;
-                if value.range != (start..end) {
-                    return Err(BrokenReference::Short.of(url).into());
-                }
-                (value.info, value.body)
-            };
-            if offset.checked_add(length).is_none_or(|end| end > info.size) {
-                return Err(BrokenReference::Short.of(url).into());
-            }
+            let (info, range, body) = part((store, &key, url), (offset, length), range, None).await?;
             Ok(Some(Value { info: document.referent_info(at, &info, length), range, body }))
         }
     }
+}
+
+/// A range of a part of a file, offset and length, with what the file is: at a version, if one is given.
+pub(super) async fn part(
+    (store, key, url): (&SharedStore, &StoreKey, &str),
+    (offset, length): (u64, u64),
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<(ValueInfo, Range<u64>, ValueBody), StoreError> {
+    let range = range.resolve(length).ok_or(StoreError::RangeNotSatisfiable { size: length })?;
+    let ends = offset.checked_add(range.start).zip(offset.checked_add(range.end));
+    let (start, end) = ends.ok_or_else(|| BrokenReference::Short.of(url))?;
+    let (info, body) = if range.is_empty() {
+        (head(store, key, url).await?, ValueBody::Bytes(Bytes::new()))
+    } else {
+        let value = get(store, key, ByteRange::Bounded(start, end), (url, if_match)).await;
+        let value = value.map_err(|error| match error {
+            StoreError::RangeNotSatisfiable { .. } => BrokenReference::Short.of(url).into(),
+            error => error,
+        })?;
+        if value.range != (start..end) {
+            return Err(BrokenReference::Short.of(url).into());
+        }
+        (value.info, value.body)
+    };
+    if offset.checked_add(length).is_none_or(|end| end > info.size) {
+        return Err(BrokenReference::Short.of(url).into());
+    }
+    Ok((info, range, body))
+}
+
+/// A range of bytes that are in memory.
+pub(super) fn inline(bytes: &Bytes, info: ValueInfo, range: ByteRange) -> Result<Value, StoreError> {
+    let size = bytes.len() as u64;
+    let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+    let places = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+    let (start, end) = places.ok_or(StoreError::WrongLength)?;
+    let body = ValueBody::Bytes(bytes.slice(start..end));
+    Ok(Value { info, range, body })
 }
 
 impl LoadedReferences {
@@ -99,13 +118,21 @@ impl LoadedReferences {
     }
 }
 
-async fn head(store: &SharedStore, key: &StoreKey, url: &str) -> Result<ValueInfo, StoreError> {
+pub(super) async fn head(store: &SharedStore, key: &StoreKey, url: &str) -> Result<ValueInfo, StoreError> {
     let info = store.head(key).await.map_err(|error| referent_error(error, url))?;
     info.ok_or_else(|| BrokenReference::Missing.of(url).into())
 }
 
-async fn get(store: &SharedStore, key: &StoreKey, range: ByteRange, url: &str) -> Result<Value, StoreError> {
-    let value = store.get(key, range, None).await.map_err(|error| referent_error(error, url))?;
+async fn get(
+    store: &SharedStore,
+    key: &StoreKey,
+    range: ByteRange,
+    (url, if_match): (&str, Option<&Version>),
+) -> Result<Value, StoreError> {
+    let value = store.get(key, range, if_match).await.map_err(|error| match error {
+        StoreError::VersionChanged if if_match.is_some() => BrokenReference::Changed.of(url).into(),
+        error => referent_error(error, url),
+    })?;
     value.ok_or_else(|| BrokenReference::Missing.of(url).into())
 }
 

@@ -1,0 +1,101 @@
+//! [`Pins`]: mounts of hierarchies with versions, each at the snapshot that a request sees.
+//!
+//! A branch may get a new snapshot while a request reads documents and chunks. So the branch is resolved once, when the
+//! request begins, and everything in it reads that snapshot. The mounts at the last snapshots are kept.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::http::Extensions;
+
+use super::mount::Mount;
+use super::mounts::Mounts;
+use crate::store::{ObjectId, PinnedVersion};
+
+/// The most mounts at a snapshot, and the most resolved versions, that are kept.
+const MAX_HELD: usize = 64;
+
+/// A request extension: the mount of the request at one snapshot, in place of all mounts.
+#[derive(Clone, Debug)]
+pub(crate) struct PinnedMounts {
+    pub(crate) mounts: Arc<Mounts>,
+    snapshot: ObjectId,
+}
+
+impl PinnedMounts {
+    /// The mounts that a request sees.
+    pub(crate) fn of<'a>(extensions: &'a Extensions, mounts: &'a Mounts) -> &'a Mounts {
+        extensions.get().map_or(mounts, |pinned: &Self| &pinned.mounts)
+    }
+
+    /// The snapshot.
+    pub(crate) fn snapshot(&self) -> ObjectId {
+        self.snapshot
+    }
+}
+
+/// A version of a mount, by the mount's name in caches.
+type VersionName = (Arc<str>, PinnedVersion);
+
+/// The mounts at the last snapshots, and which snapshots versions are.
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    /// The last one at the end.
+    mounts: Mutex<Vec<(Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>)>>,
+    resolved: Mutex<Vec<(VersionName, ObjectId, Instant)>>,
+}
+
+impl Pins {
+    /// The snapshot that a version of a mount is, as fresh as the mount requires; `None` if there is no such version, or if that
+    /// cannot be found out, so that what reads from it fails.
+    pub(crate) async fn resolve(&self, mount: &Mount, version: &PinnedVersion) -> Option<ObjectId> {
+        let now = Instant::now();
+        let name = (Arc::clone(&mount.cache_name), version.clone());
+        let known = lock(&self.resolved).iter().find(|(known, _, _)| *known == name).cloned();
+        if let Some((_, id, when)) = known
+            && when >= mount.store.freshness_horizon(now)
+            && when < now
+        {
+            return Some(id);
+        }
+        let found = mount.store.resolve_version(version)?.await.ok().flatten()?;
+        let mut resolved = lock(&self.resolved);
+        resolved.retain(|(known, _, _)| *known != name);
+        if resolved.len() >= MAX_HELD {
+            resolved.remove(0);
+        }
+        resolved.push((name, found, now));
+        Some(found)
+    }
+
+    /// A mount with a version at a snapshot.
+    pub(crate) fn mounts(
+        &self,
+        all: &Mounts,
+        mount: &Mount,
+        version: Option<&PinnedVersion>,
+        snapshot: ObjectId,
+    ) -> Option<PinnedMounts> {
+        let mut held = lock(&self.mounts);
+        let is_it = |(name, known, id, _): &(Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>)| {
+            *name == mount.cache_name && known.as_ref() == version && *id == snapshot
+        };
+        if let Some(at) = held.iter().position(is_it) {
+            let found = held.remove(at);
+            let mounts = Arc::clone(&found.3);
+            held.push(found);
+            return Some(PinnedMounts { mounts, snapshot });
+        }
+        let mounts = Arc::new(all.at_snapshot(&mount.name, version, snapshot)?);
+        if held.len() >= MAX_HELD {
+            held.remove(0);
+        }
+        held.push((Arc::clone(&mount.cache_name), version.cloned(), snapshot, Arc::clone(&mounts)));
+        Some(PinnedMounts { mounts, snapshot })
+    }
+}
+
+/// No code panics while it holds such a lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

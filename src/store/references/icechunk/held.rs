@@ -1,0 +1,178 @@
+//! [`HeldFiles`]: the snapshots and manifests that were read last.
+//!
+//! What they are never changes, so each is read once, as long as it is held; callers that come while it is read wait. One
+//! that is refused is held as such. Others are evicted where the budget is not enough.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::file::FileKind;
+use super::id::ObjectId;
+use super::manifest::ChunkManifest;
+use super::snapshot::RepositorySnapshot;
+use crate::cpu::ComputePool;
+use crate::key::StoreKey;
+use crate::store::container::{ContainerBudget, ContainerError as _};
+use crate::store::references::ReferenceError;
+use crate::store::{ByteRange, SharedStore, StoreError};
+
+/// The most files that are held at one time.
+const MAX_HELD: usize = 256;
+/// The most files that are read at one time.
+const LANES: usize = 8;
+
+type Outcome<T> = Result<Arc<T>, ReferenceError>;
+
+/// A file that was read, or why it is refused.
+#[derive(Clone, Debug)]
+enum Part {
+    Snapshot(Outcome<RepositorySnapshot>),
+    Manifest(Outcome<ChunkManifest>),
+}
+
+/// What kinds of files have in common.
+trait Kind: Sized + Send + Sync + 'static {
+    const KIND: FileKind;
+    const DIRECTORY: &'static str;
+
+    fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError>;
+    fn of(part: &Part) -> Option<Outcome<Self>>;
+    fn part(outcome: Outcome<Self>) -> Part;
+}
+
+impl Kind for RepositorySnapshot {
+    const KIND: FileKind = FileKind::Snapshot;
+    const DIRECTORY: &'static str = "snapshots";
+
+    fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
+        Self::parse(file, id, budget)
+    }
+
+    fn of(part: &Part) -> Option<Outcome<Self>> {
+        if let Part::Snapshot(outcome) = part { Some(outcome.clone()) } else { None }
+    }
+
+    fn part(outcome: Outcome<Self>) -> Part {
+        Part::Snapshot(outcome)
+    }
+}
+
+impl Kind for ChunkManifest {
+    const KIND: FileKind = FileKind::Manifest;
+    const DIRECTORY: &'static str = "manifests";
+
+    fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
+        Self::parse(file, id, budget)
+    }
+
+    fn of(part: &Part) -> Option<Outcome<Self>> {
+        if let Part::Manifest(outcome) = part { Some(outcome.clone()) } else { None }
+    }
+
+    fn part(outcome: Outcome<Self>) -> Part {
+        Part::Manifest(outcome)
+    }
+}
+
+/// The files that were read last, the last one at the end.
+#[derive(Debug)]
+pub(super) struct HeldFiles {
+    inner: SharedStore,
+    cpu: ComputePool,
+    budget: ContainerBudget,
+    parts: Mutex<Vec<(FileKind, ObjectId, Part)>>,
+    /// One is held while a file is read.
+    lanes: [tokio::sync::Mutex<()>; LANES],
+}
+
+impl HeldFiles {
+    pub(super) fn new(inner: SharedStore, cpu: ComputePool, budget: ContainerBudget) -> Self {
+        Self { inner, cpu, budget, parts: Mutex::default(), lanes: Default::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(FileKind, ObjectId, Part)>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find<T: Kind>(&self, id: ObjectId) -> Option<Outcome<T>> {
+        let mut parts = self.lock();
+        let at = parts.iter().position(|(kind, known, _)| *kind == T::KIND && *known == id)?;
+        let found = parts.remove(at);
+        let outcome = T::of(&found.2);
+        parts.push(found);
+        outcome
+    }
+
+    /// Evicts what was not used for the longest time. `false` if nothing is held.
+    pub(super) fn evict(&self) -> bool {
+        let mut parts = self.lock();
+        let is_held = !parts.is_empty();
+        let evicted = is_held.then(|| parts.remove(0));
+        drop(parts);
+        drop(evicted);
+        is_held
+    }
+
+    fn insert<T: Kind>(&self, id: ObjectId, outcome: Outcome<T>) {
+        let mut parts = self.lock();
+        if parts.len() >= MAX_HELD {
+            parts.remove(0);
+        }
+        parts.push((T::KIND, id, T::part(outcome)));
+    }
+
+    /// A snapshot; `None` if there is no such file.
+    pub(super) async fn snapshot(&self, id: ObjectId) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
+        self.get(id).await
+    }
+
+    /// A snapshot that is held.
+    pub(super) fn held_snapshot(&self, id: ObjectId) -> Option<Arc<RepositorySnapshot>> {
+        self.find(id)?.ok()
+    }
+
+    /// A manifest; `None` if there is no such file.
+    pub(super) async fn manifest(&self, id: ObjectId) -> Result<Option<Arc<ChunkManifest>>, StoreError> {
+        self.get(id).await
+    }
+
+    async fn get<T: Kind>(&self, id: ObjectId) -> Result<Option<Arc<T>>, StoreError> {
+        if let Some(outcome) = self.find(id) {
+            return Ok(Some(outcome?));
+        }
+        let lane = id.0.first().map_or(0, |first| usize::from(*first) % LANES);
+        let Some(lane) = self.lanes.get(lane) else { return Ok(None) };
+        let _loading = lane.lock().await;
+        if let Some(outcome) = self.find(id) {
+            return Ok(Some(outcome?));
+        }
+        let outcome = loop {
+            match self.read(id).await {
+                Ok(None) => return Ok(None),
+                Ok(Some(part)) => break Ok(Arc::new(part)),
+                Err(StoreError::References(ReferenceError::OverBudget { .. })) if self.evict() => {}
+                Err(StoreError::References(error)) if error.is_lasting() => break Err(error),
+                Err(error) => return Err(error),
+            }
+        };
+        self.insert(id, outcome.clone());
+        Ok(Some(outcome?))
+    }
+
+    async fn read<T: Kind>(&self, id: ObjectId) -> Result<Option<T>, StoreError> {
+        let Ok(key) = StoreKey::parse(&format!("{}/{id}", T::DIRECTORY)) else { return Ok(None) };
+        let Some(value) = self.inner.get(&key, ByteRange::Whole, None).await? else { return Ok(None) };
+        let size = value.info.size;
+        // Held until the file is parsed.
+        let mut reserved = self.budget.empty();
+        reserved.resize(size).map_err(ReferenceError::from)?;
+        let bytes = value.bytes(size).await?;
+        let budget = self.budget.clone();
+        let parse = move || {
+            let _held = reserved;
+            T::parse(&bytes, id, &budget)
+        };
+        Ok(Some(self.cpu.run_document(size, parse).await.map_err(ReferenceError::Cpu)??))
+    }
+}

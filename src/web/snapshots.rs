@@ -1,0 +1,152 @@
+//! [`SnapshotHeaders`]: which snapshot a response of a hierarchy with versions is of, and the URL that stays so.
+//!
+//! A request to a branch sees one snapshot: the branch is resolved before the handler, which gets the mount at that
+//! snapshot. What a tag or a snapshot has never changes, so caches may keep it.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+
+use crate::api::versions::VERSIONS;
+use crate::http::base_path::BasePath;
+use crate::http::path::{KeyOrPrefix, segments};
+use crate::http::route::{Resource, RouteSpec};
+use crate::http::target::Target;
+use crate::services::mount::Mount;
+use crate::services::pinned::PinnedMounts;
+use crate::services::state::AppState;
+use crate::store::{ObjectId, PinnedVersion};
+
+/// The snapshot that a response is of.
+const ZARRD_SNAPSHOT: HeaderName = HeaderName::from_static("zarrd-snapshot");
+/// For what never changes.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// The headers of a response of one snapshot.
+pub(super) struct SnapshotHeaders {
+    snapshot: ObjectId,
+    /// The URL at which this snapshot stays, if the request named a branch.
+    location: Option<HeaderValue>,
+    is_immutable: bool,
+}
+
+impl SnapshotHeaders {
+    /// Resolves the version that a request names, and pins the mount of the request to it. `None` if the mount has no versions,
+    /// or not this one.
+    pub(super) async fn pin(
+        state: &AppState,
+        spec: Option<&'static RouteSpec>,
+        root: Option<&Arc<Mount>>,
+        request: &mut Request,
+    ) -> Option<Self> {
+        if !state.mounts.has_versions() {
+            return None;
+        }
+        let spec = spec?;
+        let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "POST" | "PROPFIND");
+        if !reads || matches!(spec.resource, Resource::Keys | Resource::Cache) {
+            return None;
+        }
+        let target =
+            Target::of_request(spec.resource, request.uri(), root.is_some(), request.extensions()).ok()?;
+        let mount = Arc::clone(match target.mount() {
+            Some(name) => state.mounts.get(name)?,
+            None => root?,
+        });
+        let served = mount.store.served_version()?;
+        let place = place_of(&target);
+        let named = PinnedVersion::of_text(place);
+        let version = named.as_ref().unwrap_or(&served);
+        let snapshot = state.pins.resolve(&mount, version).await?;
+        if version.is_fixed() {
+            let is_value = match (spec.resource, target.place()) {
+                (Resource::Node, _) => spec.fast_path.is_some(),
+                (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
+                _ => false,
+            };
+            return Some(Self {
+                snapshot,
+                location: None,
+                is_immutable: is_value && mount.store.is_closed(),
+            });
+        }
+        let has_place = matches!(
+            spec.resource,
+            Resource::Stored
+                | Resource::View
+                | Resource::Rechunked
+                | Resource::Pyramid
+                | Resource::Node
+                | Resource::Chunk
+        );
+        let location = (has_place && spec.template != VERSIONS.template).then(|| {
+            let base = BasePath::of(request.extensions());
+            location(base.as_str(), request.uri(), place, named.is_some(), snapshot)
+        });
+        let pinned = state.pins.mounts(&state.mounts, &mount, named.as_ref(), snapshot);
+        let location = location.flatten();
+        drop(target);
+        request.extensions_mut().insert::<PinnedMounts>(pinned?);
+        Some(Self { snapshot, location, is_immutable: false })
+    }
+
+    /// Sets the headers.
+    pub(super) fn put(self, method: &Method, answer: &mut Response) {
+        if !answer.status().is_success() && answer.status() != StatusCode::NOT_MODIFIED {
+            return;
+        }
+        let headers = answer.headers_mut();
+        if let Ok(id) = HeaderValue::try_from(self.snapshot.to_string()) {
+            headers.insert(ZARRD_SNAPSHOT, id);
+        }
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        if let Some(location) = self.location.filter(|_| reads) {
+            headers.insert(header::CONTENT_LOCATION, location);
+        }
+        if self.is_immutable && reads {
+            headers.insert(header::CACHE_CONTROL, IMMUTABLE);
+        }
+    }
+}
+
+/// The key, prefix or path that a target names, as text.
+fn place_of<'a>(target: &'a Target<'_>) -> &'a str {
+    match target {
+        Target::Node { path, .. } => path.as_str(),
+        _ => match target.place() {
+            Some(KeyOrPrefix::Key(key)) => key.as_str(),
+            Some(KeyOrPrefix::Prefix(prefix)) => prefix.as_str(),
+            None => "",
+        },
+    }
+}
+
+/// The URL of a request with a snapshot before its place, instead of the branch if it names one.
+fn location(
+    base: &str,
+    uri: &Uri,
+    place: &str,
+    has_version: bool,
+    snapshot: ObjectId,
+) -> Option<HeaderValue> {
+    let count = place.split('/').filter(|segment| !segment.is_empty()).count();
+    let all: Vec<&str> = segments(uri.path()).filter(|segment| !segment.is_empty()).collect();
+    let (before, after) = all.split_at_checked(all.len().checked_sub(count)?)?;
+    let after = after.get(usize::from(has_version)..)?;
+    let mut text = base.to_owned();
+    let pin = format!("@{snapshot}");
+    for segment in before.iter().chain([&&*pin]).chain(after) {
+        text.push('/');
+        text.push_str(segment);
+    }
+    if uri.path().ends_with('/') {
+        text.push('/');
+    }
+    if let Some(query) = uri.query() {
+        text.push('?');
+        text.push_str(query);
+    }
+    HeaderValue::try_from(text).ok()
+}
