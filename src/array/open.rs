@@ -114,13 +114,11 @@ impl NodeOpener {
             return Ok(CachedLookup::Absent(located_at));
         }
         let located_at = Instant::now();
-        Ok(match self.find_since(path, began).await? {
-            Some(opened) => CachedLookup::Node(opened),
-            None => {
-                self.cache.insert_absent(&id, located_at);
-                CachedLookup::Absent(located_at)
-            }
-        })
+        if let Some(opened) = self.find_since(path, began).await? {
+            return Ok(CachedLookup::Node(opened));
+        }
+        self.cache.insert_absent(&id, located_at);
+        Ok(CachedLookup::Absent(located_at))
     }
 
     /// As [`Self::open`], for a request that began at `began`; `None` if there is no node, without finding out why. What is

@@ -111,7 +111,7 @@ fn forwards(viewed: &ViewedArray<'_>) -> String {
 
 /// Fields of a struct as numpy names them: a field in a field by one name after the other.
 fn python_field(fields: &str) -> String {
-    let path = |field: &str| field.split('.').map(|name| format!("[{}]", quoted(name))).collect::<String>();
+    let path = |field: &str| format!("[{}]", field.split('.').map(quoted).collect::<Vec<_>>().join("]["));
     match fields.split(',').collect::<Vec<_>>()[..] {
         [field] => path(field),
         ref several => {

@@ -60,7 +60,7 @@ pub struct Above {
 #[derive(Clone, Debug)]
 pub enum LevelAbove {
     /// An image.
-    OfImage(ImageAbove),
+    OfImage(Box<ImageAbove>),
     /// A layout of several levels.
     OfLayout,
 }
@@ -108,7 +108,7 @@ impl<'a> ImageFinder<'a> {
                 Some(DeclaredLevel::OfLayout) => LevelAbove::OfLayout,
                 Some(DeclaredLevel::OfImage(ome, level)) => {
                     let (ome, list) = self.with_list(&path, ome).await?;
-                    LevelAbove::OfImage(ImageAbove { path, group, ome, level, list })
+                    LevelAbove::OfImage(Box::new(ImageAbove { path, group, ome, level, list }))
                 }
             };
             return Ok(Above { nodes, level: Some(level) });
@@ -169,7 +169,7 @@ impl Above {
     #[must_use]
     pub fn into_image(self) -> Option<ImageAbove> {
         match self.level? {
-            LevelAbove::OfImage(image) => Some(image),
+            LevelAbove::OfImage(image) => Some(*image),
             LevelAbove::OfLayout => None,
         }
     }
