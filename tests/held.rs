@@ -494,10 +494,9 @@ async fn pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(root: 
         let sent = sent(&server, url).await;
         sampling.abort();
         let (peak, charged) = (counting::peak() - before, charged.load(Ordering::SeqCst) as u64);
-        let [peak_kib, charged_kib, sent_kib] = [peak >> 10, charged >> 10, sent >> 10];
-        println!("{url}: {peak_kib} KiB at the peak, {charged_kib} KiB charged, {sent_kib} KiB sent");
-        assert!(peak <= 2 * BAND + 16 * MIB + fetched, "{url}: {peak}");
-        assert!(peak <= charged + fetched + LITTLE_BYTES, "{url}: {peak} of {charged}");
+        let sizes = format!("{url}: {peak} bytes at the peak, {charged} charged, {sent} sent");
+        assert!(peak <= 2 * BAND + 16 * MIB + fetched, "{sizes}");
+        assert!(peak <= charged + fetched + LITTLE_BYTES, "{sizes}");
     }
 }
 

@@ -151,13 +151,11 @@ impl StoreTarget {
 
     /// The hierarchy of the store or view.
     pub(crate) fn hierarchy<'a>(&'a self, mounts: &'a Mounts) -> Option<&'a Hierarchy> {
-        match &self.derived {
-            Some(derived) => Some(&derived.hierarchy),
-            None => {
-                let mounts = self.pinned.as_ref().map_or(mounts, |pinned| &pinned.mounts);
-                mounts.hierarchy(self.view, &self.mount.name)
-            }
+        if let Some(derived) = &self.derived {
+            return Some(&derived.hierarchy);
         }
+        let mounts = self.pinned.as_ref().map_or(mounts, |pinned| &pinned.mounts);
+        mounts.hierarchy(self.view, &self.mount.name)
     }
 
     /// Whether the target is a view, not the mount's store.

@@ -37,11 +37,14 @@ impl PinnedMounts {
 /// A version of a mount, by the mount's name in caches.
 type VersionName = (Arc<str>, PinnedVersion);
 
+/// The mounts, of which the one of this name in caches is at a snapshot: with the version of that mount that was named, if any.
+type HeldMounts = (Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>);
+
 /// The mounts at the last snapshots, and which snapshots versions are.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     /// The last one at the end.
-    mounts: Mutex<Vec<(Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>)>>,
+    mounts: Mutex<Vec<HeldMounts>>,
     resolved: Mutex<Vec<(VersionName, ObjectId, Instant)>>,
 }
 
@@ -77,7 +80,7 @@ impl Pins {
         snapshot: ObjectId,
     ) -> Option<PinnedMounts> {
         let mut held = lock(&self.mounts);
-        let is_it = |(name, known, id, _): &(Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>)| {
+        let is_it = |(name, known, id, _): &HeldMounts| {
             *name == mount.cache_name && known.as_ref() == version && *id == snapshot
         };
         if let Some(at) = held.iter().position(is_it) {

@@ -308,11 +308,10 @@ impl DiskWriter {
     fn remove_all(&mut self) -> bool {
         self.active = None;
         let State { index, segments, purges, .. } = &mut *self.engine.state();
-        let removed = std::mem::take(segments).into_values().map(|known| known.segment.remove());
-        let is_removed = removed.fold(true, |all, is_removed| all && is_removed);
+        let left = std::mem::take(segments).into_values().filter(|known| !known.segment.remove()).count();
         index.clear();
         purges.clear();
-        is_removed
+        left == 0
     }
 
     /// Makes a purge durable: with a record, or if that fails, without everything else.

@@ -234,7 +234,7 @@ impl Shortcuts for IcechunkStore {
         let listed = async move {
             let history = self.reader.source().history().await?;
             let mut snapshots = history.snapshots;
-            snapshots.sort_unstable_by(|one, two| (two.time, two.id).cmp(&(one.time, one.id)));
+            snapshots.sort_unstable_by_key(|snapshot| std::cmp::Reverse((snapshot.time, snapshot.id)));
             let served = self.version.clone();
             Ok(RepositoryVersions { served, branches: history.branches, tags: history.tags, snapshots })
         };

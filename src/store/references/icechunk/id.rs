@@ -27,7 +27,7 @@ impl ObjectId {
             value = value << 5 | u128::try_from(digit).ok()?;
         }
         // 100 bits, of which the last 4 are padding.
-        let id = (value & 0xf == 0).then_some(value >> 4)?;
+        let id = (value.trailing_zeros() >= 4).then_some(value >> 4)?;
         let bytes = id.to_be_bytes();
         bytes.get(4..)?.try_into().ok().map(Self)
     }

@@ -15,7 +15,7 @@ use crate::store::references::ReferenceError;
 use crate::store::references::table::MAX_URL_BYTES;
 
 /// The places of the fields of a manifest.
-mod manifest {
+mod field {
     pub(super) const ID: usize = 0;
     pub(super) const ARRAYS: usize = 1;
     pub(super) const DICTIONARY: usize = 2;
@@ -103,10 +103,10 @@ impl ChunkManifest {
         let mut opened = file::open(file, FileKind::Manifest, budget)?;
         let bytes = opened.bytes.clone();
         let root = FlatTable::root(&bytes)?;
-        if root.fixed(manifest::ID)? != Some(id.0) {
+        if root.fixed(field::ID)? != Some(id.0) {
             return Err(ReferenceError::Repository("a manifest has another id than its name says"));
         }
-        let arrays = root.vector_of_tables(manifest::ARRAYS)?.ok_or(Malformed)?;
+        let arrays = root.vector_of_tables(field::ARRAYS)?.ok_or(Malformed)?;
         let index = arrays.len().saturating_mul(size_of::<ArrayEntry>());
         opened.reserved.resize(bytes.len().saturating_add(index) as u64)?;
         let mut entries = Vec::with_capacity(arrays.len());
@@ -127,8 +127,8 @@ impl ChunkManifest {
         if entries.iter().zip(entries.iter().skip(1)).any(|(one, two)| one.node == two.node) {
             return Err(ReferenceError::Repository("a manifest has an array twice"));
         }
-        let has_dictionary = root.bytes(manifest::DICTIONARY)?.is_some()
-            && root.fixed(manifest::COMPRESSION)? != Some([NOT_COMPRESSED]);
+        let has_dictionary = root.bytes(field::DICTIONARY)?.is_some()
+            && root.fixed(field::COMPRESSION)? != Some([NOT_COMPRESSED]);
         Ok(Self { opened, arrays: entries, has_dictionary })
     }
 
@@ -210,7 +210,7 @@ impl ChunkManifest {
     fn location(&self, compressed: &[u8]) -> Result<String, ReferenceError> {
         let refused = || ReferenceError::Repository("a location cannot be decompressed");
         let root = FlatTable::root(&self.opened.bytes)?;
-        let dictionary = root.bytes(manifest::DICTIONARY)?.filter(|_| self.has_dictionary);
+        let dictionary = root.bytes(field::DICTIONARY)?.filter(|_| self.has_dictionary);
         let url = decode_zstd_within(compressed, MAX_URL_BYTES, dictionary.unwrap_or_default());
         let url = url.ok().flatten().ok_or_else(refused)?;
         String::from_utf8(url).map_err(|_invalid| refused())

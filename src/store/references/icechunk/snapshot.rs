@@ -15,7 +15,7 @@ use crate::store::container::ContainerBudget;
 use crate::store::references::ReferenceError;
 
 /// The places of the fields of a snapshot.
-mod snapshot {
+mod field {
     pub(super) const ID: usize = 0;
     pub(super) const PARENT: usize = 1;
     pub(super) const NODES: usize = 2;
@@ -121,11 +121,11 @@ impl RepositorySnapshot {
         let mut opened = file::open(file, FileKind::Snapshot, budget)?;
         let bytes = opened.bytes.clone();
         let root = FlatTable::root(&bytes)?;
-        if root.fixed(snapshot::ID)? != Some(id.0) {
+        if root.fixed(field::ID)? != Some(id.0) {
             return Err(ReferenceError::Repository("a snapshot has another id than its name says"));
         }
-        let nodes = root.vector_of_tables(snapshot::NODES)?.ok_or(Malformed)?;
-        let message = root.text(snapshot::MESSAGE)?.ok_or(Malformed)?;
+        let nodes = root.vector_of_tables(field::NODES)?.ok_or(Malformed)?;
+        let message = root.text(field::MESSAGE)?.ok_or(Malformed)?;
         let index = nodes.len().saturating_mul(size_of::<NodeEntry>() + 2 * size_of::<KeyEntry>());
         opened.reserved.resize((bytes.len() + message.len()).saturating_add(index) as u64)?;
         let mut entries = Vec::with_capacity(nodes.len());
@@ -139,8 +139,8 @@ impl RepositorySnapshot {
         }
         let mut parsed = Self {
             id,
-            parent: root.fixed(snapshot::PARENT)?.map(ObjectId),
-            time: root.u64(snapshot::TIME)?,
+            parent: root.fixed(field::PARENT)?.map(ObjectId),
+            time: root.u64(field::TIME)?,
             message: message.into(),
             opened,
             nodes: entries,

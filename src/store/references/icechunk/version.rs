@@ -23,7 +23,7 @@ impl PinnedVersion {
     /// The version that a segment of a path names after its `@`: `branch.NAME`, `tag.NAME` or the id of a snapshot.
     #[must_use]
     pub fn of_segment(segment: &str) -> Option<Self> {
-        let named = |name: &str| Some(Box::from(name)).filter(|name: &Box<str>| !name.is_empty());
+        let named = |name: &str| (!name.is_empty()).then(|| Box::from(name));
         match segment.split_once('.') {
             Some(("branch", name)) => named(name).map(Self::Branch),
             Some(("tag", name)) => named(name).map(Self::Tag),
