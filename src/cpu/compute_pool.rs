@@ -143,6 +143,17 @@ impl ComputePool {
         if bytes <= LONG_DOCUMENT_BYTES {
             return self.run(work).await;
         }
+        self.run_long(work).await
+    }
+
+    /// [`ComputePool::run_document`] for work that may take long however short its document is.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if `work` panics.
+    pub async fn run_long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
         // The semaphore is never closed. The work holds the permit, because it goes on when the caller is dropped.
         let permit = Arc::clone(&self.long_documents).acquire_owned().await.ok();
         self.spawn_background(move || {

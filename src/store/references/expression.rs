@@ -13,6 +13,16 @@ pub(super) enum TemplateValue {
     Text(String),
 }
 
+impl TemplateValue {
+    /// The bytes of a text; 0 for a number.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Integer(_) => 0,
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
 /// Why an expression is refused.
 pub(super) type TemplateFault = &'static str;
 

@@ -13,7 +13,8 @@ use super::ReferenceError;
 use super::expression::{TemplateFault, TemplateValue};
 use super::json::{Text, syntax};
 use super::table::TableBuilder;
-use super::template::{Template, TemplateNames, TemplateSet};
+use super::template::{Scope, Template, TemplateNames, TemplateSet};
+use super::work::TemplateWork;
 
 /// The most rules, and the most values that a dimension lists.
 const MAX_ITEMS: usize = 1 << 16;
@@ -66,15 +67,21 @@ pub(super) fn add_all(
     table: &mut TableBuilder,
     rules: &str,
     templates: &TemplateSet,
+    work: &mut TemplateWork,
 ) -> Result<(), ReferenceError> {
     let Items(rules) = serde_json::from_str(rules).map_err(|error| syntax(&error))?;
     rules.into_iter().try_for_each(|rule| {
         let rule: Rule<'_> = serde_json::from_str(rule.get()).map_err(|error| syntax(&error))?;
-        add(table, &rule, templates)
+        add(table, &rule, templates, work)
     })
 }
 
-fn add(table: &mut TableBuilder, rule: &Rule<'_>, set: &TemplateSet) -> Result<(), ReferenceError> {
+fn add(
+    table: &mut TableBuilder,
+    rule: &Rule<'_>,
+    set: &TemplateSet,
+    work: &mut TemplateWork,
+) -> Result<(), ReferenceError> {
     let refused = ReferenceError::Document;
     let parse = |text: &str| Template::parse(text).map_err(refused);
     let (key, url) = (parse(&rule.key.0)?, parse(&rule.url.0)?);
@@ -92,25 +99,33 @@ fn add(table: &mut TableBuilder, rule: &Rule<'_>, set: &TemplateSet) -> Result<(
     let count = axes.iter().try_fold(1_u64, |count, (_, axis)| count.checked_mul(axis.count()));
     let count = count.filter(|count| *count <= MAX_COMBINATIONS);
     let count = count.ok_or(refused("a rule of `gen` has too many combinations"))?;
-    let mut names: TemplateNames = set.names.clone();
+    let mut names = TemplateNames::new();
     for index in 0..count {
+        // What a reference costs beside its templates.
+        work.spend(16, 0).map_err(refused)?;
         let mut rest = index;
         for (name, axis) in axes.iter().rev() {
-            names.insert(name.clone(), axis.value(rest % axis.count()).map_err(refused)?);
+            let value = axis.value(rest % axis.count(), work).map_err(refused)?;
+            work.spend(2, name.len()).map_err(refused)?;
+            names.insert(name.clone(), value);
             rest /= axis.count();
         }
-        let render = |template: &Template| template.render(&names, &set.templates).map_err(refused);
-        let number = |template: &Template| {
-            let text = render(template)?;
+        let scope = Scope { own: &names, outer: Some(&set.names) };
+        let render = |template: &Template, work: &mut TemplateWork| {
+            template.render(scope, &set.templates, work).map_err(refused)
+        };
+        let number = |template: &Template, work: &mut TemplateWork| {
+            let text = render(template, work)?;
             text.trim()
                 .parse()
                 .map_err(|_invalid| refused("an offset or a length of `gen` is not a whole number"))
         };
         let range = match &range {
             None => None,
-            Some((offset, length)) => Some((number(offset)?, number(length)?)),
+            Some((offset, length)) => Some((number(offset, work)?, number(length, work)?)),
         };
-        table.push_url(&render(&key)?, &render(&url)?, range)?;
+        let (key, url) = (render(&key, work)?, render(&url, work)?);
+        table.push_url(&key, &url, range)?;
     }
     Ok(())
 }
@@ -157,9 +172,13 @@ impl Axis {
         }
     }
 
-    fn value(&self, index: u64) -> Result<TemplateValue, TemplateFault> {
+    fn value(&self, index: u64, work: &mut TemplateWork) -> Result<TemplateValue, TemplateFault> {
         let value = match self {
-            Self::List(values) => usize::try_from(index).ok().and_then(|index| values.get(index)).cloned(),
+            Self::List(values) => {
+                let value = usize::try_from(index).ok().and_then(|index| values.get(index));
+                work.spend(1, value.map_or(0, TemplateValue::bytes))?;
+                value.cloned()
+            }
             Self::Steps { start, step, .. } => i64::try_from(index)
                 .ok()
                 .and_then(|index| index.checked_mul(*step)?.checked_add(*start))

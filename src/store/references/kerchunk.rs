@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 use super::expression::TemplateValue;
 use super::json::{Text, syntax};
 use super::table::{ReferenceTable, TableBuilder, fault};
-use super::template::{Template, TemplateSet};
+use super::template::{Scope, Template, TemplateSet};
+use super::work::TemplateWork;
 use super::{ReferenceError, generated};
 use crate::store::ContainerBudget;
 
@@ -32,6 +33,7 @@ pub fn parse_kerchunk(document: &[u8], budget: &ContainerBudget) -> Result<Refer
     let mut table = TableBuilder::new(budget, document.len() as u64)?;
     let text =
         std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
+    let mut work = TemplateWork::new(document.len() as u64);
     let head: Head<'_> = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     match head.version {
         None => each_reference(text, &mut |key, reference| add(&mut table, key, reference, None))?,
@@ -40,11 +42,12 @@ pub fn parse_kerchunk(document: &[u8], budget: &ContainerBudget) -> Result<Refer
                 head.templates.map(templates_of).transpose()?.filter(|templates| !templates.is_empty());
             if let Some(refs) = head.refs {
                 each_reference(refs.get(), &mut |key, reference| {
-                    add(&mut table, key, reference, templates.as_ref())
+                    let templates = templates.as_ref().zip(Some(&mut work));
+                    add(&mut table, key, reference, templates)
                 })?;
             }
             if let Some(rules) = head.rules {
-                generated::add_all(&mut table, rules.get(), &templates.unwrap_or_default())?;
+                generated::add_all(&mut table, rules.get(), &templates.unwrap_or_default(), &mut work)?;
             }
         }
         Some(_) => return Err(ReferenceError::Document("its version is neither 0 nor 1")),
@@ -129,7 +132,7 @@ fn add(
     table: &mut TableBuilder,
     key: &str,
     reference: &RawValue,
-    templates: Option<&TemplateSet>,
+    templates: Option<(&TemplateSet, &mut TemplateWork)>,
 ) -> Result<(), ReferenceError> {
     let text = reference.get();
     match text.as_bytes().first() {
@@ -150,8 +153,11 @@ fn add(
             let Range { url, range } = serde_json::from_str(text)
                 .map_err(|_other| fault(key, "it is neither [url] nor [url, offset, length]"))?;
             let url = match templates.filter(|_| url.contains("{{")) {
-                Some(set) => Template::parse(&url)
-                    .and_then(|template| template.render(&set.names, &set.templates))
+                Some((set, work)) => Template::parse(&url)
+                    .and_then(|template| {
+                        let scope = Scope { own: &set.names, outer: None };
+                        template.render(scope, &set.templates, work)
+                    })
                     .map(Cow::Owned)
                     .map_err(|reason| fault(key, reason))?,
                 None => url,

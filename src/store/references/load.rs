@@ -31,5 +31,6 @@ pub(super) async fn parsed<T: Send + 'static>(
         drop(reserved);
         parse(&bytes, &budget)
     };
-    Ok(cpu.run_document(info.size, parse).await.map_err(ReferenceError::Cpu)??)
+    // A short document may take long: its rules may make millions of references.
+    Ok(cpu.run_long(parse).await.map_err(ReferenceError::Cpu)??)
 }

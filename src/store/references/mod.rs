@@ -21,6 +21,7 @@ mod read;
 mod reference_store;
 mod table;
 mod template;
+mod work;
 
 #[cfg(test)]
 mod tests;

@@ -6,12 +6,26 @@ use std::fmt::Write;
 
 use super::expression::{Expression, TemplateFault, TemplateValue};
 use super::table::MAX_URL_BYTES;
+use super::work::TemplateWork;
 
 /// Names and their values.
 pub(super) type TemplateNames = BTreeMap<String, TemplateValue>;
 
 /// The templates that can be called, by name.
 pub(super) type Templates = BTreeMap<String, Template>;
+
+/// The names that a template sees: those of its rule, and those of the document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    pub(super) own: &'a TemplateNames,
+    pub(super) outer: Option<&'a TemplateNames>,
+}
+
+impl<'a> Scope<'a> {
+    fn get(self, name: &str) -> Option<&'a TemplateValue> {
+        self.own.get(name).or_else(|| self.outer?.get(name))
+    }
+}
 
 /// The templates of a document: those with expressions can be called, the others are values.
 #[derive(Debug, Default)]
@@ -59,15 +73,22 @@ impl Template {
     /// The text with the values of its expressions.
     pub(super) fn render(
         &self,
-        names: &TemplateNames,
+        names: Scope<'_>,
         templates: &Templates,
+        work: &mut TemplateWork,
     ) -> Result<String, TemplateFault> {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Expression(expression) => match &*evaluate(expression, names, templates)? {
-                    TemplateValue::Text(value) => text.push_str(value),
+                Part::Text(part) => {
+                    work.spend(1, part.len())?;
+                    text.push_str(part);
+                }
+                Part::Expression(expression) => match &*evaluate(expression, names, templates, work)? {
+                    TemplateValue::Text(value) => {
+                        work.spend(1, value.len())?;
+                        text.push_str(value);
+                    }
                     TemplateValue::Integer(value) => {
                         // Writing to a text cannot fail.
                         let _ = write!(text, "{value}");
@@ -92,27 +113,34 @@ fn plain(text: &str) -> Result<String, TemplateFault> {
 /// The value of an expression.
 fn evaluate<'a>(
     expression: &'a Expression,
-    names: &'a TemplateNames,
+    names: Scope<'a>,
     templates: &Templates,
+    work: &mut TemplateWork,
 ) -> Result<Cow<'a, TemplateValue>, TemplateFault> {
+    work.spend(1, 0)?;
     match expression {
         Expression::Literal(value) => Ok(Cow::Borrowed(value)),
         Expression::Name(name) => {
+            work.spend(1, name.len())?;
             names.get(name).map(Cow::Borrowed).ok_or("a template has a name that is not defined")
         }
         Expression::Call(name, arguments) => {
+            work.spend(8, name.len())?;
             let template = templates.get(name).ok_or("a template calls one that is not defined")?;
             let mut given = TemplateNames::new();
             for (name, argument) in arguments {
-                given.insert(name.clone(), evaluate(argument, names, templates)?.into_owned());
+                let value = evaluate(argument, names, templates, work)?;
+                work.spend(4, name.len().saturating_add(value.bytes()))?;
+                given.insert(name.clone(), value.into_owned());
             }
             // A template that is called sees its arguments alone, so no call leads to another.
-            let text = template.render(&given, &Templates::new())?;
+            let text = template.render(Scope { own: &given, outer: None }, &Templates::new(), work)?;
             Ok(Cow::Owned(TemplateValue::Text(text)))
         }
         Expression::Binary(operator, operands) => {
             let (left, right) = &**operands;
-            let operands = (evaluate(left, names, templates)?, evaluate(right, names, templates)?);
+            let left = evaluate(left, names, templates, work)?;
+            let operands = (left, evaluate(right, names, templates, work)?);
             let (TemplateValue::Integer(left), TemplateValue::Integer(right)) = (&*operands.0, &*operands.1)
             else {
                 return Err("a template calculates with a text");
@@ -132,7 +160,8 @@ mod tests {
             ("u".to_owned(), TemplateValue::Text("server".to_owned())),
         ]);
         let templates = Templates::from([("f".to_owned(), Template::parse("<{{c}}>").unwrap())]);
-        evaluate(&Expression::parse(text)?, &names, &templates).map(Cow::into_owned)
+        let scope = Scope { own: &names, outer: None };
+        evaluate(&Expression::parse(text)?, scope, &templates, &mut TemplateWork::new(0)).map(Cow::into_owned)
     }
 
     #[test]

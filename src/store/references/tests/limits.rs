@@ -1,0 +1,43 @@
+//! What hostile documents may take: work, memory and requests.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{StreamExt, once};
+use serde_json::json;
+
+use crate::error::{Classify, ErrorClass};
+use crate::key::StoreKey;
+use crate::store::references::load::parsed;
+use crate::store::tests::cpu;
+use crate::store::{ContainerBudget, ObjectBackend, SharedStore, WriteCondition, parse_kerchunk};
+
+#[test]
+fn a_short_document_with_endless_work_is_refused() {
+    let mut operands = String::from("1");
+    for _ in 0..15 {
+        let _ = write!(operands, "+1");
+    }
+    let call = format!("{{{{{operands}}}}}").repeat(6);
+    let document = json!({"version": 1, "templates": {"t": call}, "gen": [{
+        "key": "k{{i*0}}", "url": "{{t()}}", "dimensions": {"i": {"stop": 60_000_000}},
+    }]});
+    let refused = parse_kerchunk(document.to_string().as_bytes(), &ContainerBudget::new(u64::MAX >> 1));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::ReferencesRefused);
+    assert!(refused.to_string().contains("too much work"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_short_document_is_not_parsed_on_the_thread_that_asks_for_it() {
+    let files: SharedStore = Arc::new(ObjectBackend::memory(true));
+    let file = StoreKey::parse("refs.json").unwrap();
+    let body = once(async { Ok(Bytes::from_static(b"{}")) }).boxed();
+    files.set(&file, body, WriteCondition::Always).await.unwrap();
+    let info = files.head(&file).await.unwrap().unwrap();
+    let (pool, budget) = (cpu(), ContainerBudget::default());
+    let parse = |_: &Bytes, _: &ContainerBudget| Ok(std::thread::current().id());
+    let thread = parsed((&files, &file), info, (&pool, &budget), parse).await.unwrap();
+    assert_ne!(thread, std::thread::current().id());
+}
