@@ -194,6 +194,22 @@ async fn a_file_in_parquet_that_is_refused_is_never_an_absent_chunk() {
 }
 
 #[tokio::test]
+async fn a_listing_of_an_array_asks_for_the_files_that_exist_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let array = json!({ "zarr_format": 2, "shape": [1_u64 << 62], "chunks": [1], "dtype": "|u1", "compressor": null,
+        "fill_value": 0, "order": "C", "filters": null });
+    let documents =
+        json!({ "metadata": { ".zgroup": { "zarr_format": 2 }, "a/.zarray": array }, "record_size": 1 });
+    std::fs::create_dir_all(root.join("refs.parq/a")).unwrap();
+    std::fs::write(root.join("refs.parq/.zmetadata"), documents.to_string()).unwrap();
+    let server = Server::of(references(&root.join("refs.parq"), Vec::new()));
+    let listed = server.get("/store/m/a/?format=json").await;
+    assert_eq!(listed.status, StatusCode::OK);
+    assert_eq!(listed.json()["keys"].as_array().unwrap().len(), 1, "{:?}", listed.body);
+}
+
+#[tokio::test]
 async fn views_of_references_are_views_of_their_arrays() {
     let server = serve("combined.json");
     let whole = server.elements("m/t2m", "...").await;

@@ -13,7 +13,7 @@ use super::ReferenceError;
 use super::expression::{TemplateFault, TemplateValue};
 use super::json::{Text, syntax};
 use super::table::TableBuilder;
-use super::template::{Scope, Template, TemplateNames, TemplateSet};
+use super::template::{self, Scope, Template, TemplateNames, TemplateSet};
 use super::work::TemplateWork;
 
 /// The most rules, and the most values that a dimension lists.
@@ -62,6 +62,9 @@ fn one() -> i64 {
     1
 }
 
+/// The most bytes of memory for a byte of a rule: of a list of numbers with a digit each.
+const LISTED_BYTES: u64 = 32;
+
 /// Adds the references of all rules.
 pub(super) fn add_all(
     table: &mut TableBuilder,
@@ -71,8 +74,13 @@ pub(super) fn add_all(
 ) -> Result<(), ReferenceError> {
     let Items(rules) = serde_json::from_str(rules).map_err(|error| syntax(&error))?;
     rules.into_iter().try_for_each(|rule| {
+        // The values of dimensions take some times as much as their text.
+        let held = (rule.get().len() as u64).saturating_mul(LISTED_BYTES);
+        table.hold(held)?;
         let rule: Rule<'_> = serde_json::from_str(rule.get()).map_err(|error| syntax(&error))?;
-        add(table, &rule, templates, work)
+        add(table, &rule, templates, work)?;
+        table.release(held);
+        Ok(())
     })
 }
 
@@ -84,6 +92,8 @@ fn add(
 ) -> Result<(), ReferenceError> {
     let refused = ReferenceError::Document;
     let parse = |text: &str| Template::parse(text).map_err(refused);
+    let held = [&rule.key.0, &rule.url.0].map(|text| template::memory_bytes(text)).iter().sum();
+    table.hold(held)?;
     let (key, url) = (parse(&rule.key.0)?, parse(&rule.url.0)?);
     let range = match (rule.offset, rule.length) {
         (None, None) => None,
@@ -127,6 +137,7 @@ fn add(
         let (key, url) = (render(&key, work)?, render(&url, work)?);
         table.push_url(&key, &url, range)?;
     }
+    table.release(held);
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::expression::TemplateValue;
 use super::json::{Text, syntax};
 use super::table::{ReferenceTable, TableBuilder, fault};
-use super::template::{Scope, Template, TemplateSet};
+use super::template::{self, Scope, Template, TemplateSet};
 use super::work::TemplateWork;
 use super::{ReferenceError, generated};
 use crate::store::ContainerBudget;
@@ -38,8 +38,8 @@ pub fn parse_kerchunk(document: &[u8], budget: &ContainerBudget) -> Result<Refer
     match head.version {
         None => each_reference(text, &mut |key, reference| add(&mut table, key, reference, None))?,
         Some(version) if version.get().trim() == "1" => {
-            let templates =
-                head.templates.map(templates_of).transpose()?.filter(|templates| !templates.is_empty());
+            let templates = head.templates.map(|raw| templates_of(raw, &mut table)).transpose()?;
+            let templates = templates.filter(|templates| !templates.is_empty());
             if let Some(refs) = head.refs {
                 each_reference(refs.get(), &mut |key, reference| {
                     let templates = templates.as_ref().zip(Some(&mut work));
@@ -68,13 +68,15 @@ struct Head<'a> {
     refs: Option<&'a RawValue>,
 }
 
-fn templates_of(raw: &RawValue) -> Result<TemplateSet, ReferenceError> {
+/// The templates of a document, which `table` charges for.
+fn templates_of(raw: &RawValue, table: &mut TableBuilder) -> Result<TemplateSet, ReferenceError> {
     let mut set = TemplateSet::default();
     let mut failure = None;
     let mut insert = |name: &str, value: Cow<'_, str>| {
         if set.names.len() + set.templates.len() >= MAX_TEMPLATES {
             return Err(ReferenceError::Document("it has too many templates"));
         }
+        table.hold(template::memory_bytes(&value).saturating_add(name.len() as u64))?;
         if value.contains("{{") {
             let template = Template::parse(&value).map_err(ReferenceError::Document)?;
             set.templates.insert(name.to_owned(), template);

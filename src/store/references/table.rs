@@ -231,6 +231,17 @@ impl TableBuilder {
         Ok(())
     }
 
+    /// Charges bytes of memory that are held beside the table.
+    pub(super) fn hold(&mut self, bytes: u64) -> Result<(), ReferenceError> {
+        self.beside = self.beside.saturating_add(bytes);
+        self.reserve(0)
+    }
+
+    /// Charges for bytes that [`TableBuilder::hold`] charged no longer.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.beside = self.beside.saturating_sub(bytes);
+    }
+
     /// Reserves memory for what is there and for as many bytes more, before they are added.
     fn reserve(&mut self, more: usize) -> Result<(), ReferenceError> {
         // Vectors double.

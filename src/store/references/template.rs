@@ -43,6 +43,20 @@ impl TemplateSet {
 /// The most parts of a template.
 const MAX_PARTS: usize = 64;
 
+/// The longest template with expressions, in bytes.
+const MAX_TEMPLATE_BYTES: usize = 16 << 10;
+/// The most bytes of memory for a byte of a template: a node of an expression for each of its characters, twice as large, because
+/// vectors double.
+const BYTES_OF_BYTE: usize = 2 * size_of::<Expression>();
+/// The bytes of memory for a template beside those of its text.
+const OVERHEAD_BYTES: u64 = 128;
+
+/// The most bytes of memory that a text takes as a template.
+pub(super) fn memory_bytes(text: &str) -> u64 {
+    let of_byte = if text.contains("{{") { BYTES_OF_BYTE } else { 1 };
+    (text.len() as u64).saturating_mul(of_byte as u64).saturating_add(OVERHEAD_BYTES)
+}
+
 /// A text with expressions.
 #[derive(Clone, Debug)]
 pub(super) struct Template(Vec<Part>);
@@ -56,6 +70,9 @@ enum Part {
 impl Template {
     /// Parses a text. Statements (`{% … %}`) and comments (`{# … #}`) of Jinja are refused.
     pub(super) fn parse(text: &str) -> Result<Self, TemplateFault> {
+        if text.len() > MAX_TEMPLATE_BYTES {
+            return Err("a template is too long");
+        }
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some((before, after)) = rest.split_once("{{") {
             let (expression, behind) = after.split_once("}}").ok_or("a template is not closed")?;

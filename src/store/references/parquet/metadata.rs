@@ -99,12 +99,14 @@ impl Metadata {
         Some(self.place_of(prefix, chunks, record))
     }
 
-    /// The places of all references of the array with a prefix.
-    pub(super) fn places<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = RecordFile> + 'a {
-        self.arrays.get(prefix).into_iter().flat_map(move |chunks| {
-            let records = chunks.total().div_ceil(self.record_size);
-            (0..records).map(move |record| self.place_of(prefix, chunks, record))
-        })
+    /// How many files the references of the array with a prefix have, at most; 0 if there is no such array.
+    pub(super) fn record_count(&self, prefix: &str) -> u64 {
+        self.arrays.get(prefix).map_or(0, |chunks| chunks.total().div_ceil(self.record_size))
+    }
+
+    /// The file of this number of the array with a prefix.
+    pub(super) fn record(&self, prefix: &str, number: u64) -> Option<RecordFile> {
+        Some(self.place_of(prefix, self.arrays.get(prefix)?, number))
     }
 
     fn place_of(&self, prefix: &str, chunks: &ChunkNumbers, record: u64) -> RecordFile {
@@ -124,5 +126,12 @@ impl RecordFile {
     /// The key of the file.
     pub(super) fn file(&self) -> String {
         format!("{}refs.{}.parq", self.prefix, self.record)
+    }
+
+    /// The number of a file of this name, if it is one of this many.
+    pub(super) fn number(name: &str, count: u64) -> Option<u64> {
+        let digits = name.strip_prefix("refs.")?.strip_suffix(".parq")?;
+        let number: u64 = digits.parse().ok().filter(|number| *number < count)?;
+        (number.to_string() == digits).then_some(number)
     }
 }

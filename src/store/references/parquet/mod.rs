@@ -9,6 +9,7 @@
 mod fault;
 mod grid;
 mod head;
+mod memory;
 mod metadata;
 mod pages;
 mod parquet_store;

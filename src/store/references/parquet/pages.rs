@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::fault::ParquetFault;
 use super::head::{MAX_ROWS, PhysicalType, RecordColumn};
+use super::memory::PageMemory;
 use super::thrift::Thrift;
 use crate::codec::decode_zstd;
 
@@ -90,8 +91,13 @@ const PLAIN: i64 = 0;
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE_DICTIONARY: i64 = 8;
 
-/// Reads the values of a column in a file.
-pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<ColumnValues, ParquetFault> {
+/// Reads the values of a column in a file. What it takes is charged before it is decompressed and decoded.
+pub(super) fn read(
+    file: &Bytes,
+    column: &RecordColumn,
+    rows: usize,
+    memory: &mut PageMemory,
+) -> Result<ColumnValues, ParquetFault> {
     let mut values = match column.kind {
         PhysicalType::Int32 | PhysicalType::Int64 => ColumnValues::Integers(Vec::new()),
         PhysicalType::ByteArray => ColumnValues::Texts(Vec::new()),
@@ -105,6 +111,13 @@ pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<C
         let end = begin.checked_add(head.encoded).filter(|end| *end <= file.len()).ok_or(CUT)?;
         let page = file.slice(begin..end);
         at = end;
+        let is_data = matches!(head.kind, DATA | DATA_2);
+        if is_data && head.values > rows - values.len() {
+            return Err("a column has more values than there are rows");
+        }
+        if is_data || head.kind == DICTIONARY {
+            memory.charge(head.decoded, head.values)?;
+        }
         match head.kind {
             DICTIONARY => {
                 let page = decoded(page, head.decoded, column.is_compressed)?;
@@ -141,7 +154,7 @@ pub(super) fn read(file: &Bytes, column: &RecordColumn, rows: usize) -> Result<C
             return Err(BROKEN);
         }
     }
-    if values.len() == rows { Ok(values) } else { Err("a column has more values than there are rows") }
+    Ok(values)
 }
 
 fn decoded(page: Bytes, length: usize, is_compressed: bool) -> Result<Bytes, ParquetFault> {
@@ -222,11 +235,11 @@ fn hybrid(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>, ParquetFau
             let packed = length.checked_mul(width as usize).ok_or(BROKEN)?;
             // The last run may be cut where its numbers end.
             let needed = (left.saturating_mul(width as usize)).div_ceil(8);
-            let available = packed.min(rest.len());
-            if length == 0 || available < packed.min(needed) {
+            let here = packed.min(needed);
+            if length == 0 {
                 return Err(CUT);
             }
-            let (packed, _) = take(&mut rest, available)?;
+            let (packed, _) = take(&mut rest, here)?;
             let numbers_here = length.saturating_mul(8).min(left);
             let bit = |at: usize| packed.get(at / 8).is_some_and(|byte| (byte >> (at % 8)) & 1 == 1);
             numbers.extend((0..numbers_here).map(|number| {

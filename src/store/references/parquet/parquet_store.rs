@@ -23,6 +23,8 @@ use crate::store::{
 
 /// The most files of references that are held at one time.
 const MAX_HELD: usize = 64;
+/// The most files of an array that are asked for one by one, where the directory cannot be listed.
+const MAX_ASKED: u64 = 1000;
 /// Bytes of memory for each key of a listing.
 const LISTED_BYTES: u64 = 64;
 
@@ -187,6 +189,45 @@ impl ParquetReferenceStore {
         }
     }
 
+    /// The numbers of the files of an array that exist, in order. Where the directory cannot be listed, those that may exist.
+    async fn record_numbers(
+        &self,
+        metadata: &Metadata,
+        prefix: &str,
+        reserved: &mut ContainerReservation,
+    ) -> Result<Vec<u64>, StoreError> {
+        let count = metadata.record_count(prefix);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let directory = StorePrefix::parse(prefix).map_err(|fault| RefusedReference::Path(fault).of(KEY))?;
+        let mut entries = self.inner.list_dir_after(&directory, "");
+        let mut numbers = Vec::new();
+        loop {
+            match entries.try_next().await {
+                Ok(Some(DirEntry::Key(entry))) => {
+                    let name = entry.key.as_str().strip_prefix(prefix).unwrap_or_default();
+                    if let Some(number) = RecordFile::number(name, count) {
+                        reserved.grow(size_of::<u64>() as u64 * 2).map_err(ReferenceError::from)?;
+                        numbers.push(number);
+                    }
+                }
+                Ok(Some(DirEntry::Prefix(_))) => {}
+                Ok(None) => break,
+                Err(StoreError::NotListable) if count <= MAX_ASKED => return Ok((0..count).collect()),
+                Err(StoreError::NotListable) => {
+                    return Err(ReferenceError::Record(
+                        "an array may have more than 1000 files, and the directory cannot be listed",
+                    )
+                    .into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
     /// The keys of an array's chunks, sorted.
     async fn chunk_keys(
         &self,
@@ -194,7 +235,9 @@ impl ParquetReferenceStore {
         prefix: &str,
     ) -> Result<(Vec<String>, ContainerReservation), StoreError> {
         let (mut keys, mut reserved) = (Vec::new(), self.budget.empty());
-        for place in metadata.places(prefix) {
+        let mut listed = self.budget.empty();
+        for number in self.record_numbers(metadata, prefix, &mut listed).await? {
+            let Some(place) = metadata.record(prefix, number) else { continue };
             let Some(record) = self.record(metadata, &place).await? else { continue };
             let count = (keys.len() as u64).saturating_add(record.table.len() as u64);
             while let Err(error) = reserved.resize(count.saturating_mul(LISTED_BYTES)) {

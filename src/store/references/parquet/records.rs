@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::grid::ChunkNumbers;
 use super::head::ParquetHead;
+use super::memory::PageMemory;
 use super::pages::{self, ColumnValues};
 use crate::store::references::table::TableBuilder;
 use crate::store::{ContainerBudget, ReferenceError, ReferenceTable};
@@ -15,10 +16,13 @@ pub(super) fn parse(
     (prefix, chunks, first): (&str, &ChunkNumbers, u64),
 ) -> Result<ReferenceTable, ReferenceError> {
     let mut table = TableBuilder::new(budget, file.len() as u64)?;
-    rows(file, &mut table, |row| {
+    let mut memory = PageMemory::new(budget);
+    let added = rows(file, &mut table, &mut memory, |row| {
         let number = first.checked_add(row).filter(|number| *number < chunks.total())?;
         Some(format!("{prefix}{}", chunks.name(number)))
-    })?;
+    });
+    added.map_err(|error| memory.over().map_or(error, ReferenceError::from))?;
+    drop(memory);
     table.finish()
 }
 
@@ -26,27 +30,28 @@ pub(super) fn parse(
 fn rows(
     file: &Bytes,
     table: &mut TableBuilder,
+    memory: &mut PageMemory,
     key: impl Fn(u64) -> Option<String>,
 ) -> Result<(), ReferenceError> {
     let head = ParquetHead::parse(file).map_err(ReferenceError::Record)?;
-    // Decompressed, values take some times as much as their file; what they are made of is bounded by `pages`.
-    let column = |name: &[u8]| {
+    let column = |name: &[u8], memory: &mut PageMemory| {
         let column = head.columns.iter().find(|column| column.name == name);
-        column.map(|column| pages::read(file, column, head.rows)).transpose()
+        column.map(|column| pages::read(file, column, head.rows, memory)).transpose()
     };
-    let texts = |name: &[u8]| match column(name)? {
+    let texts = |name: &[u8], memory: &mut PageMemory| match column(name, memory)? {
         Some(ColumnValues::Integers(_)) => Err("a column has another type than references have"),
         Some(ColumnValues::Texts(values)) => Ok(Some(values)),
         None => Ok(None),
     };
-    let integers = |name: &[u8]| match column(name)? {
+    let integers = |name: &[u8], memory: &mut PageMemory| match column(name, memory)? {
         Some(ColumnValues::Texts(_)) => Err("a column has another type than references have"),
         Some(ColumnValues::Integers(values)) => Ok(Some(values)),
         None => Ok(None),
     };
     let refused = ReferenceError::Record;
-    let (paths, raws) = (texts(b"path").map_err(refused)?, texts(b"raw").map_err(refused)?);
-    let (offsets, sizes) = (integers(b"offset").map_err(refused)?, integers(b"size").map_err(refused)?);
+    let (paths, raws) = (texts(b"path", memory).map_err(refused)?, texts(b"raw", memory).map_err(refused)?);
+    let offsets = integers(b"offset", memory).map_err(refused)?;
+    let sizes = integers(b"size", memory).map_err(refused)?;
     for row in 0..head.rows {
         let Some(key) = key(row as u64) else { break };
         let bytes = |values: &Option<Vec<Option<Bytes>>>| values.as_ref()?.get(row)?.clone();
