@@ -535,7 +535,7 @@ mod counting {
         }
     }
 
-    /// Forgets the most bytes that were allocated at a time until now. Returns what is allocated now.
+    /// Begins to count the most bytes that are allocated at a time. Returns what is allocated now.
     pub(super) fn begin_peak() -> u64 {
         ALLOCATOR.peak.store(live(), Relaxed);
         live()

@@ -132,7 +132,7 @@ async fn a_failure_is_reported_where_nothing_was_read_before_or_it_is_too_old() 
     let scene = Scene::new("always, stale:1h").await;
     scene.server.get(SLICE).await;
     scene.remote.set_fault(Some(Fault::Fails));
-    assert_eq!(scene.server.get("/store/m/a/c/1/0/0").await.status, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(scene.server.get("/store/m/a/c/7/0/0").await.status, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(scene.server.get("/v1/data/m/b").await.status, StatusCode::GATEWAY_TIMEOUT);
 
     for freshness in ["always", "ttl:0s", "always, stale:1ms", "ttl:0s, stale:1ms"] {

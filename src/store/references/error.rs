@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::KeyError;
-use crate::store::StoreError;
-use crate::store::container::{ContainerError, OverBudget};
+use crate::store::container::OverBudget;
 
 /// Why a document of references, or one reference, cannot be read.
 ///
@@ -191,32 +190,6 @@ impl BrokenReference {
 impl From<OverBudget> for ReferenceError {
     fn from(OverBudget { needed, limit }: OverBudget) -> Self {
         Self::OverBudget { needed, limit }
-    }
-}
-
-impl ContainerError for ReferenceError {
-    const NO_FILE: Self = Self::NoDocument;
-
-    fn of(error: &StoreError) -> Option<&Self> {
-        if let StoreError::References(error) = error { Some(error) } else { None }
-    }
-
-    fn is_lasting(&self) -> bool {
-        match self {
-            Self::Document(_)
-            | Self::Syntax { .. }
-            | Self::Entry { .. }
-            | Self::Record(_)
-            | Self::Repository(_)
-            | Self::SpecVersion { .. } => true,
-            // Lasting if it is too large even alone; otherwise other mounts may release memory.
-            Self::OverBudget { needed, limit } => needed > limit,
-            Self::NoDocument
-            | Self::NoRepository(_)
-            | Self::Refused { .. }
-            | Self::Broken { .. }
-            | Self::Cpu(_) => false,
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::ReferenceError;
 use super::expression::{TemplateFault, TemplateValue};
 use super::json::{Text, syntax};
 use super::table::TableBuilder;
-use super::template::{self, Scope, Template, TemplateNames, TemplateSet};
+use super::template::{self, Template, TemplateNames, TemplateScope, TemplateSet};
 use super::work::TemplateWork;
 
 /// The most rules, and the most values that a dimension lists.
@@ -120,7 +120,7 @@ fn add(
             names.insert(name.clone(), value);
             rest /= axis.count();
         }
-        let scope = Scope { own: &names, outer: Some(&set.names) };
+        let scope = TemplateScope { own: &names, outer: Some(&set.names) };
         let render = |template: &Template, work: &mut TemplateWork| {
             template.render(scope, &set.templates, work).map_err(refused)
         };

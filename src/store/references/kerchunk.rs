@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::expression::TemplateValue;
 use super::json::{Text, syntax};
 use super::table::{ReferenceTable, TableBuilder, fault};
-use super::template::{self, Scope, Template, TemplateSet};
+use super::template::{self, Template, TemplateScope, TemplateSet};
 use super::work::TemplateWork;
 use super::{ReferenceError, generated};
 use crate::store::ContainerBudget;
@@ -157,7 +157,7 @@ fn add(
             let url = match templates.filter(|_| url.contains("{{")) {
                 Some((set, work)) => Template::parse(&url)
                     .and_then(|template| {
-                        let scope = Scope { own: &set.names, outer: None };
+                        let scope = TemplateScope { own: &set.names, outer: None };
                         template.render(scope, &set.templates, work)
                     })
                     .map(Cow::Owned)

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{ReferenceError, ReferenceTable};
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
+use crate::store::container::ContainerError;
 use crate::store::{ByteRange, ContainerBudget, SharedStore, StoreError, ValueInfo};
 
 /// The references of one version of a document.
@@ -33,4 +34,30 @@ pub(super) async fn parsed<T: Send + 'static>(
     };
     // A short document may take long: its rules may make millions of references.
     Ok(cpu.run_long(parse).await.map_err(ReferenceError::Cpu)??)
+}
+
+impl ContainerError for ReferenceError {
+    const NO_FILE: Self = Self::NoDocument;
+
+    fn of(error: &StoreError) -> Option<&Self> {
+        if let StoreError::References(error) = error { Some(error) } else { None }
+    }
+
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Document(_)
+            | Self::Syntax { .. }
+            | Self::Entry { .. }
+            | Self::Record(_)
+            | Self::Repository(_)
+            | Self::SpecVersion { .. } => true,
+            // Lasting if it is too large even alone; otherwise other mounts may release memory.
+            Self::OverBudget { needed, limit } => needed > limit,
+            Self::NoDocument
+            | Self::NoRepository(_)
+            | Self::Refused { .. }
+            | Self::Broken { .. }
+            | Self::Cpu(_) => false,
+        }
+    }
 }

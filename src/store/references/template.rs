@@ -16,12 +16,12 @@ pub(super) type Templates = BTreeMap<String, Template>;
 
 /// The names that a template sees: those of its rule, and those of the document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope<'a> {
+pub(super) struct TemplateScope<'a> {
     pub(super) own: &'a TemplateNames,
     pub(super) outer: Option<&'a TemplateNames>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> TemplateScope<'a> {
     fn get(self, name: &str) -> Option<&'a TemplateValue> {
         self.own.get(name).or_else(|| self.outer?.get(name))
     }
@@ -90,7 +90,7 @@ impl Template {
     /// The text with the values of its expressions.
     pub(super) fn render(
         &self,
-        names: Scope<'_>,
+        names: TemplateScope<'_>,
         templates: &Templates,
         work: &mut TemplateWork,
     ) -> Result<String, TemplateFault> {
@@ -130,7 +130,7 @@ fn plain(text: &str) -> Result<String, TemplateFault> {
 /// The value of an expression.
 fn evaluate<'a>(
     expression: &'a Expression,
-    names: Scope<'a>,
+    names: TemplateScope<'a>,
     templates: &Templates,
     work: &mut TemplateWork,
 ) -> Result<Cow<'a, TemplateValue>, TemplateFault> {
@@ -151,7 +151,8 @@ fn evaluate<'a>(
                 given.insert(name.clone(), value.into_owned());
             }
             // A template that is called sees its arguments alone, so no call leads to another.
-            let text = template.render(Scope { own: &given, outer: None }, &Templates::new(), work)?;
+            let text =
+                template.render(TemplateScope { own: &given, outer: None }, &Templates::new(), work)?;
             Ok(Cow::Owned(TemplateValue::Text(text)))
         }
         Expression::Binary(operator, operands) => {
@@ -177,7 +178,7 @@ mod tests {
             ("u".to_owned(), TemplateValue::Text("server".to_owned())),
         ]);
         let templates = Templates::from([("f".to_owned(), Template::parse("<{{c}}>").unwrap())]);
-        let scope = Scope { own: &names, outer: None };
+        let scope = TemplateScope { own: &names, outer: None };
         evaluate(&Expression::parse(text)?, scope, &templates, &mut TemplateWork::new(0)).map(Cow::into_owned)
     }
 

@@ -3,8 +3,7 @@
 use crate::codec::CodecError;
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
-use crate::store::StoreError;
-use crate::store::container::{ContainerError, OverBudget};
+use crate::store::container::OverBudget;
 
 /// Why a zip file, or one entry of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,22 +65,5 @@ impl Classify for ZipError {
 impl From<OverBudget> for ZipError {
     fn from(OverBudget { needed, limit }: OverBudget) -> Self {
         Self::OverBudget { needed, limit }
-    }
-}
-
-impl ContainerError for ZipError {
-    const NO_FILE: Self = Self::NoFile;
-
-    fn of(error: &StoreError) -> Option<&Self> {
-        if let StoreError::Zip(error) = error { Some(error) } else { None }
-    }
-
-    fn is_lasting(&self) -> bool {
-        match self {
-            Self::Broken(_) | Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } => true,
-            // Lasting if it is too large even alone; otherwise other mounts may release memory.
-            Self::OverBudget { needed, limit } => needed > limit,
-            Self::NoFile | Self::Inflate(_) | Self::Cpu(_) => false,
-        }
     }
 }

@@ -8,6 +8,7 @@ use super::ZipError;
 use super::directory::Directory;
 use super::record::{END_BYTES, find_end};
 use super::zip_store::ZipStore;
+use crate::store::container::ContainerError;
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 /// Bytes at the end of a file that are read first: most directories lie within them.
@@ -72,5 +73,22 @@ impl ZipStore {
         work: impl FnOnce() -> Result<T, ZipError> + Send + 'static,
     ) -> Result<T, StoreError> {
         Ok(self.cpu.run(work).await.map_err(ZipError::Cpu)??)
+    }
+}
+
+impl ContainerError for ZipError {
+    const NO_FILE: Self = Self::NoFile;
+
+    fn of(error: &StoreError) -> Option<&Self> {
+        if let StoreError::Zip(error) = error { Some(error) } else { None }
+    }
+
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Broken(_) | Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } => true,
+            // Lasting if it is too large even alone; otherwise other mounts may release memory.
+            Self::OverBudget { needed, limit } => needed > limit,
+            Self::NoFile | Self::Inflate(_) | Self::Cpu(_) => false,
+        }
     }
 }

@@ -45,6 +45,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/api/cache/mod.rs", "forgotten", "a member of a response"),
     ("src/http/webdav_headers.rs", "elsewhere", "a problem code"),
     ("tests/bench/pictures/paint.py", "forever", "a method of the standard library"),
+    ("tests/bench/scale/record.py", "forever", "a method of the standard library"),
     ("tests/clients/conftest.py", "forever", "a method of the standard library"),
     ("tests/it/admin.rs", "forgotten", "a member of a response"),
     ("tests/it/polls.rs", "forget", "a function of the standard library"),
