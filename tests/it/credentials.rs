@@ -181,6 +181,36 @@ async fn a_file_takes_credentials_of_the_environment_only_if_it_says_so() {
     }
 }
 
+/// What stops the start of a server with these variables.
+fn refused_with(variables: &[(&str, &str)]) -> String {
+    let mut command = zarrd(&["serve", "s3://bucket", "--listen", "127.0.0.1:0"]);
+    // No machine that runs this has a metadata service for it to find.
+    command.env("AWS_EC2_METADATA_DISABLED", "true").envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let written =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(!output.status.success() && !written.contains("panicked"), "{variables:?}: {written}");
+    written
+}
+
+#[test]
+fn a_password_in_an_endpoint_stops_the_start_and_is_not_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(&config, "[default]\nendpoint_url = http://u:SECRETX@127.0.0.1:1\n").unwrap();
+    let address = "http://u:SECRETX@127.0.0.1:1";
+    let web = [("AWS_ROLE_ARN", "arn:aws:iam::1:role/w"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/none")];
+    for (variables, name) in [
+        (vec![("AWS_ENDPOINT_URL_S3", address)], "AWS_ENDPOINT_URL_S3"),
+        (vec![("AWS_ENDPOINT_URL", address)], "AWS_ENDPOINT_URL"),
+        (vec![("AWS_CONFIG_FILE", config.to_str().unwrap())], "endpoint_url"),
+        (vec![web[0], web[1], ("AWS_ENDPOINT_URL_STS", address)], "AWS_ENDPOINT_URL_STS"),
+    ] {
+        let written = refused_with(&variables);
+        assert!(written.contains(name) && !written.contains("SECRETX"), "{written}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_cannot_be_used_stops_the_start_with_its_reason() {
     let (_folder, config, _) = files();

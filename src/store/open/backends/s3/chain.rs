@@ -7,6 +7,7 @@
 
 use super::profiles::{AwsProfile, Profiles};
 use super::variables::AwsVariables;
+use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 
 /// The most roles that are assumed one after the other.
@@ -153,7 +154,10 @@ impl Search<'_> {
                 session: self.environment.get("AWS_ROLE_SESSION_NAME"),
             })
         };
-        Ok(web_identity().or_else(|| self.of_container()).or_else(|| self.of_machine()))
+        match web_identity().or_else(|| self.of_container()) {
+            Some(found) => Ok(Some(found)),
+            None => self.of_machine(),
+        }
     }
 
     fn of_environment(&self) -> Option<ChainCredentials> {
@@ -173,12 +177,16 @@ impl Search<'_> {
         (path.is_some() || url.is_some()).then_some(ChainCredentials::Container { path, url })
     }
 
-    fn of_machine(&self) -> Option<ChainCredentials> {
+    fn of_machine(&self) -> Result<Option<ChainCredentials>, OpenError> {
         if self.environment.is_set("AWS_EC2_METADATA_DISABLED") {
-            return None;
+            return Ok(None);
         }
         let endpoint = self.environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-        (self.has_metadata)(endpoint.as_deref()).then_some(ChainCredentials::Machine { endpoint })
+        if let Some(reason) = endpoint.as_deref().and_then(endpoint_error) {
+            let origin = "the environment (`AWS_EC2_METADATA_SERVICE_ENDPOINT`)";
+            return Err(OpenError::Endpoint { origin, reason });
+        }
+        Ok((self.has_metadata)(endpoint.as_deref()).then_some(ChainCredentials::Machine { endpoint }))
     }
 
     /// The credentials of a profile; `None` if it has none. At most `roles` are assumed.
@@ -208,7 +216,7 @@ impl Search<'_> {
                     self.of_profile(source, profile, roles - 1)?
                 }
                 (None, Some("Environment")) => self.of_environment(),
-                (None, Some("Ec2InstanceMetadata")) => self.of_machine(),
+                (None, Some("Ec2InstanceMetadata")) => self.of_machine()?,
                 (None, Some("EcsContainer")) => self.of_container(),
                 (None, _) => {
                     return failed("has a role, but neither `source_profile` nor `credential_source`");
@@ -338,5 +346,15 @@ mod tests {
         );
         let ignored = [endpoint[0], ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")];
         assert_eq!(find(&ignored, false).unwrap().endpoint, None);
+    }
+
+    #[test]
+    fn a_password_in_the_address_of_the_metadata_service_is_refused_without_repeating_it() {
+        let address = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://u:SECRETX@127.0.0.1:1")];
+        let error = find(&address, true).unwrap_err();
+        assert!(
+            error.contains("`AWS_EC2_METADATA_SERVICE_ENDPOINT`") && !error.contains("SECRETX"),
+            "{error}"
+        );
     }
 }

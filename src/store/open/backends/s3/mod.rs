@@ -17,6 +17,7 @@ use self::variables::AwsVariables;
 use crate::store::object::Connector;
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -34,6 +35,12 @@ pub(super) const BACKEND: Backend = Backend {
 
 /// The region of requests if nothing names another.
 const DEFAULT_REGION: &str = "us-east-1";
+/// What names the endpoint of the chain.
+const ENDPOINT: &str =
+    "the environment (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
+/// What names the endpoint of the token service.
+const STS_ENDPOINT: &str =
+    "the environment (`AWS_ENDPOINT_URL_STS`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let own = &options.s3;
@@ -49,8 +56,13 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     if let Some(credentials) = &chain.credentials {
         tracing::info!(url, "requests are signed with {}", credentials.origin());
     }
-    if options.bucket.endpoint.is_none() && chain.endpoint.is_some() {
-        options.bucket.endpoint.clone_from(&chain.endpoint);
+    if options.bucket.endpoint.is_none()
+        && let Some(endpoint) = &chain.endpoint
+    {
+        if let Some(reason) = endpoint_error(endpoint) {
+            return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
+        }
+        options.bucket.endpoint = Some(endpoint.clone());
         // The tools of AWS ask for no leave.
         options.bucket.allow_http = true;
     }
@@ -137,6 +149,11 @@ impl Signing<'_> {
                 None => builder,
             })
         };
+        let uses_sts =
+            matches!(credentials, ChainCredentials::WebIdentity { .. } | ChainCredentials::Role { .. });
+        if uses_sts && let Some(reason) = self.sts_endpoint.and_then(endpoint_error) {
+            return Err(OpenError::Endpoint { origin: STS_ENDPOINT, reason });
+        }
         Ok(match credentials {
             ChainCredentials::Keys { id, secret, token } => with_keys(builder, id, secret, token.as_deref())?,
             ChainCredentials::WebIdentity { role, token_file, session } => set(
