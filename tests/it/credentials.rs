@@ -115,6 +115,23 @@ async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_enviro
     let file = ("AWS_CONFIG_FILE", config.as_str());
     assert_eq!(signed_with(&s3, &[file, ("AWS_PROFILE", "keys")]).await, Some(pair("PROFILE", "eu-west-3")));
 
+    // The keys of the credentials file do not get the token of the other.
+    let of_two_files = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = of_two_files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let first = path("config", "[profile two]\naws_session_token = stale\n");
+    let second = path("credentials", "[two]\naws_access_key_id = TWO\naws_secret_access_key = s\n");
+    let two = [
+        ("AWS_CONFIG_FILE", first.as_str()),
+        ("AWS_SHARED_CREDENTIALS_FILE", second.as_str()),
+        ("AWS_PROFILE", "two"),
+    ];
+    assert_eq!(signed_with(&s3, &two).await, Some(pair("TWO", "us-east-1")));
+    assert_eq!(s3.last_header("x-amz-security-token"), None);
+
     let role = [file, ("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &services.address)];
     assert_eq!(signed_with(&s3, &role).await, Some(pair("ROLE", "us-east-1")));
     assert_eq!(s3.last_header("x-amz-security-token").as_deref(), Some("t"));

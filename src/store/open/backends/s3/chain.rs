@@ -208,7 +208,7 @@ impl Search<'_> {
             }
             let source = match (profile.get("source_profile"), profile.get("credential_source")) {
                 // A profile may have keys of its own for its role.
-                (Some(source), _) if source == name => keys(profile),
+                (Some(source), _) if source == name => keys(name, profile)?,
                 (Some(source), _) => {
                     let Some(profile) = self.profiles.get(source) else {
                         return failed(&format!("names `{source}` as its source, which does not exist"));
@@ -228,7 +228,7 @@ impl Search<'_> {
             let external_id = profile.get("external_id").map(str::to_owned);
             return Ok(Some(ChainCredentials::Role { role, session, external_id, source: Box::new(source) }));
         }
-        if let Some(keys) = keys(profile) {
+        if let Some(keys) = keys(name, profile)? {
             return Ok(Some(keys));
         }
         for key in ["sso_session", "sso_start_url", "credential_process"] {
@@ -242,12 +242,18 @@ impl Search<'_> {
     }
 }
 
-fn keys(profile: AwsProfile<'_>) -> Option<ChainCredentials> {
-    Some(ChainCredentials::Keys {
-        id: profile.get("aws_access_key_id")?.to_owned(),
-        secret: profile.get("aws_secret_access_key")?.to_owned(),
-        token: profile.get("aws_session_token").map(str::to_owned),
-    })
+/// The keys of a profile; `None` if it has none.
+fn keys(name: &str, profile: AwsProfile<'_>) -> Result<Option<ChainCredentials>, OpenError> {
+    let Some(id) = profile.get("aws_access_key_id") else {
+        return Ok(None);
+    };
+    let Some(secret) = profile.get("aws_secret_access_key") else {
+        return Err(OpenError::Credentials(format!(
+            "the profile `{name}` has no `aws_secret_access_key` in the file that has its `aws_access_key_id`"
+        )));
+    };
+    let token = profile.get("aws_session_token").map(str::to_owned);
+    Ok(Some(ChainCredentials::Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
 }
 
 #[cfg(test)]
@@ -260,7 +266,8 @@ mod tests {
         source_profile = pool\n[profile pool]\nrole_arn = b\nsource_profile = loop\n[profile self]\nrole_arn = a\n\
         source_profile = self\naws_access_key_id = id\naws_secret_access_key = secret\n\
         [profile sso]\nsso_session = x\n[profile lost]\nrole_arn = a\nsource_profile = none\n\
-        [profile bare]\nrole_arn = a\n[profile machine]\nrole_arn = a\ncredential_source = Ec2InstanceMetadata\n";
+        [profile half]\naws_access_key_id = id\n[profile bare]\nrole_arn = a\n\
+        [profile machine]\nrole_arn = a\ncredential_source = Ec2InstanceMetadata\n";
 
     /// Follows the chain with these variables and the file above.
     fn find(variables: &[(&'static str, &str)], has_metadata: bool) -> Result<Chain, String> {
@@ -330,6 +337,12 @@ mod tests {
             let error = find(&[("AWS_PROFILE", profile)], true).unwrap_err();
             assert!(error.contains(reason) && !error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_profile_with_half_of_its_keys_is_an_error_and_no_reason_to_search_on() {
+        let error = find(&[("AWS_PROFILE", "half")], true).unwrap_err();
+        assert!(error.contains("the profile `half` has no `aws_secret_access_key`"), "{error}");
     }
 
     #[test]
