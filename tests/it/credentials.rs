@@ -41,7 +41,10 @@ impl Services {
                  <Expiration>2126-01-01T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>"
             )
         };
-        let keys = async || {
+        let theirs = Arc::clone(&requests);
+        let keys = async move |headers: axum::http::HeaderMap| {
+            let header = headers.get("authorization").map_or("none", |value| value.to_str().unwrap());
+            theirs.lock().unwrap().push((header.to_owned(), String::new()));
             "{\"AccessKeyId\":\"CONTAINER\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
              \"Expiration\":\"2126-01-01T00:00:00Z\"}"
         };
@@ -163,6 +166,30 @@ async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_enviro
     // A service without a role, as on a machine of another provider.
     let endpoint = s3.endpoint();
     assert_eq!(signed_with(&s3, &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &endpoint)]).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_of_a_container_gets_the_token_of_the_variable_or_the_file_or_none() {
+    let (s3, services) = (TestS3::start().await, Services::start().await);
+    s3.insert("key", "value");
+    let (_folder, _, token) = files();
+    let url = format!("{}/keys", services.address);
+    let of_variable = ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer x");
+    let of_file = ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.as_str());
+    for (tokens, header) in
+        [(vec![], "none"), (vec![of_variable], "Bearer x"), (vec![of_variable, of_file], "signed.by.issuer")]
+    {
+        let url = vec![("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())];
+        let variables = [url, tokens].concat();
+        assert_eq!(signed_with(&s3, &variables).await, Some(pair("CONTAINER", "us-east-1")));
+        assert_eq!(services.requests.lock().unwrap().pop().unwrap().0, header);
+    }
+}
+
+#[test]
+fn the_service_of_a_container_on_another_host_must_be_encrypted() {
+    let written = refused_with(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://host.example/keys")]);
+    assert!(written.contains("`AWS_CONTAINER_CREDENTIALS_FULL_URI` must be `https://`"), "{written}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

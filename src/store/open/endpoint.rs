@@ -7,6 +7,12 @@ const USER_INFO: &str = "must not have a user name or password in it";
 
 /// Why a text cannot be an endpoint; `None` if it can. The reason never repeats the text, because it may have a password.
 pub(super) fn endpoint_error(text: &str) -> Option<&'static str> {
+    let has_more = || text.contains(['?', '#']).then_some("must not have a query or a fragment");
+    http_url_error(text).or_else(has_more)
+}
+
+/// Why a text cannot be the URL of requests; `None` if it can.
+pub(super) fn http_url_error(text: &str) -> Option<&'static str> {
     if let Some(reason) = user_info_error(text) {
         return Some(reason);
     }
@@ -15,12 +21,9 @@ pub(super) fn endpoint_error(text: &str) -> Option<&'static str> {
     if !begins("https://") && !begins("http://") {
         return Some("must begin with `https://` or `http://`");
     }
-    // The client appends paths to it, and panics if the result is not a URL.
+    // The client panics at what is not a URL.
     let is_url = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte));
-    if !is_url || Url::parse(text).is_err() {
-        return Some("is not a URL");
-    }
-    text.contains(['?', '#']).then_some("must not have a query or a fragment")
+    (!is_url || Url::parse(text).is_err()).then_some("is not a URL")
 }
 
 /// Why a URL may not be used that has a user name or a password: log messages repeat the URLs of requests.

@@ -5,6 +5,7 @@
 //! sign-on, `credential_process`) is refused by name: `aws configure export-credentials --format env` gives keys for the
 //! environment.
 
+use super::container::ContainerKeys;
 use super::profiles::{AwsProfile, Profiles};
 use super::variables::AwsVariables;
 use crate::store::open::endpoint::endpoint_error;
@@ -58,13 +59,8 @@ pub(super) enum ChainCredentials {
         /// What signs for it.
         source: Box<ChainCredentials>,
     },
-    /// The keys of the container, from this URL or path.
-    Container {
-        /// The path at the fixed address.
-        path: Option<String>,
-        /// The URL, and the file with the token for it.
-        url: Option<(String, String)>,
-    },
+    /// The keys of the container.
+    Container(ContainerKeys),
     /// The keys of the machine.
     Machine {
         /// The address of its metadata service, if not the usual one.
@@ -79,7 +75,7 @@ impl ChainCredentials {
             Self::Keys { .. } => "keys of the environment or a profile",
             Self::WebIdentity { .. } => "a web identity",
             Self::Role { .. } => "an assumed role",
-            Self::Container { .. } => "the container",
+            Self::Container(_) => "the container",
             Self::Machine { .. } => "the machine's metadata service",
         }
     }
@@ -95,7 +91,8 @@ impl Chain {
     /// Follows the chain. `has_metadata` finds out whether the metadata service at an address has a role for the machine.
     ///
     /// # Errors
-    /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported.
+    /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported,
+    /// or if the variables of a container cannot be used.
     pub(super) fn find(
         environment: &AwsVariables,
         has_metadata: impl Fn(Option<&str>) -> bool,
@@ -154,7 +151,10 @@ impl Search<'_> {
                 session: self.environment.get("AWS_ROLE_SESSION_NAME"),
             })
         };
-        match web_identity().or_else(|| self.of_container()) {
+        if let Some(found) = web_identity() {
+            return Ok(Some(found));
+        }
+        match self.of_container()? {
             Some(found) => Ok(Some(found)),
             None => self.of_machine(),
         }
@@ -168,13 +168,8 @@ impl Search<'_> {
         })
     }
 
-    fn of_container(&self) -> Option<ChainCredentials> {
-        let path = self.environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-        let url = self
-            .environment
-            .get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
-            .zip(self.environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"));
-        (path.is_some() || url.is_some()).then_some(ChainCredentials::Container { path, url })
+    fn of_container(&self) -> Result<Option<ChainCredentials>, OpenError> {
+        Ok(ContainerKeys::find(self.environment)?.map(ChainCredentials::Container))
     }
 
     fn of_machine(&self) -> Result<Option<ChainCredentials>, OpenError> {
@@ -217,7 +212,7 @@ impl Search<'_> {
                 }
                 (None, Some("Environment")) => self.of_environment(),
                 (None, Some("Ec2InstanceMetadata")) => self.of_machine()?,
-                (None, Some("EcsContainer")) => self.of_container(),
+                (None, Some("EcsContainer")) => self.of_container()?,
                 (None, _) => {
                     return failed("has a role, but neither `source_profile` nor `credential_source`");
                 }
@@ -258,6 +253,7 @@ fn keys(name: &str, profile: AwsProfile<'_>) -> Result<Option<ChainCredentials>,
 
 #[cfg(test)]
 mod tests {
+    use super::super::container::ContainerToken;
     use super::*;
 
     const CONFIG: &str = "[default]\nregion = r0\n[profile keys]\nregion = r1\naws_access_key_id = id\n\
@@ -303,8 +299,9 @@ mod tests {
         assert_eq!(credentials(&all[..4], true), Some(key()));
         let found = credentials(&all[..3], true).unwrap();
         assert!(matches!(found, ChainCredentials::WebIdentity { .. }), "{found:?}");
-        let path = Some("/c".to_owned());
-        assert_eq!(credentials(&container, true), Some(ChainCredentials::Container { path, url: None }));
+        let (url, token) = ("http://169.254.170.2/c".to_owned(), ContainerToken::None);
+        let keys = ContainerKeys { url, token };
+        assert_eq!(credentials(&container, true), Some(ChainCredentials::Container(keys)));
         assert_eq!(credentials(&[], true), Some(ChainCredentials::Machine { endpoint: None }));
         assert_eq!(credentials(&[], false), None);
         assert_eq!(credentials(&[("AWS_EC2_METADATA_DISABLED", "true")], true), None);

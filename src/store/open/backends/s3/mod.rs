@@ -2,6 +2,8 @@
 
 mod assumed_role;
 mod chain;
+mod container;
+mod key_service;
 mod profiles;
 mod variables;
 
@@ -13,6 +15,8 @@ use object_store::{ClientOptions, RetryConfig};
 
 use self::assumed_role::AssumedRole;
 use self::chain::{Chain, ChainCredentials};
+use self::container::ContainerKeys;
+use self::key_service::KeyService;
 use self::variables::AwsVariables;
 use crate::store::object::Connector;
 use crate::store::open::backend::Backend;
@@ -35,6 +39,8 @@ pub(super) const BACKEND: Backend = Backend {
 
 /// The region of requests if nothing names another.
 const DEFAULT_REGION: &str = "us-east-1";
+/// A file that there is on every system, and that has no bytes.
+const EMPTY_FILE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 /// What names the endpoint of the chain.
 const ENDPOINT: &str =
     "the environment (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
@@ -107,7 +113,7 @@ fn build(
         && let Some(credentials) = &chain.credentials
     {
         let signing = Signing { sts_endpoint: chain.sts_endpoint.as_deref(), region, connector, retry };
-        builder = signing.with_credentials(builder, credentials)?;
+        builder = builder.with_credentials(signing.provider(credentials)?);
     }
     Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))
 }
@@ -138,26 +144,21 @@ struct Signing<'a> {
 }
 
 impl Signing<'_> {
-    fn with_credentials(
-        &self,
-        builder: AmazonS3Builder,
-        credentials: &ChainCredentials,
-    ) -> Result<AmazonS3Builder, OpenError> {
-        let set = |builder: AmazonS3Builder, values: &[(AmazonS3ConfigKey, Option<&str>)]| {
-            values.iter().fold(builder, |builder, (key, value)| match value {
-                Some(value) => builder.with_config(*key, *value),
-                None => builder,
-            })
-        };
+    /// What gives the keys that requests are signed with.
+    fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
         let uses_sts =
             matches!(credentials, ChainCredentials::WebIdentity { .. } | ChainCredentials::Role { .. });
         if uses_sts && let Some(reason) = self.sts_endpoint.and_then(endpoint_error) {
             return Err(OpenError::Endpoint { origin: STS_ENDPOINT, reason });
         }
-        Ok(match credentials {
-            ChainCredentials::Keys { id, secret, token } => with_keys(builder, id, secret, token.as_deref())?,
-            ChainCredentials::WebIdentity { role, token_file, session } => set(
-                builder,
+        let service = KeyService::new(self.connector.clone());
+        match credentials {
+            ChainCredentials::Keys { id, secret, token } => {
+                let builder = with_keys(self.client(service), id, secret, token.as_deref())?;
+                provider_of(builder, &[])
+            }
+            ChainCredentials::WebIdentity { role, token_file, session } => provider_of(
+                self.client(service),
                 &[
                     (AmazonS3ConfigKey::RoleArn, Some(role)),
                     (AmazonS3ConfigKey::WebIdentityTokenFile, Some(token_file)),
@@ -165,42 +166,52 @@ impl Signing<'_> {
                     (AmazonS3ConfigKey::StsEndpoint, self.sts_endpoint),
                 ],
             ),
-            ChainCredentials::Container { path, url } => {
-                let (url, token_file) = url.as_ref().map(|(url, file)| (url.as_str(), file.as_str())).unzip();
-                set(
-                    builder,
-                    &[
-                        (AmazonS3ConfigKey::ContainerCredentialsRelativeUri, path.as_deref()),
-                        (AmazonS3ConfigKey::ContainerCredentialsFullUri, url),
-                        (AmazonS3ConfigKey::ContainerAuthorizationTokenFile, token_file),
-                    ],
-                )
-            }
-            ChainCredentials::Machine { endpoint } => {
-                set(builder, &[(AmazonS3ConfigKey::MetadataEndpoint, endpoint.as_deref())])
-            }
+            ChainCredentials::Container(ContainerKeys { url, token }) => provider_of(
+                self.client(service.with_token(token.clone())),
+                &[
+                    (AmazonS3ConfigKey::ContainerCredentialsFullUri, Some(url)),
+                    // Without a file, the client does not use the URL.
+                    (AmazonS3ConfigKey::ContainerAuthorizationTokenFile, Some(EMPTY_FILE)),
+                ],
+            ),
+            ChainCredentials::Machine { endpoint } => provider_of(
+                self.client(service),
+                &[(AmazonS3ConfigKey::MetadataEndpoint, endpoint.as_deref())],
+            ),
             ChainCredentials::Role { role, session, external_id, source } => {
-                let client = self.connector.connect(&ClientOptions::new()).map_err(OpenError::from_client)?;
+                let client = service.connect(&ClientOptions::new()).map_err(OpenError::from_client)?;
+                let source = self.provider(source)?;
                 let role = AssumedRole::new(
-                    self.provider(source)?,
+                    source,
                     client,
                     (self.sts_endpoint, self.region),
                     role,
                     (session.as_deref(), external_id.as_deref()),
                 );
-                builder.with_credentials(Arc::new(role))
+                Ok(Arc::new(role))
             }
-        })
+        }
     }
 
-    /// What gives the keys that sign for a role. Only a client gives them out; this one sends no other request.
-    fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
-        let builder = AmazonS3Builder::new()
+    /// A client that requests nothing but keys.
+    fn client(&self, service: KeyService) -> AmazonS3Builder {
+        AmazonS3Builder::new()
             .with_bucket_name("none")
             .with_region(self.region)
             .with_retry(self.retry.clone())
-            .with_http_connector(self.connector.clone());
-        let client = self.with_credentials(builder, credentials)?.build().map_err(OpenError::from_client)?;
-        Ok(Arc::clone(client.credentials()))
+            .with_http_connector(service)
     }
+}
+
+/// What gives the keys of a client with these settings: no other type of the crate does.
+fn provider_of(
+    builder: AmazonS3Builder,
+    settings: &[(AmazonS3ConfigKey, Option<&str>)],
+) -> Result<AwsCredentialProvider, OpenError> {
+    let builder = settings.iter().fold(builder, |builder, (key, value)| match value {
+        Some(value) => builder.with_config(*key, *value),
+        None => builder,
+    });
+    let client = builder.build().map_err(OpenError::from_client)?;
+    Ok(Arc::clone(client.credentials()))
 }
