@@ -52,17 +52,31 @@ impl Services {
             "{\"AccessKeyId\":\"MACHINE\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
              \"Expiration\":\"2126-01-01T00:00:00Z\"}"
         };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new()
             .route("/", any(sts))
             .route("/keys", get(keys))
             .route("/latest/api/token", put(async || "session"))
             .route("/latest/meta-data/iam/security-credentials/", get(async || "role"))
             .route("/latest/meta-data/iam/security-credentials/role", get(machine));
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, requests }
+        Self { address: serve(router).await, requests }
     }
+}
+
+/// Serves these routes: the address.
+async fn serve(router: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
+/// The answer of a server with these variables whose requests cannot be signed.
+async fn failed_with(s3: &TestS3, variables: &[(&str, &str)]) -> (u16, String) {
+    let mut command = zarrd(&["serve", &format!("data={}", TestS3::s3_url())]);
+    command.env("AWS_ENDPOINT_URL_S3", s3.endpoint()).envs(variables.iter().copied());
+    let server = Running::of(command);
+    let answer = client::get(format!("http://{}/store/data/key", server.address)).await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 /// A server with these variables: the key and the region that it signs a request with; `None` if it signs nothing.
@@ -253,6 +267,44 @@ fn a_password_in_an_endpoint_stops_the_start_and_is_not_logged() {
         let written = refused_with(&variables);
         assert!(written.contains(name) && !written.contains("SECRETX"), "{written}");
     }
+}
+
+#[test]
+fn keys_and_regions_that_no_header_can_have_stop_the_start_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(
+        &config,
+        "[default]\naws_access_key_id = SECRETX\u{e9}\naws_secret_access_key = s\n[profile far]\nregion = a SECRETX\n",
+    )
+    .unwrap();
+    let config = ("AWS_CONFIG_FILE", config.to_str().unwrap());
+    let (id, secret) = (("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "s"));
+    for (variables, name) in [
+        (vec![("AWS_ACCESS_KEY_ID", "ID\r\nSECRETX"), secret], "`AWS_ACCESS_KEY_ID`"),
+        (vec![id, secret, ("AWS_SESSION_TOKEN", "SECRETX\n")], "`AWS_SESSION_TOKEN`"),
+        (vec![id, secret, ("AWS_REGION", "eu\r\nSECRETX")], "`AWS_REGION`"),
+        (vec![("AWS_DEFAULT_REGION", "SECRETX/")], "`AWS_DEFAULT_REGION`"),
+        (vec![config], "`aws_access_key_id`"),
+        (vec![config, ("AWS_PROFILE", "far")], "the profile (`region`)"),
+    ] {
+        let written = refused_with(&variables);
+        assert!(written.contains(name) && !written.contains("SECRETX"), "{written}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_a_service_that_no_header_can_have_fail_requests_and_no_more() {
+    let s3 = TestS3::start().await;
+    s3.insert("key", "value");
+    let keys = async || {
+        "{\"AccessKeyId\":\"A\\nB\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
+         \"Expiration\":\"2126-01-01T00:00:00Z\"}"
+    };
+    let url = format!("{}/keys", serve(Router::new().route("/keys", get(keys))).await);
+    let (status, text) = failed_with(&s3, &[("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())]).await;
+    // A panic would be 500.
+    assert!(matches!(status, 502..=504), "{status}: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 mod assumed_role;
 mod chain;
+mod checked_keys;
 mod container;
 mod key_service;
 mod profiles;
@@ -15,6 +16,7 @@ use object_store::{ClientOptions, RetryConfig};
 
 use self::assumed_role::AssumedRole;
 use self::chain::{Chain, ChainCredentials};
+use self::checked_keys::{CheckedKeys, is_region, unusable_part};
 use self::container::ContainerKeys;
 use self::key_service::KeyService;
 use self::variables::AwsVariables;
@@ -41,6 +43,14 @@ pub(super) const BACKEND: Backend = Backend {
 const DEFAULT_REGION: &str = "us-east-1";
 /// A file that there is on every system, and that has no bytes.
 const EMPTY_FILE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+/// What names the region is not known where it is checked.
+const REGION_ERROR: &str = "the region of the option `region`, the environment (`AWS_REGION`, `AWS_DEFAULT_REGION`) or \
+    the profile (`region`) has other characters than letters, digits, `-`, `_` and `.`";
+/// What names keys that are given.
+const OPTION_KEYS: &str = "the options (`access_key_id`, `session_token`)";
+/// What names keys of the chain.
+const CHAIN_KEYS: &str = "the environment (`AWS_ACCESS_KEY_ID`, `AWS_SESSION_TOKEN`) or the profile \
+    (`aws_access_key_id`, `aws_session_token`)";
 /// What names the endpoint of the chain.
 const ENDPOINT: &str =
     "the environment (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
@@ -85,6 +95,9 @@ fn build(
 ) -> Result<Arc<dyn Bucket>, OpenError> {
     let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
     let region = options.region.as_deref().unwrap_or(DEFAULT_REGION);
+    if !is_region(region) {
+        return Err(OpenError::Credentials(REGION_ERROR.to_owned()));
+    }
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_region(region)
@@ -104,7 +117,7 @@ fn build(
     match (options.access_key_id.as_deref(), options.secret_access_key.as_ref().map(Secret::expose)) {
         (Some(id), Some(key)) => {
             let token = options.session_token.as_ref().map(Secret::expose);
-            builder = with_keys(builder, id, key, token)?;
+            builder = with_keys(builder, (id, key, token), OPTION_KEYS)?;
         }
         (None, None) => {}
         _ => return Err(OpenError::Options("`access_key_id` and `secret_access_key` go together")),
@@ -118,15 +131,15 @@ fn build(
     Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))
 }
 
-/// Adds keys. A token is a header, which has visible characters only.
+/// Adds keys: the identifier, the secret and the token. `origin` says what names them.
 fn with_keys(
     builder: AmazonS3Builder,
-    id: &str,
-    secret: &str,
-    token: Option<&str>,
+    (id, secret, token): (&str, &str, Option<&str>),
+    origin: &str,
 ) -> Result<AmazonS3Builder, OpenError> {
-    if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err(OpenError::Options("the session token has characters that no token has"));
+    if let Some(part) = unusable_part(id, token) {
+        let reason = format!("the {part} of {origin} has characters that no header can have");
+        return Err(OpenError::Credentials(reason));
     }
     let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
     Ok(match token {
@@ -146,6 +159,10 @@ struct Signing<'a> {
 impl Signing<'_> {
     /// What gives the keys that requests are signed with.
     fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
+        Ok(Arc::new(CheckedKeys::new(self.unchecked(credentials)?, credentials.origin())))
+    }
+
+    fn unchecked(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
         let uses_sts =
             matches!(credentials, ChainCredentials::WebIdentity { .. } | ChainCredentials::Role { .. });
         if uses_sts && let Some(reason) = self.sts_endpoint.and_then(endpoint_error) {
@@ -154,7 +171,8 @@ impl Signing<'_> {
         let service = KeyService::new(self.connector.clone());
         match credentials {
             ChainCredentials::Keys { id, secret, token } => {
-                let builder = with_keys(self.client(service), id, secret, token.as_deref())?;
+                let keys = (id.as_str(), secret.as_str(), token.as_deref());
+                let builder = with_keys(self.client(service), keys, CHAIN_KEYS)?;
                 provider_of(builder, &[])
             }
             ChainCredentials::WebIdentity { role, token_file, session } => provider_of(
