@@ -308,6 +308,38 @@ async fn keys_of_a_service_that_no_header_can_have_fail_requests_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_end_instead_of_keys_fails_the_request() {
+    let s3 = TestS3::start().await;
+    s3.insert("key", "value");
+    let endless = async || {
+        let chunk = || Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'x'; 4096]));
+        axum::body::Body::from_stream(futures::stream::repeat_with(chunk))
+    };
+    let services = serve(Router::new().fallback(endless)).await;
+    let (_folder, config, token) = files();
+    let url = format!("{services}/keys");
+    for variables in [
+        vec![
+            ("AWS_CONFIG_FILE", config.as_str()),
+            ("AWS_PROFILE", "role"),
+            ("AWS_ENDPOINT_URL_STS", services.as_str()),
+        ],
+        vec![
+            ("AWS_ROLE_ARN", "arn:aws:iam::1:role/w"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", token.as_str()),
+            ("AWS_ENDPOINT_URL_STS", services.as_str()),
+        ],
+        vec![("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())],
+    ] {
+        let (status, text) = failed_with(&s3, &variables).await;
+        assert!(matches!(status, 502..=504), "{variables:?}: {status}: {text}");
+    }
+    // It is not the service of AWS.
+    let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", services.as_str())];
+    assert_eq!(signed_with(&s3, &machine).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_cannot_be_used_stops_the_start_with_its_reason() {
     let (_folder, config, _) = files();
     for (profile, reason) in [("missing", "there is no profile `missing`"), ("sso", "export-credentials")] {
