@@ -121,7 +121,15 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[mounts.a]\nurl = '/tmp/a.zip'\noptions.region = 'x'", 3, "is for S3"),
     // Found when the mounts are opened.
     ("[mounts.a]\nurl = 's3://b'\noptions.endpoint = 'http://127.0.0.1:1'", 2, "`mounts.a`"),
+    ("[mounts.a]\nurl = 's3://b'\noptions.endpoint = 'https://u:canary-hunter2@e'", 2, "`mounts.a`"),
+    ("[mounts.a]\nurl = 'gs://b'\noptions.endpoint = 'https://u:canary-hunter2@e'", 2, "`mounts.a`"),
     ("[mounts.a]\nurl = 's3://b'\noptions.access_key_id = 'canary-hunter2'", 2, "`mounts.a`"),
+    ("[mounts.a]\nurl = 's3://b'\noptions.region = 'canary-hunter2 x'", 2, "`mounts.a`"),
+    (
+        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\naccess_key_id = \"canary-hunter2\\n\"\nsecret_access_key = 'x'",
+        2,
+        "`mounts.a`",
+    ),
     (
         "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\ncredentials = 'anonymous'\naccess_key_id = 'a'\nsecret_access_key = 'canary-hunter2'",
         2,

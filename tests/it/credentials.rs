@@ -41,7 +41,10 @@ impl Services {
                  <Expiration>2126-01-01T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>"
             )
         };
-        let keys = async || {
+        let theirs = Arc::clone(&requests);
+        let keys = async move |headers: axum::http::HeaderMap| {
+            let header = headers.get("authorization").map_or("none", |value| value.to_str().unwrap());
+            theirs.lock().unwrap().push((header.to_owned(), String::new()));
             "{\"AccessKeyId\":\"CONTAINER\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
              \"Expiration\":\"2126-01-01T00:00:00Z\"}"
         };
@@ -49,17 +52,31 @@ impl Services {
             "{\"AccessKeyId\":\"MACHINE\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
              \"Expiration\":\"2126-01-01T00:00:00Z\"}"
         };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new()
             .route("/", any(sts))
             .route("/keys", get(keys))
             .route("/latest/api/token", put(async || "session"))
             .route("/latest/meta-data/iam/security-credentials/", get(async || "role"))
             .route("/latest/meta-data/iam/security-credentials/role", get(machine));
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, requests }
+        Self { address: serve(router).await, requests }
     }
+}
+
+/// Serves these routes: the address.
+async fn serve(router: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
+/// The answer of a server with these variables whose requests cannot be signed.
+async fn failed_with(s3: &TestS3, variables: &[(&str, &str)]) -> (u16, String) {
+    let mut command = zarrd(&["serve", &format!("data={}", TestS3::s3_url())]);
+    command.env("AWS_ENDPOINT_URL_S3", s3.endpoint()).envs(variables.iter().copied());
+    let server = Running::of(command);
+    let answer = client::get(format!("http://{}/store/data/key", server.address)).await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 /// A server with these variables: the key and the region that it signs a request with; `None` if it signs nothing.
@@ -115,6 +132,23 @@ async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_enviro
     let file = ("AWS_CONFIG_FILE", config.as_str());
     assert_eq!(signed_with(&s3, &[file, ("AWS_PROFILE", "keys")]).await, Some(pair("PROFILE", "eu-west-3")));
 
+    // The keys of the credentials file do not get the token of the other.
+    let of_two_files = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = of_two_files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let first = path("config", "[profile two]\naws_session_token = stale\n");
+    let second = path("credentials", "[two]\naws_access_key_id = TWO\naws_secret_access_key = s\n");
+    let two = [
+        ("AWS_CONFIG_FILE", first.as_str()),
+        ("AWS_SHARED_CREDENTIALS_FILE", second.as_str()),
+        ("AWS_PROFILE", "two"),
+    ];
+    assert_eq!(signed_with(&s3, &two).await, Some(pair("TWO", "us-east-1")));
+    assert_eq!(s3.last_header("x-amz-security-token"), None);
+
     let role = [file, ("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &services.address)];
     assert_eq!(signed_with(&s3, &role).await, Some(pair("ROLE", "us-east-1")));
     assert_eq!(s3.last_header("x-amz-security-token").as_deref(), Some("t"));
@@ -149,6 +183,30 @@ async fn a_bucket_on_the_command_line_is_read_with_the_credentials_of_the_enviro
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_service_of_a_container_gets_the_token_of_the_variable_or_the_file_or_none() {
+    let (s3, services) = (TestS3::start().await, Services::start().await);
+    s3.insert("key", "value");
+    let (_folder, _, token) = files();
+    let url = format!("{}/keys", services.address);
+    let of_variable = ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer x");
+    let of_file = ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.as_str());
+    for (tokens, header) in
+        [(vec![], "none"), (vec![of_variable], "Bearer x"), (vec![of_variable, of_file], "signed.by.issuer")]
+    {
+        let url = vec![("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())];
+        let variables = [url, tokens].concat();
+        assert_eq!(signed_with(&s3, &variables).await, Some(pair("CONTAINER", "us-east-1")));
+        assert_eq!(services.requests.lock().unwrap().pop().unwrap().0, header);
+    }
+}
+
+#[test]
+fn the_service_of_a_container_on_another_host_must_be_encrypted() {
+    let written = refused_with(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://host.example/keys")]);
+    assert!(written.contains("`AWS_CONTAINER_CREDENTIALS_FULL_URI` must be `https://`"), "{written}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_takes_credentials_of_the_environment_only_if_it_says_so() {
     let s3 = TestS3::start().await;
     s3.insert("key", "value");
@@ -179,6 +237,106 @@ async fn a_file_takes_credentials_of_the_environment_only_if_it_says_so() {
         let payer = s3.last_header("x-amz-request-payer");
         assert_eq!(payer.as_deref(), key.map(|_| "requester"), "{options}");
     }
+}
+
+/// What stops the start of a server with these variables.
+fn refused_with(variables: &[(&str, &str)]) -> String {
+    let mut command = zarrd(&["serve", "s3://bucket", "--listen", "127.0.0.1:0"]);
+    // No machine that runs this has a metadata service for it to find.
+    command.env("AWS_EC2_METADATA_DISABLED", "true").envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let written =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(!output.status.success() && !written.contains("panicked"), "{variables:?}: {written}");
+    written
+}
+
+#[test]
+fn a_password_in_an_endpoint_stops_the_start_and_is_not_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(&config, "[default]\nendpoint_url = http://u:SECRETX@127.0.0.1:1\n").unwrap();
+    let address = "http://u:SECRETX@127.0.0.1:1";
+    let web = [("AWS_ROLE_ARN", "arn:aws:iam::1:role/w"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/none")];
+    for (variables, name) in [
+        (vec![("AWS_ENDPOINT_URL_S3", address)], "AWS_ENDPOINT_URL_S3"),
+        (vec![("AWS_ENDPOINT_URL", address)], "AWS_ENDPOINT_URL"),
+        (vec![("AWS_CONFIG_FILE", config.to_str().unwrap())], "endpoint_url"),
+        (vec![web[0], web[1], ("AWS_ENDPOINT_URL_STS", address)], "AWS_ENDPOINT_URL_STS"),
+    ] {
+        let written = refused_with(&variables);
+        assert!(written.contains(name) && !written.contains("SECRETX"), "{written}");
+    }
+}
+
+#[test]
+fn keys_and_regions_that_no_header_can_have_stop_the_start_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(
+        &config,
+        "[default]\naws_access_key_id = SECRETX\u{e9}\naws_secret_access_key = s\n[profile far]\nregion = a SECRETX\n",
+    )
+    .unwrap();
+    let config = ("AWS_CONFIG_FILE", config.to_str().unwrap());
+    let (id, secret) = (("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "s"));
+    for (variables, name) in [
+        (vec![("AWS_ACCESS_KEY_ID", "ID\r\nSECRETX"), secret], "`AWS_ACCESS_KEY_ID`"),
+        (vec![id, secret, ("AWS_SESSION_TOKEN", "SECRETX\n")], "`AWS_SESSION_TOKEN`"),
+        (vec![id, secret, ("AWS_REGION", "eu\r\nSECRETX")], "`AWS_REGION`"),
+        (vec![("AWS_DEFAULT_REGION", "SECRETX/")], "`AWS_DEFAULT_REGION`"),
+        (vec![config], "`aws_access_key_id`"),
+        (vec![config, ("AWS_PROFILE", "far")], "the profile (`region`)"),
+    ] {
+        let written = refused_with(&variables);
+        assert!(written.contains(name) && !written.contains("SECRETX"), "{written}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_a_service_that_no_header_can_have_fail_requests_and_no_more() {
+    let s3 = TestS3::start().await;
+    s3.insert("key", "value");
+    let keys = async || {
+        "{\"AccessKeyId\":\"A\\nB\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\
+         \"Expiration\":\"2126-01-01T00:00:00Z\"}"
+    };
+    let url = format!("{}/keys", serve(Router::new().route("/keys", get(keys))).await);
+    let (status, text) = failed_with(&s3, &[("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())]).await;
+    // A panic would be 500.
+    assert!(matches!(status, 502..=504), "{status}: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_end_instead_of_keys_fails_the_request() {
+    let s3 = TestS3::start().await;
+    s3.insert("key", "value");
+    let endless = async || {
+        let chunk = || Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'x'; 4096]));
+        axum::body::Body::from_stream(futures::stream::repeat_with(chunk))
+    };
+    let services = serve(Router::new().fallback(endless)).await;
+    let (_folder, config, token) = files();
+    let url = format!("{services}/keys");
+    for variables in [
+        vec![
+            ("AWS_CONFIG_FILE", config.as_str()),
+            ("AWS_PROFILE", "role"),
+            ("AWS_ENDPOINT_URL_STS", services.as_str()),
+        ],
+        vec![
+            ("AWS_ROLE_ARN", "arn:aws:iam::1:role/w"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", token.as_str()),
+            ("AWS_ENDPOINT_URL_STS", services.as_str()),
+        ],
+        vec![("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())],
+    ] {
+        let (status, text) = failed_with(&s3, &variables).await;
+        assert!(matches!(status, 502..=504), "{variables:?}: {status}: {text}");
+    }
+    // It is not the service of AWS.
+    let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", services.as_str())];
+    assert_eq!(signed_with(&s3, &machine).await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use object_store::list::PaginatedListStore;
 use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig};
 
+use super::endpoint::endpoint_error;
 use super::error::OpenError;
 use super::url::{bucket_and_prefix, parse_prefix};
 use crate::store::backend::ThrottledStore;
@@ -43,7 +44,14 @@ pub(super) fn open_bucket(
         return Err(OpenError::InvalidUrl("the name of the bucket or container is missing"));
     }
     let own = &options.bucket;
-    let is_unencrypted = own.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if let Some(reason) = own.endpoint.as_deref().and_then(endpoint_error) {
+        return Err(OpenError::Endpoint { origin: "the option `endpoint`", reason });
+    }
+    let is_unencrypted = own
+        .endpoint
+        .as_deref()
+        .and_then(|endpoint| endpoint.split_once(':'))
+        .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("http"));
     if is_unencrypted && !own.allow_http {
         return Err(OpenError::Options("an unencrypted http endpoint needs `allow_http = true`"));
     }

@@ -42,6 +42,14 @@ pub enum OpenError {
     /// Options that do not go together, or one that is missing.
     #[error("the options do not fit: {0}")]
     Options(&'static str),
+    /// What an option, a variable or a profile names as an endpoint is not one.
+    #[error("the endpoint of {origin} {reason}")]
+    Endpoint {
+        /// What names it.
+        origin: &'static str,
+        /// Why it is none, as the end of a sentence.
+        reason: &'static str,
+    },
     /// The profile or the variables that name credentials cannot be used.
     #[error("the credentials cannot be used: {0}")]
     Credentials(String),
@@ -69,6 +77,7 @@ impl Classify for OpenError {
             | Self::InvalidPrefix(_)
             | Self::NoDirectory(_)
             | Self::NotADirectory(_)
+            | Self::Endpoint { .. }
             | Self::Credentials(_)
             | Self::Prefix(_)
             | Self::Options(_) => ErrorClass::InvalidRequest,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, Response};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
@@ -15,6 +15,9 @@ const ADDRESS: &str = "http://169.254.169.254";
 /// How long all requests together may take. The service is on the same host.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The most bytes of an answer with keys or names that are read.
+pub(super) const MAX_ANSWER_BYTES: usize = 64 << 10;
+
 /// Whether the service of AWS, at this address or the usual one, has a role for the machine.
 pub(super) fn has_aws_role(address: Option<&str>) -> bool {
     let address = address.unwrap_or(ADDRESS).trim_end_matches('/').to_owned();
@@ -22,11 +25,11 @@ pub(super) fn has_aws_role(address: Option<&str>) -> bool {
         let token = client
             .request(Method::PUT, format!("{address}/latest/api/token"))
             .header("x-aws-ec2-metadata-token-ttl-seconds", "60");
-        let token = token.send().await?.error_for_status()?.text().await?;
+        let token = text_of(token.send().await?.error_for_status()?).await?;
         let roles = client
             .get(format!("{address}/latest/meta-data/iam/security-credentials/"))
-            .header("x-aws-ec2-metadata-token", token);
-        Ok(!roles.send().await?.error_for_status()?.text().await?.trim().is_empty())
+            .header("x-aws-ec2-metadata-token", token.trim());
+        Ok(!text_of(roles.send().await?.error_for_status()?).await?.trim().is_empty())
     })
 }
 
@@ -60,6 +63,21 @@ where
         found.map_err(shared)?.map_err(shared)
     };
     std::thread::spawn(run).join().is_ok_and(|found| found.unwrap_or(false))
+}
+
+/// The text of an answer; empty if it is too long or not one.
+async fn text_of(mut answer: Response) -> Result<String, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
+            tracing::warn!(
+                "the metadata service answered with more than {MAX_ANSWER_BYTES} bytes: it is not used"
+            );
+            return Ok(String::new());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8(bytes).unwrap_or_default())
 }
 
 fn shared(error: impl std::error::Error + Send + Sync + 'static) -> Shared {

@@ -11,6 +11,7 @@
 mod backend;
 mod backends;
 mod bucket;
+mod endpoint;
 mod error;
 mod metadata_service;
 mod open_store;

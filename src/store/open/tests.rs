@@ -70,6 +70,27 @@ fn an_open_error_gives_the_reason() {
 }
 
 #[test]
+fn a_password_in_an_endpoint_is_refused_without_repeating_it() {
+    for endpoint in
+        ["http://u:SECRETX@localhost:1", "https://SECRETX@host", "u:SECRETX@host", "http://u:SECRETX@h:p"]
+    {
+        for url in ["s3://bucket", "gs://bucket", "az://container"] {
+            let mut options = remote();
+            options.bucket.endpoint = Some(endpoint.to_owned());
+            let message = error(url, &options);
+            assert!(message.contains("`endpoint`") && !message.contains("SECRETX"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn an_unencrypted_endpoint_needs_permission_however_its_scheme_is_written() {
+    let bucket = BucketOptions { endpoint: Some("HTTP://localhost:9000".into()), ..BucketOptions::default() };
+    let options = StoreOptions { bucket, ..StoreOptions::default() };
+    assert!(error("s3://bucket", &options).contains("allow_http"));
+}
+
+#[test]
 fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
     let options = remote();
     let directory = tempfile::tempdir().unwrap();

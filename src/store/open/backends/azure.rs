@@ -6,6 +6,7 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::endpoint::user_info_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -75,6 +76,15 @@ fn build(
     ] {
         if let Some(value) = value {
             builder = builder.with_config(name, value);
+        }
+    }
+    for (key, origin) in [
+        (AzureConfigKey::Endpoint, "the environment (`AZURE_STORAGE_ENDPOINT`)"),
+        (AzureConfigKey::MsiEndpoint, "the environment (`IDENTITY_ENDPOINT`)"),
+        (AzureConfigKey::AuthorityHost, "the environment (`AZURE_STORAGE_AUTHORITY_HOST`)"),
+    ] {
+        if let Some(reason) = builder.get_config_value(&key).as_deref().and_then(user_info_error) {
+            return Err(OpenError::Endpoint { origin, reason });
         }
     }
     Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use object_store::StaticCredentialProvider;
-use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::endpoint::user_info_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -72,6 +73,10 @@ fn build(
     }
     if let Some(endpoint) = &shared.endpoint {
         builder = builder.with_base_url(endpoint);
+    }
+    let of_environment = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+    if let Some(reason) = of_environment.as_deref().and_then(user_info_error) {
+        return Err(OpenError::Endpoint { origin: "the environment (`GOOGLE_BASE_URL`)", reason });
     }
     if let Some(path) = &options.service_account_path {
         builder = builder.with_service_account_path(path);

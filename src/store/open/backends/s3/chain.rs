@@ -5,8 +5,10 @@
 //! sign-on, `credential_process`) is refused by name: `aws configure export-credentials --format env` gives keys for the
 //! environment.
 
+use super::container::ContainerKeys;
 use super::profiles::{AwsProfile, Profiles};
 use super::variables::AwsVariables;
+use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 
 /// The most roles that are assumed one after the other.
@@ -57,13 +59,8 @@ pub(super) enum ChainCredentials {
         /// What signs for it.
         source: Box<ChainCredentials>,
     },
-    /// The keys of the container, from this URL or path.
-    Container {
-        /// The path at the fixed address.
-        path: Option<String>,
-        /// The URL, and the file with the token for it.
-        url: Option<(String, String)>,
-    },
+    /// The keys of the container.
+    Container(ContainerKeys),
     /// The keys of the machine.
     Machine {
         /// The address of its metadata service, if not the usual one.
@@ -78,7 +75,7 @@ impl ChainCredentials {
             Self::Keys { .. } => "keys of the environment or a profile",
             Self::WebIdentity { .. } => "a web identity",
             Self::Role { .. } => "an assumed role",
-            Self::Container { .. } => "the container",
+            Self::Container(_) => "the container",
             Self::Machine { .. } => "the machine's metadata service",
         }
     }
@@ -94,7 +91,8 @@ impl Chain {
     /// Follows the chain. `has_metadata` finds out whether the metadata service at an address has a role for the machine.
     ///
     /// # Errors
-    /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported.
+    /// [`OpenError::Credentials`] if the profile that the environment names is missing, incomplete, or needs what is not supported,
+    /// or if the variables of a container cannot be used.
     pub(super) fn find(
         environment: &AwsVariables,
         has_metadata: impl Fn(Option<&str>) -> bool,
@@ -153,7 +151,13 @@ impl Search<'_> {
                 session: self.environment.get("AWS_ROLE_SESSION_NAME"),
             })
         };
-        Ok(web_identity().or_else(|| self.of_container()).or_else(|| self.of_machine()))
+        if let Some(found) = web_identity() {
+            return Ok(Some(found));
+        }
+        match self.of_container()? {
+            Some(found) => Ok(Some(found)),
+            None => self.of_machine(),
+        }
     }
 
     fn of_environment(&self) -> Option<ChainCredentials> {
@@ -164,21 +168,20 @@ impl Search<'_> {
         })
     }
 
-    fn of_container(&self) -> Option<ChainCredentials> {
-        let path = self.environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-        let url = self
-            .environment
-            .get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
-            .zip(self.environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"));
-        (path.is_some() || url.is_some()).then_some(ChainCredentials::Container { path, url })
+    fn of_container(&self) -> Result<Option<ChainCredentials>, OpenError> {
+        Ok(ContainerKeys::find(self.environment)?.map(ChainCredentials::Container))
     }
 
-    fn of_machine(&self) -> Option<ChainCredentials> {
+    fn of_machine(&self) -> Result<Option<ChainCredentials>, OpenError> {
         if self.environment.is_set("AWS_EC2_METADATA_DISABLED") {
-            return None;
+            return Ok(None);
         }
         let endpoint = self.environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-        (self.has_metadata)(endpoint.as_deref()).then_some(ChainCredentials::Machine { endpoint })
+        if let Some(reason) = endpoint.as_deref().and_then(endpoint_error) {
+            let origin = "the environment (`AWS_EC2_METADATA_SERVICE_ENDPOINT`)";
+            return Err(OpenError::Endpoint { origin, reason });
+        }
+        Ok((self.has_metadata)(endpoint.as_deref()).then_some(ChainCredentials::Machine { endpoint }))
     }
 
     /// The credentials of a profile; `None` if it has none. At most `roles` are assumed.
@@ -200,7 +203,7 @@ impl Search<'_> {
             }
             let source = match (profile.get("source_profile"), profile.get("credential_source")) {
                 // A profile may have keys of its own for its role.
-                (Some(source), _) if source == name => keys(profile),
+                (Some(source), _) if source == name => keys(name, profile)?,
                 (Some(source), _) => {
                     let Some(profile) = self.profiles.get(source) else {
                         return failed(&format!("names `{source}` as its source, which does not exist"));
@@ -208,8 +211,8 @@ impl Search<'_> {
                     self.of_profile(source, profile, roles - 1)?
                 }
                 (None, Some("Environment")) => self.of_environment(),
-                (None, Some("Ec2InstanceMetadata")) => self.of_machine(),
-                (None, Some("EcsContainer")) => self.of_container(),
+                (None, Some("Ec2InstanceMetadata")) => self.of_machine()?,
+                (None, Some("EcsContainer")) => self.of_container()?,
                 (None, _) => {
                     return failed("has a role, but neither `source_profile` nor `credential_source`");
                 }
@@ -220,7 +223,7 @@ impl Search<'_> {
             let external_id = profile.get("external_id").map(str::to_owned);
             return Ok(Some(ChainCredentials::Role { role, session, external_id, source: Box::new(source) }));
         }
-        if let Some(keys) = keys(profile) {
+        if let Some(keys) = keys(name, profile)? {
             return Ok(Some(keys));
         }
         for key in ["sso_session", "sso_start_url", "credential_process"] {
@@ -234,16 +237,23 @@ impl Search<'_> {
     }
 }
 
-fn keys(profile: AwsProfile<'_>) -> Option<ChainCredentials> {
-    Some(ChainCredentials::Keys {
-        id: profile.get("aws_access_key_id")?.to_owned(),
-        secret: profile.get("aws_secret_access_key")?.to_owned(),
-        token: profile.get("aws_session_token").map(str::to_owned),
-    })
+/// The keys of a profile; `None` if it has none.
+fn keys(name: &str, profile: AwsProfile<'_>) -> Result<Option<ChainCredentials>, OpenError> {
+    let Some(id) = profile.get("aws_access_key_id") else {
+        return Ok(None);
+    };
+    let Some(secret) = profile.get("aws_secret_access_key") else {
+        return Err(OpenError::Credentials(format!(
+            "the profile `{name}` has no `aws_secret_access_key` in the file that has its `aws_access_key_id`"
+        )));
+    };
+    let token = profile.get("aws_session_token").map(str::to_owned);
+    Ok(Some(ChainCredentials::Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::container::ContainerToken;
     use super::*;
 
     const CONFIG: &str = "[default]\nregion = r0\n[profile keys]\nregion = r1\naws_access_key_id = id\n\
@@ -252,7 +262,8 @@ mod tests {
         source_profile = pool\n[profile pool]\nrole_arn = b\nsource_profile = loop\n[profile self]\nrole_arn = a\n\
         source_profile = self\naws_access_key_id = id\naws_secret_access_key = secret\n\
         [profile sso]\nsso_session = x\n[profile lost]\nrole_arn = a\nsource_profile = none\n\
-        [profile bare]\nrole_arn = a\n[profile machine]\nrole_arn = a\ncredential_source = Ec2InstanceMetadata\n";
+        [profile half]\naws_access_key_id = id\n[profile bare]\nrole_arn = a\n\
+        [profile machine]\nrole_arn = a\ncredential_source = Ec2InstanceMetadata\n";
 
     /// Follows the chain with these variables and the file above.
     fn find(variables: &[(&'static str, &str)], has_metadata: bool) -> Result<Chain, String> {
@@ -288,8 +299,9 @@ mod tests {
         assert_eq!(credentials(&all[..4], true), Some(key()));
         let found = credentials(&all[..3], true).unwrap();
         assert!(matches!(found, ChainCredentials::WebIdentity { .. }), "{found:?}");
-        let path = Some("/c".to_owned());
-        assert_eq!(credentials(&container, true), Some(ChainCredentials::Container { path, url: None }));
+        let (url, token) = ("http://169.254.170.2/c".to_owned(), ContainerToken::None);
+        let keys = ContainerKeys { url, token };
+        assert_eq!(credentials(&container, true), Some(ChainCredentials::Container(keys)));
         assert_eq!(credentials(&[], true), Some(ChainCredentials::Machine { endpoint: None }));
         assert_eq!(credentials(&[], false), None);
         assert_eq!(credentials(&[("AWS_EC2_METADATA_DISABLED", "true")], true), None);
@@ -325,6 +337,12 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_with_half_of_its_keys_is_an_error_and_no_reason_to_search_on() {
+        let error = find(&[("AWS_PROFILE", "half")], true).unwrap_err();
+        assert!(error.contains("the profile `half` has no `aws_secret_access_key`"), "{error}");
+    }
+
+    #[test]
     fn region_and_endpoint_come_from_the_environment_before_the_profile() {
         assert_eq!(find(&[], false).unwrap().region.as_deref(), Some("r0"));
         assert_eq!(find(&[("AWS_PROFILE", "keys")], false).unwrap().region.as_deref(), Some("r1"));
@@ -338,5 +356,15 @@ mod tests {
         );
         let ignored = [endpoint[0], ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")];
         assert_eq!(find(&ignored, false).unwrap().endpoint, None);
+    }
+
+    #[test]
+    fn a_password_in_the_address_of_the_metadata_service_is_refused_without_repeating_it() {
+        let address = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://u:SECRETX@127.0.0.1:1")];
+        let error = find(&address, true).unwrap_err();
+        assert!(
+            error.contains("`AWS_EC2_METADATA_SERVICE_ENDPOINT`") && !error.contains("SECRETX"),
+            "{error}"
+        );
     }
 }

@@ -2,6 +2,9 @@
 
 mod assumed_role;
 mod chain;
+mod checked_keys;
+mod container;
+mod key_service;
 mod profiles;
 mod variables;
 
@@ -13,10 +16,14 @@ use object_store::{ClientOptions, RetryConfig};
 
 use self::assumed_role::AssumedRole;
 use self::chain::{Chain, ChainCredentials};
+use self::checked_keys::{CheckedKeys, is_region, unusable_part};
+use self::container::ContainerKeys;
+use self::key_service::KeyService;
 use self::variables::AwsVariables;
 use crate::store::object::Connector;
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -34,6 +41,22 @@ pub(super) const BACKEND: Backend = Backend {
 
 /// The region of requests if nothing names another.
 const DEFAULT_REGION: &str = "us-east-1";
+/// A file that there is on every system, and that has no bytes.
+const EMPTY_FILE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+/// What names the region is not known where it is checked.
+const REGION_ERROR: &str = "the region of the option `region`, the environment (`AWS_REGION`, `AWS_DEFAULT_REGION`) or \
+    the profile (`region`) has other characters than letters, digits, `-`, `_` and `.`";
+/// What names keys that are given.
+const OPTION_KEYS: &str = "the options (`access_key_id`, `session_token`)";
+/// What names keys of the chain.
+const CHAIN_KEYS: &str = "the environment (`AWS_ACCESS_KEY_ID`, `AWS_SESSION_TOKEN`) or the profile \
+    (`aws_access_key_id`, `aws_session_token`)";
+/// What names the endpoint of the chain.
+const ENDPOINT: &str =
+    "the environment (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
+/// What names the endpoint of the token service.
+const STS_ENDPOINT: &str =
+    "the environment (`AWS_ENDPOINT_URL_STS`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let own = &options.s3;
@@ -49,8 +72,13 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     if let Some(credentials) = &chain.credentials {
         tracing::info!(url, "requests are signed with {}", credentials.origin());
     }
-    if options.bucket.endpoint.is_none() && chain.endpoint.is_some() {
-        options.bucket.endpoint.clone_from(&chain.endpoint);
+    if options.bucket.endpoint.is_none()
+        && let Some(endpoint) = &chain.endpoint
+    {
+        if let Some(reason) = endpoint_error(endpoint) {
+            return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
+        }
+        options.bucket.endpoint = Some(endpoint.clone());
         // The tools of AWS ask for no leave.
         options.bucket.allow_http = true;
     }
@@ -67,6 +95,9 @@ fn build(
 ) -> Result<Arc<dyn Bucket>, OpenError> {
     let ClientConfig { bucket, options: shared, is_anonymous, connector, retry } = config;
     let region = options.region.as_deref().unwrap_or(DEFAULT_REGION);
+    if !is_region(region) {
+        return Err(OpenError::Credentials(REGION_ERROR.to_owned()));
+    }
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_region(region)
@@ -86,7 +117,7 @@ fn build(
     match (options.access_key_id.as_deref(), options.secret_access_key.as_ref().map(Secret::expose)) {
         (Some(id), Some(key)) => {
             let token = options.session_token.as_ref().map(Secret::expose);
-            builder = with_keys(builder, id, key, token)?;
+            builder = with_keys(builder, (id, key, token), OPTION_KEYS)?;
         }
         (None, None) => {}
         _ => return Err(OpenError::Options("`access_key_id` and `secret_access_key` go together")),
@@ -95,20 +126,20 @@ fn build(
         && let Some(credentials) = &chain.credentials
     {
         let signing = Signing { sts_endpoint: chain.sts_endpoint.as_deref(), region, connector, retry };
-        builder = signing.with_credentials(builder, credentials)?;
+        builder = builder.with_credentials(signing.provider(credentials)?);
     }
     Ok(Arc::new(builder.build().map_err(OpenError::from_client)?))
 }
 
-/// Adds keys. A token is a header, which has visible characters only.
+/// Adds keys: the identifier, the secret and the token. `origin` says what names them.
 fn with_keys(
     builder: AmazonS3Builder,
-    id: &str,
-    secret: &str,
-    token: Option<&str>,
+    (id, secret, token): (&str, &str, Option<&str>),
+    origin: &str,
 ) -> Result<AmazonS3Builder, OpenError> {
-    if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err(OpenError::Options("the session token has characters that no token has"));
+    if let Some(part) = unusable_part(id, token) {
+        let reason = format!("the {part} of {origin} has characters that no header can have");
+        return Err(OpenError::Credentials(reason));
     }
     let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
     Ok(match token {
@@ -126,21 +157,26 @@ struct Signing<'a> {
 }
 
 impl Signing<'_> {
-    fn with_credentials(
-        &self,
-        builder: AmazonS3Builder,
-        credentials: &ChainCredentials,
-    ) -> Result<AmazonS3Builder, OpenError> {
-        let set = |builder: AmazonS3Builder, values: &[(AmazonS3ConfigKey, Option<&str>)]| {
-            values.iter().fold(builder, |builder, (key, value)| match value {
-                Some(value) => builder.with_config(*key, *value),
-                None => builder,
-            })
-        };
-        Ok(match credentials {
-            ChainCredentials::Keys { id, secret, token } => with_keys(builder, id, secret, token.as_deref())?,
-            ChainCredentials::WebIdentity { role, token_file, session } => set(
-                builder,
+    /// What gives the keys that requests are signed with.
+    fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
+        Ok(Arc::new(CheckedKeys::new(self.unchecked(credentials)?, credentials.origin())))
+    }
+
+    fn unchecked(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
+        let uses_sts =
+            matches!(credentials, ChainCredentials::WebIdentity { .. } | ChainCredentials::Role { .. });
+        if uses_sts && let Some(reason) = self.sts_endpoint.and_then(endpoint_error) {
+            return Err(OpenError::Endpoint { origin: STS_ENDPOINT, reason });
+        }
+        let service = KeyService::new(self.connector.clone());
+        match credentials {
+            ChainCredentials::Keys { id, secret, token } => {
+                let keys = (id.as_str(), secret.as_str(), token.as_deref());
+                let builder = with_keys(self.client(service), keys, CHAIN_KEYS)?;
+                provider_of(builder, &[])
+            }
+            ChainCredentials::WebIdentity { role, token_file, session } => provider_of(
+                self.client(service),
                 &[
                     (AmazonS3ConfigKey::RoleArn, Some(role)),
                     (AmazonS3ConfigKey::WebIdentityTokenFile, Some(token_file)),
@@ -148,42 +184,52 @@ impl Signing<'_> {
                     (AmazonS3ConfigKey::StsEndpoint, self.sts_endpoint),
                 ],
             ),
-            ChainCredentials::Container { path, url } => {
-                let (url, token_file) = url.as_ref().map(|(url, file)| (url.as_str(), file.as_str())).unzip();
-                set(
-                    builder,
-                    &[
-                        (AmazonS3ConfigKey::ContainerCredentialsRelativeUri, path.as_deref()),
-                        (AmazonS3ConfigKey::ContainerCredentialsFullUri, url),
-                        (AmazonS3ConfigKey::ContainerAuthorizationTokenFile, token_file),
-                    ],
-                )
-            }
-            ChainCredentials::Machine { endpoint } => {
-                set(builder, &[(AmazonS3ConfigKey::MetadataEndpoint, endpoint.as_deref())])
-            }
+            ChainCredentials::Container(ContainerKeys { url, token }) => provider_of(
+                self.client(service.with_token(token.clone())),
+                &[
+                    (AmazonS3ConfigKey::ContainerCredentialsFullUri, Some(url)),
+                    // Without a file, the client does not use the URL.
+                    (AmazonS3ConfigKey::ContainerAuthorizationTokenFile, Some(EMPTY_FILE)),
+                ],
+            ),
+            ChainCredentials::Machine { endpoint } => provider_of(
+                self.client(service),
+                &[(AmazonS3ConfigKey::MetadataEndpoint, endpoint.as_deref())],
+            ),
             ChainCredentials::Role { role, session, external_id, source } => {
-                let client = self.connector.connect(&ClientOptions::new()).map_err(OpenError::from_client)?;
+                let client = service.connect(&ClientOptions::new()).map_err(OpenError::from_client)?;
+                let source = self.provider(source)?;
                 let role = AssumedRole::new(
-                    self.provider(source)?,
+                    source,
                     client,
                     (self.sts_endpoint, self.region),
                     role,
                     (session.as_deref(), external_id.as_deref()),
                 );
-                builder.with_credentials(Arc::new(role))
+                Ok(Arc::new(role))
             }
-        })
+        }
     }
 
-    /// What gives the keys that sign for a role. Only a client gives them out; this one sends no other request.
-    fn provider(&self, credentials: &ChainCredentials) -> Result<AwsCredentialProvider, OpenError> {
-        let builder = AmazonS3Builder::new()
+    /// A client that requests nothing but keys.
+    fn client(&self, service: KeyService) -> AmazonS3Builder {
+        AmazonS3Builder::new()
             .with_bucket_name("none")
             .with_region(self.region)
             .with_retry(self.retry.clone())
-            .with_http_connector(self.connector.clone());
-        let client = self.with_credentials(builder, credentials)?.build().map_err(OpenError::from_client)?;
-        Ok(Arc::clone(client.credentials()))
+            .with_http_connector(service)
     }
+}
+
+/// What gives the keys of a client with these settings: no other type of the crate does.
+fn provider_of(
+    builder: AmazonS3Builder,
+    settings: &[(AmazonS3ConfigKey, Option<&str>)],
+) -> Result<AwsCredentialProvider, OpenError> {
+    let builder = settings.iter().fold(builder, |builder, (key, value)| match value {
+        Some(value) => builder.with_config(*key, *value),
+        None => builder,
+    });
+    let client = builder.build().map_err(OpenError::from_client)?;
+    Ok(Arc::clone(client.credentials()))
 }
