@@ -98,6 +98,7 @@ impl ContainerToken {
             Self::Value(value) => return Ok(Some(value.clone())),
             Self::File(path) => path.clone(),
         };
+        #[expect(clippy::disallowed_methods, reason = "one short file, each time that keys expire")]
         let read = tokio::task::spawn_blocking(move || token_of(&path)).await;
         let text = read.map_err(std::io::Error::other).flatten().map_err(ContainerTokenError::File)?;
         secret_header(text.trim_end()).map(Some).ok_or(ContainerTokenError::Characters)
