@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use zarrd::store::{Reference, ReferencePlace, ContainerBudget, check_records, parse_kerchunk};
+use zarrd::store::{ContainerBudget, Reference, ReferencePlace, check_records, parse_kerchunk};
 
 /// The most memory that a document may take.
 const BUDGET_BYTES: u64 = 4 << 20;
