@@ -54,12 +54,15 @@ impl Statistics {
         let trace = state.engine.reader.read_context(array.mount());
         // The pieces were chosen within the limits; one of them may be larger than a response.
         let limits = ReadLimits { max_response_size: u64::MAX, ..state.engine.read };
-        let plans = pieces.subsets.iter().map(|subset| Plan::new(&array, subset.clone(), &limits));
-        let plans = plans.collect::<Result<Vec<_>, _>>()?;
-        let snapshots = stream::iter(plans)
-            .map(|plan| {
+        let snapshots = stream::iter(pieces.subsets.clone())
+            .map(|subset| {
                 let (reader, trace) = (state.engine.reader.clone(), Arc::clone(&trace));
-                async move { reader.lookup_versions(&plan, &trace).await }
+                let array = Arc::clone(&array);
+                async move {
+                    // There may be many pieces, and planning one takes time.
+                    tokio::task::consume_budget().await;
+                    reader.lookup_versions(&Plan::new(&array, subset, &limits)?, &trace).await
+                }
             })
             .buffered(LOOKUPS)
             .try_collect()
