@@ -106,12 +106,12 @@ const ROWS: &[Row] = &[
     ("elements for Arrow", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=arrow&slice=:64", None, Nothing),
     ("downsampled elements", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?downsample=2,1", None, Nothing),
     ("elements that fit", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?fit=1000,1000&method=max&format=npy", None, Nothing),
-    ("means over a dimension", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?reduce.0=mean", None, Nothing),
-    ("deviations for JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?reduce.1=std&format=json", None, Nothing),
+    ("means over a dimension", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/rows?reduce.1=mean", None, Nothing),
+    ("deviations for JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/rows?reduce.1=std&format=json", None, Nothing),
     ("elements of the root", "GET", "/v1/data/{mount}", "/v1/data/a", None, Nothing),
-    ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536", None, Nothing),
-    ("statistics over a dimension of all rows", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?over=1&histogram=64", None, Nothing),
-    ("statistics over a dimension", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?over=1&percentiles=2,98&histogram=64&slice=:1024", None, Nothing),
+    ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536&slice=:1024", None, Nothing),
+    ("statistics over a dimension of all rows", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/rows?over=1&histogram=64", None, Nothing),
+    ("statistics over a dimension", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/rows?over=1&percentiles=2,98&histogram=64&slice=:1024", None, Nothing),
     ("statistics of the root's elements", "GET", "/v1/stats/{mount}", "/v1/stats/a", None, Nothing),
     ("a picture", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=2048", None, Nothing),
     ("a picture of all pixels", "GET", "/v1/image/{mount}/{path}", "/v1/image/m/arr?size=max", None, Nothing),
@@ -216,16 +216,20 @@ fn fill(root: &Path) {
     for number in 0..SHARDS {
         std::fs::write(root.join(format!("k/shards/c/{number}")), &shard).unwrap();
     }
-    let document = |data_type: &str, edge: usize| {
+    let document_of = |shape: [usize; 2], data_type: &str, chunk: [usize; 2]| {
         json!({
-            "zarr_format": 3, "node_type": "array", "shape": [4096, 4096], "data_type": data_type, "fill_value": 1,
-            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [edge, edge] } },
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": 1,
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": chunk } },
             "chunk_key_encoding": { "name": "default" },
             "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
         })
     };
+    let document = |data_type: &str, edge: usize| document_of([4096; 2], data_type, [edge; 2]);
     let array = document("float32", 2048);
     write("m/arr/zarr.json", array.to_string().as_bytes());
+    // Many rows with few elements each, because a reduction takes long in a build that is not optimised.
+    write("m/rows/zarr.json", document_of([4096, 64], "float32", [4096, 64]).to_string().as_bytes());
+    write("m/rows/c/0/0", &vec![7; 4096 * 64 * 4]);
     // Of bytes that cannot be compressed, and of few stored chunks.
     let bytes = document("uint8", 128);
     write("m/bytes/zarr.json", bytes.to_string().as_bytes());

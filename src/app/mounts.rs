@@ -191,7 +191,9 @@ impl MountOpener {
             let stale = self.stale.of_mount(&cache_name, options.freshness);
             let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
             let policy = options.freshness.policy;
-            (self.values.wrap_stale(&cache_name, stored, policy, stale), cache_name, staleness)
+            // The values of a snapshot never change: what may be stale is which snapshot a branch is.
+            let lookups = stale.filter(|_| stored.served_version().is_none());
+            (self.values.wrap_stale(&cache_name, stored, policy, lookups), cache_name, staleness)
         };
         let mount = Mount {
             name: name.to_owned(),

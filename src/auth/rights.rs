@@ -96,7 +96,18 @@ fn widest(grants: &[Grant], mount: &str, need: &Permission) -> Option<StorePrefi
     let prefixes = met.filter_map(|grant| match &grant.reach {
         KeyScope::Prefix(prefix) => Some(prefix.clone()),
         KeyScope::Key(key) => Some(key.as_prefix()),
-        KeyScope::StringPrefix(_) => None,
+        KeyScope::StringPrefix(text) => segments_within(text, &need.reach),
     });
     prefixes.min_by_key(|prefix| prefix.as_str().len())
+}
+
+/// The shortest prefix of whole segments that begins with a text and that a key or prefix is below.
+fn segments_within(text: &str, wanted: &KeyScope) -> Option<StorePrefix> {
+    let wanted = match wanted {
+        KeyScope::Key(key) => key.as_str(),
+        KeyScope::Prefix(prefix) => prefix.as_str(),
+        KeyScope::StringPrefix(_) => return None,
+    };
+    let rest = wanted.strip_prefix(text)?.split('/').next()?;
+    StorePrefix::parse(&format!("{text}{rest}/")).ok()
 }

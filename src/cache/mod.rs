@@ -31,6 +31,7 @@ pub use nodes::BoundedNodeCache;
 pub use options::CacheOptions;
 pub use response_cache::ResponseCache;
 pub use source::CachedSource;
+pub(crate) use stale::BackendAnswer;
 pub use stale::{StaleCache, StaleLookups, Staleness};
 pub use values::ValueCache;
 pub use weighted_cache::CacheUsage;

@@ -26,7 +26,7 @@ type Name = (Arc<str>, StoreKey);
 
 /// What was found under a key.
 #[derive(Debug)]
-pub(super) struct LastLookup {
+pub(crate) struct LastLookup {
     /// The value; `None` if there was none.
     pub(super) info: Option<ValueInfo>,
     /// When the lookup began.
@@ -80,11 +80,11 @@ pub struct StaleLookups {
 
 /// What a backend responds, or what is used in its place.
 #[derive(Debug)]
-pub(super) enum BackendAnswer<T> {
+pub(crate) enum BackendAnswer<T, L> {
     /// The response of the backend.
     Received(Result<T, StoreError>),
-    /// The backend fails or is slow.
-    Stale(Arc<LastLookup>),
+    /// The last response: the backend fails or is slow.
+    Stale(L),
 }
 
 impl StaleLookups {
@@ -94,59 +94,27 @@ impl StaleLookups {
         &self.staleness
     }
 
-    /// Sends a request for a key to the backend, unless the backend fails and the last lookup of the key is young enough. The
-    /// request runs in its own task, which goes on where the caller does not wait for it.
+    /// Sends a request for a key to the backend, unless the last lookup of the key is used ([`Staleness::ask`]).
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         key: &StoreKey,
         request: impl Future<Output = Result<T, StoreError>> + Send + 'static,
         info_of: fn(&T) -> Option<ValueInfo>,
-    ) -> BackendAnswer<T> {
+    ) -> BackendAnswer<T, Arc<LastLookup>> {
         let name = (Arc::clone(&self.mount), key.clone());
-        let last = self.lookups.0.get(&name).filter(|last| self.staleness.allows(last));
+        let last = self.lookups.0.get(&name).map(|last| (last.asked, last));
         let recorded = {
-            let (this, asked, since) = (self.clone(), Instant::now(), self.lookups.0.generation());
+            let (lookups, asked, since) = (self.lookups.clone(), Instant::now(), self.lookups.0.generation());
             async move {
                 let outcome = request.await;
-                match &outcome {
-                    Ok(found) => {
-                        let lookup = LastLookup { info: info_of(found), asked };
-                        this.lookups.0.insert(&name, &Arc::new(lookup), since);
-                        this.staleness.record_answer();
-                    }
-                    Err(error) if is_unanswered(error) => this.staleness.record_failure(&this.mount),
-                    Err(_) => this.staleness.record_answer(),
+                if let Ok(found) = &outcome {
+                    let lookup = LastLookup { info: info_of(found), asked };
+                    lookups.0.insert(&name, &Arc::new(lookup), since);
                 }
                 outcome
             }
         };
-        let Some(last) = last else { return BackendAnswer::Received(recorded.await) };
-        let outcome = match self.staleness.attempt() {
-            Attempt::Foreground => {
-                let task = tokio::spawn(recorded.in_current_span());
-                match timeout(SLOW, task).await {
-                    Ok(Ok(outcome)) => Some(outcome),
-                    // It was aborted with the runtime.
-                    Ok(Err(_)) => None,
-                    Err(_) => {
-                        self.staleness.record_failure(&self.mount);
-                        None
-                    }
-                }
-            }
-            Attempt::Background => {
-                drop(tokio::spawn(recorded.in_current_span()));
-                None
-            }
-            Attempt::None => None,
-        };
-        match outcome {
-            Some(outcome) if !outcome.as_ref().is_err_and(is_unanswered) => BackendAnswer::Received(outcome),
-            _ => {
-                self.staleness.record_use(&last);
-                BackendAnswer::Stale(last)
-            }
-        }
+        self.staleness.ask(&self.mount, last, recorded).await
     }
 }
 
@@ -192,6 +160,57 @@ impl Staleness {
         Some(Self { max_age, reuse, state: Mutex::default(), uses: AtomicU64::new(0) })
     }
 
+    /// Sends a request to the backend, unless the backend fails or is slow and its last response, with the time at which its
+    /// request was sent, is young enough. The request runs in its own task, which goes on where the caller does not wait for
+    /// it.
+    pub(crate) async fn ask<T: Send + 'static, L>(
+        self: &Arc<Self>,
+        mount: &Arc<str>,
+        last: Option<(Instant, L)>,
+        request: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> BackendAnswer<T, L> {
+        let recorded = {
+            let (this, mount) = (Arc::clone(self), Arc::clone(mount));
+            async move {
+                let outcome = request.await;
+                match &outcome {
+                    Err(error) if is_unanswered(error) => this.record_failure(&mount),
+                    Ok(_) | Err(_) => this.record_answer(),
+                }
+                outcome
+            }
+        };
+        let Some((asked, last)) = last.filter(|(asked, _)| asked.elapsed() <= self.max_age) else {
+            return BackendAnswer::Received(recorded.await);
+        };
+        let outcome = match self.attempt() {
+            Attempt::Foreground => {
+                let task = tokio::spawn(recorded.in_current_span());
+                match timeout(SLOW, task).await {
+                    Ok(Ok(outcome)) => Some(outcome),
+                    // It was aborted with the runtime.
+                    Ok(Err(_)) => None,
+                    Err(_) => {
+                        self.record_failure(mount);
+                        None
+                    }
+                }
+            }
+            Attempt::Background => {
+                drop(tokio::spawn(recorded.in_current_span()));
+                None
+            }
+            Attempt::None => None,
+        };
+        match outcome {
+            Some(outcome) if !outcome.as_ref().is_err_and(is_unanswered) => BackendAnswer::Received(outcome),
+            _ => {
+                self.record_use(asked);
+                BackendAnswer::Stale(last)
+            }
+        }
+    }
+
     /// How old what a request got may be, if it began at `began` and lookups were used in place of the backend; never too
     /// young. `None` if the backend was asked for everything.
     #[must_use]
@@ -205,10 +224,6 @@ impl Staleness {
     #[must_use]
     pub fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
-    }
-
-    fn allows(&self, last: &LastLookup) -> bool {
-        last.asked.elapsed() <= self.max_age
     }
 
     fn attempt(&self) -> Attempt {
@@ -234,12 +249,13 @@ impl Staleness {
         }
     }
 
-    fn record_use(&self, last: &LastLookup) {
+    /// Notes that a response is used whose request was sent at `asked`.
+    fn record_use(&self, asked: Instant) {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let (mut state, now) = (self.state(), Instant::now());
         let is_continued = state.last_use.is_some_and(|used| used + self.reuse + SLOW >= now);
         let oldest = state.oldest.filter(|_| is_continued);
-        state.oldest = Some(oldest.map_or(last.asked, |oldest| oldest.min(last.asked)));
+        state.oldest = Some(oldest.map_or(asked, |oldest| oldest.min(asked)));
         state.last_use = Some(now);
     }
 

@@ -10,7 +10,8 @@ use axum::http::Extensions;
 
 use super::mount::Mount;
 use super::mounts::Mounts;
-use crate::store::{ObjectId, PinnedVersion};
+use crate::cache::BackendAnswer;
+use crate::store::{ObjectId, PinnedVersion, StoreError};
 
 /// The most mounts at a snapshot, and the most resolved versions, that are kept.
 const MAX_HELD: usize = 64;
@@ -40,18 +41,25 @@ type VersionName = (Arc<str>, PinnedVersion);
 /// The mounts, of which the one of this name in caches is at a snapshot: with the version of that mount that was named, if any.
 type HeldMounts = (Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>);
 
+/// A snapshot that a version was, and when that was asked.
+type ResolvedVersion = (VersionName, ObjectId, Instant);
+
 /// The mounts at the last snapshots, and which snapshots versions are.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     /// The last one at the end.
     mounts: Mutex<Vec<HeldMounts>>,
-    resolved: Mutex<Vec<(VersionName, ObjectId, Instant)>>,
+    resolved: Arc<Mutex<Vec<ResolvedVersion>>>,
 }
 
 impl Pins {
-    /// The snapshot that a version of a mount is, as fresh as the mount requires; `None` if there is no such version, or if that
-    /// cannot be found out, so that what reads from it fails.
-    pub(crate) async fn resolve(&self, mount: &Mount, version: &PinnedVersion) -> Option<ObjectId> {
+    /// The snapshot that a version of a mount is, as fresh as the mount requires; `None` if there is no such version. While the
+    /// backend fails or is slow, it is the last one, as far as the mount's freshness has `stale`.
+    pub(crate) async fn resolve(
+        &self,
+        mount: &Arc<Mount>,
+        version: &PinnedVersion,
+    ) -> Result<Option<ObjectId>, StoreError> {
         let now = Instant::now();
         let name = (Arc::clone(&mount.cache_name), version.clone());
         let known = lock(&self.resolved).iter().find(|(known, _, _)| *known == name).cloned();
@@ -59,16 +67,15 @@ impl Pins {
             && when >= mount.store.freshness_horizon(now)
             && when < now
         {
-            return Some(id);
+            return Ok(Some(id));
         }
-        let found = mount.store.resolve_version(version)?.await.ok().flatten()?;
-        let mut resolved = lock(&self.resolved);
-        resolved.retain(|(known, _, _)| *known != name);
-        if resolved.len() >= MAX_HELD {
-            resolved.remove(0);
+        let request = resolved_by(Arc::clone(&self.resolved), Arc::clone(mount), name);
+        let Some(staleness) = &mount.staleness else { return request.await };
+        let last = known.map(|(_, id, when)| (when, id));
+        match staleness.ask(&mount.cache_name, last, request).await {
+            BackendAnswer::Received(outcome) => outcome,
+            BackendAnswer::Stale(id) => Ok(Some(id)),
         }
-        resolved.push((name, found, now));
-        Some(found)
     }
 
     /// A mount with a version at a snapshot.
@@ -96,6 +103,25 @@ impl Pins {
         held.push((Arc::clone(&mount.cache_name), version.cloned(), snapshot, Arc::clone(&mounts)));
         Some(PinnedMounts { mounts, snapshot })
     }
+}
+
+/// Asks the store which snapshot a version is, and keeps the answer.
+async fn resolved_by(
+    resolved: Arc<Mutex<Vec<ResolvedVersion>>>,
+    mount: Arc<Mount>,
+    name: VersionName,
+) -> Result<Option<ObjectId>, StoreError> {
+    let asked = Instant::now();
+    let Some(answer) = mount.store.resolve_version(&name.1) else { return Ok(None) };
+    let found = answer.await?;
+    let mut resolved = lock(&resolved);
+    resolved.retain(|(known, _, _)| *known != name);
+    let Some(id) = found else { return Ok(None) };
+    if resolved.len() >= MAX_HELD {
+        resolved.remove(0);
+    }
+    resolved.push((name, id, asked));
+    Ok(Some(id))
 }
 
 /// No code panics while it holds such a lock.

@@ -445,18 +445,24 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
             let pinned = if state.mounts.has_versions() {
                 Box::pin(SnapshotHeaders::pin(state, spec, root, &mut request)).await
             } else {
-                None
+                Ok(None)
+            };
+            let (snapshot, failed) = match pinned {
+                Ok(snapshot) => (snapshot, None),
+                Err(error) => (None, Some(Problem::from(error))),
             };
             // The rare branch is boxed, because a future is as large as its largest branch.
-            let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
+            let mut answer = if let Some(problem) = failed {
+                problem.into_response()
+            } else if wish.as_ref().is_some_and(Wish::is_of_head) {
                 let answers = head_of_body(&state.options, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
                 let next = with_deadline(&state.options, &method, next(request));
                 next.instrument(observed.span().clone()).await
             };
-            if let Some(pinned) = pinned {
-                pinned.put(&method, &mut answer);
+            if let Some(snapshot) = snapshot {
+                snapshot.put(&method, &mut answer);
             }
             leave.apply(&mut answer);
             if let Some(stale) = stale {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use crate::api::versions::VERSIONS;
@@ -17,7 +17,7 @@ use crate::http::target::Target;
 use crate::services::mount::Mount;
 use crate::services::pinned::PinnedMounts;
 use crate::services::state::AppState;
-use crate::store::{ObjectId, PinnedVersion};
+use crate::store::{ObjectId, PinnedVersion, StoreError};
 
 /// The snapshot that a response is of.
 const ZARRD_SNAPSHOT: HeaderName = HeaderName::from_static("zarrd-snapshot");
@@ -40,56 +40,20 @@ impl SnapshotHeaders {
         spec: Option<&'static RouteSpec>,
         root: Option<&Arc<Mount>>,
         request: &mut Request,
-    ) -> Option<Self> {
-        if !state.mounts.has_versions() {
-            return None;
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(asked) = AskedVersion::of(state, spec, root, request) else { return Ok(None) };
+        let Some(snapshot) = state.pins.resolve(&asked.mount, asked.version()).await? else {
+            return Ok(None);
+        };
+        if asked.version().is_fixed() {
+            let is_immutable = asked.is_value && asked.mount.store.is_closed();
+            return Ok(Some(Self { snapshot, location: None, is_immutable }));
         }
-        let spec = spec?;
-        let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "POST" | "PROPFIND");
-        if !reads || matches!(spec.resource, Resource::Keys | Resource::Cache) {
-            return None;
-        }
-        let target =
-            Target::of_request(spec.resource, request.uri(), root.is_some(), request.extensions()).ok()?;
-        let mount = Arc::clone(match target.mount() {
-            Some(name) => state.mounts.get(name)?,
-            None => root?,
-        });
-        let served = mount.store.served_version()?;
-        let place = place_of(&target);
-        let named = PinnedVersion::of_text(place);
-        let version = named.as_ref().unwrap_or(&served);
-        let snapshot = state.pins.resolve(&mount, version).await?;
-        if version.is_fixed() {
-            let is_value = match (spec.resource, target.place()) {
-                (Resource::Node, _) => spec.fast_path.is_some(),
-                (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
-                _ => false,
-            };
-            return Some(Self {
-                snapshot,
-                location: None,
-                is_immutable: is_value && mount.store.is_closed(),
-            });
-        }
-        let has_place = matches!(
-            spec.resource,
-            Resource::Stored
-                | Resource::View
-                | Resource::Rechunked
-                | Resource::Pyramid
-                | Resource::Node
-                | Resource::Chunk
-        );
-        let location = (has_place && spec.template != VERSIONS.template).then(|| {
-            let base = BasePath::of(request.extensions());
-            location(base.as_str(), request.uri(), place, named.is_some(), snapshot)
-        });
-        let pinned = state.pins.mounts(&state.mounts, &mount, named.as_ref(), snapshot);
-        let location = location.flatten();
-        drop(target);
-        request.extensions_mut().insert::<PinnedMounts>(pinned?);
-        Some(Self { snapshot, location, is_immutable: false })
+        let pinned = state.pins.mounts(&state.mounts, &asked.mount, asked.named.as_ref(), snapshot);
+        let Some(pinned) = pinned else { return Ok(None) };
+        let location = asked.location(request, snapshot);
+        request.extensions_mut().insert::<PinnedMounts>(pinned);
+        Ok(Some(Self { snapshot, location, is_immutable: false }))
     }
 
     /// Sets the headers.
@@ -111,6 +75,97 @@ impl SnapshotHeaders {
     }
 }
 
+/// The version of a mount that a request is for.
+struct AskedVersion {
+    mount: Arc<Mount>,
+    /// The version that the mount serves.
+    served: PinnedVersion,
+    /// The version that the path names.
+    named: Option<PinnedVersion>,
+    /// The key, prefix or path, with the version.
+    place: String,
+    /// Whether it is of one value or array.
+    is_value: bool,
+    /// Whether the response is of the place alone.
+    has_location: bool,
+}
+
+impl AskedVersion {
+    /// `None` if the request is not for a mount with versions, or does not read its hierarchy.
+    fn of(
+        state: &AppState,
+        spec: Option<&'static RouteSpec>,
+        root: Option<&Arc<Mount>>,
+        request: &Request,
+    ) -> Option<Self> {
+        let spec = spec?;
+        let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "POST" | "PROPFIND");
+        if !reads || matches!(spec.resource, Resource::Keys | Resource::Cache) {
+            return None;
+        }
+        let target =
+            Target::of_request(spec.resource, request.uri(), root.is_some(), request.extensions()).ok()?;
+        let mount = Arc::clone(match target.mount() {
+            Some(name) => state.mounts.get(name)?,
+            None => root?,
+        });
+        let served = mount.store.served_version()?;
+        let place = place_of(&target);
+        let is_value = match (spec.resource, target.place()) {
+            (Resource::Node, _) => spec.fast_path.is_some(),
+            (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
+            _ => false,
+        };
+        let has_place = matches!(
+            spec.resource,
+            Resource::Stored
+                | Resource::View
+                | Resource::Rechunked
+                | Resource::Pyramid
+                | Resource::Node
+                | Resource::Chunk
+        );
+        Some(Self {
+            named: PinnedVersion::of_text(place),
+            place: place.to_owned(),
+            has_location: has_place && spec.template != VERSIONS.template,
+            mount,
+            served,
+            is_value,
+        })
+    }
+
+    fn version(&self) -> &PinnedVersion {
+        self.named.as_ref().unwrap_or(&self.served)
+    }
+
+    /// The URL of a request with a snapshot before its place, instead of the branch if it names one.
+    fn location(&self, request: &Request, snapshot: ObjectId) -> Option<HeaderValue> {
+        if !self.has_location {
+            return None;
+        }
+        let uri = request.uri();
+        let count = self.place.split('/').filter(|segment| !segment.is_empty()).count();
+        let all: Vec<&str> = segments(uri.path()).filter(|segment| !segment.is_empty()).collect();
+        let (before, after) = all.split_at_checked(all.len().checked_sub(count)?)?;
+        let after = after.get(usize::from(self.named.is_some())..)?;
+        let mut text = BasePath::of(request.extensions()).as_str().to_owned();
+        let pin = format!("@{snapshot}");
+        for segment in before.iter().chain([&&*pin]).chain(after) {
+            text.push('/');
+            text.push_str(segment);
+        }
+        if uri.path().ends_with('/') {
+            text.push('/');
+        }
+        if let Some(query) = uri.query() {
+            text.push('?');
+            text.push_str(query);
+        }
+        HeaderValue::try_from(text).ok()
+    }
+}
+
 /// The key, prefix or path that a target names, as text.
 fn place_of<'a>(target: &'a Target<'_>) -> &'a str {
     match target {
@@ -121,32 +176,4 @@ fn place_of<'a>(target: &'a Target<'_>) -> &'a str {
             None => "",
         },
     }
-}
-
-/// The URL of a request with a snapshot before its place, instead of the branch if it names one.
-fn location(
-    base: &str,
-    uri: &Uri,
-    place: &str,
-    has_version: bool,
-    snapshot: ObjectId,
-) -> Option<HeaderValue> {
-    let count = place.split('/').filter(|segment| !segment.is_empty()).count();
-    let all: Vec<&str> = segments(uri.path()).filter(|segment| !segment.is_empty()).collect();
-    let (before, after) = all.split_at_checked(all.len().checked_sub(count)?)?;
-    let after = after.get(usize::from(has_version)..)?;
-    let mut text = base.to_owned();
-    let pin = format!("@{snapshot}");
-    for segment in before.iter().chain([&&*pin]).chain(after) {
-        text.push('/');
-        text.push_str(segment);
-    }
-    if uri.path().ends_with('/') {
-        text.push('/');
-    }
-    if let Some(query) = uri.query() {
-        text.push('?');
-        text.push_str(query);
-    }
-    HeaderValue::try_from(text).ok()
 }

@@ -1,5 +1,6 @@
 """Icechunk repositories of many shapes, made by the real library: all arrays of all versions are equal to what icechunk itself
-reads, through `/store` (zarr-python), `/v1/data` and `/rechunk`. And a repository's own files are what icechunk reads over HTTP."""
+reads, through `/store` (zarr-python), `/v1/data` and `/rechunk`. And icechunk itself reads a repository whose files are in
+a mount."""
 
 import io
 import random
@@ -11,7 +12,7 @@ import requests
 import zarr
 import zarr.storage
 
-from processes import SECONDS, zarrd
+from processes import SECONDS, files, zarrd
 
 REPOSITORIES = 30
 TYPES = ["|i1", "<u2", "<i4", ">i4", "<i8", "<f4", "<f8", "|b1", "<c8"]
@@ -137,11 +138,28 @@ def test_the_versions_are_those_that_icechunk_lists(made, served):
         assert {snapshot["id"] for snapshot in listed["snapshots"]} == history
 
 
-def test_icechunk_reads_the_files_of_a_repository_over_http(made, served):
-    for seed, (repository, _) in list(enumerate(made[1]))[:5]:
-        opened = icechunk.Repository.open(icechunk.http_storage(f"{served.base}/store/files/r{seed}"))
-        expected = arrays_of(repository.readonly_session(branch="main").store)
-        found = arrays_of(opened.readonly_session(branch="main").store)
+@pytest.mark.client("icechunk", "read", "list")
+@pytest.mark.parametrize("seed", range(3))
+def test_icechunk_reads_a_repository_in_a_mount_of_files(made, server, writable, seed):
+    repository, versions = made[1][seed]
+    for key, value in files(made[0] / f"r{seed}"):
+        requests.put(server.store(writable, f"icechunk/r{seed}/{key}"), value, timeout=SECONDS).raise_for_status()
+    storage = icechunk.s3_storage(
+        bucket=writable,
+        prefix=f"icechunk/r{seed}",
+        # Its AWS client joins the bucket to the endpoint without a slash.
+        endpoint_url=f"{server.base}/s3/",
+        region="us-east-1",
+        allow_http=True,
+        force_path_style=True,
+        anonymous=True,
+    )
+    opened = icechunk.Repository.open(storage)
+    assert opened.list_branches() == repository.list_branches()
+    assert opened.list_tags() == repository.list_tags()
+    for version, _ in versions:
+        expected = arrays_of(repository.readonly_session(**version).store)
+        found = arrays_of(opened.readonly_session(**version).store)
         assert found.keys() == expected.keys()
         for path, array in expected.items():
             numpy.testing.assert_array_equal(numpy.asarray(found[path][...]), numpy.asarray(array[...]), path)

@@ -41,6 +41,7 @@ mod hierarchy;
 mod hostile;
 mod hostile_memory;
 mod icechunk;
+mod icechunk_branches;
 mod images;
 mod kerchunk;
 mod killed;

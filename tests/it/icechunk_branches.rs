@@ -1,0 +1,213 @@
+//! Branches of Icechunk repositories in a bucket: a commit is seen as soon as `freshness` wants it, by whole requests, and while
+//! the bucket fails or is slow, `stale` keeps the last snapshot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use serde_json::json;
+use zarrd::cache::{StaleCache, ValueCache};
+use zarrd::services::Mount;
+use zarrd::store::{Freshness, StoreOptions, open};
+
+use crate::access::{access, grant, known, token};
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
+use crate::support::server::{Answer, Server, cpu};
+
+const VALUES: &str = "/v1/data/m/a?format=bytes";
+
+/// A repository in a bucket, in version 1 of the format, whose branches are a file each.
+struct Scene {
+    s3: TestS3,
+    server: Server,
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/icechunk/history-1")
+}
+
+fn upload(s3: &TestS3, root: &Path, folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            upload(s3, root, &path);
+        } else {
+            let key = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            s3.insert(&key, std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+impl Scene {
+    async fn new(freshness: &str) -> Self {
+        let freshness: Freshness = freshness.parse().unwrap();
+        let s3 = TestS3::start().await;
+        upload(&s3, &fixture(), &fixture());
+        let options = StoreOptions { writable: false, ..s3.options() };
+        let store = open(&format!("icechunk+{}", TestS3::s3_url()), &options, &cpu()).unwrap();
+        let store = ValueCache::new(1 << 20).wrap("m", store, freshness.policy);
+        let stale = StaleCache::new(1 << 20).of_mount("m", freshness);
+        let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
+        let mount = Mount { staleness, ..Mount::read_only("m", store) };
+        Self { server: Server::build(mount).finish(), s3 }
+    }
+
+    /// Another program commits to the branch: it is the snapshot of a tag.
+    fn commit(&self, tag: &str) -> String {
+        let file = self.s3.value(&format!("refs/tag.{tag}/ref.json")).unwrap();
+        self.s3.insert("refs/branch.main/ref.json", file.clone());
+        let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        file["snapshot"].as_str().unwrap().to_owned()
+    }
+
+    fn fail(&self, fault: Fault) {
+        let kinds = vec![Kind::Get, Kind::Head, Kind::List];
+        self.s3.inject(vec![Rule { kinds, key: "", when: When::Always, fault }], 1);
+    }
+
+    async fn values(&self) -> Answer {
+        let answer = self.server.get(VALUES).await;
+        assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+        answer
+    }
+}
+
+fn snapshot(answer: &Answer) -> String {
+    answer.header("zarrd-snapshot").to_owned()
+}
+
+#[tokio::test]
+async fn a_commit_is_seen_by_the_next_request_and_the_old_snapshot_stays_readable() {
+    let scene = Scene::new("always").await;
+    let before = scene.values().await;
+    let committed = scene.commit("v1");
+    let after = scene.values().await;
+    assert_eq!(snapshot(&after), committed);
+    assert_ne!((snapshot(&after), &after.body), (snapshot(&before), &before.body));
+    assert_ne!(after.header("etag"), before.header("etag"));
+    let old = scene.server.get(before.header("content-location")).await;
+    assert_eq!((old.status, &old.body), (StatusCode::OK, &before.body));
+    let tag = scene.server.get("/v1/data/m/@tag.v1/a?format=bytes").await;
+    assert_eq!((&tag.body, snapshot(&tag)), (&after.body, committed));
+}
+
+#[tokio::test]
+async fn requests_beside_commits_see_one_snapshot_each() {
+    let scene = Scene::new("always").await;
+    let mut of_snapshot = std::collections::HashMap::new();
+    for tag in ["v1", "v2", "v1"] {
+        scene.commit(tag);
+        let answer = scene.values().await;
+        of_snapshot.insert(snapshot(&answer), answer.body);
+    }
+    assert_eq!(of_snapshot.len(), 2);
+    for round in 0..20 {
+        let (commit, answer) = tokio::join!(
+            async {
+                tokio::time::sleep(Duration::from_micros(137 * round)).await;
+                scene.commit(if round % 2 == 0 { "v2" } else { "v1" })
+            },
+            scene.values()
+        );
+        assert_eq!(of_snapshot.get(&snapshot(&answer)), Some(&answer.body), "{round} {commit}");
+    }
+}
+
+#[tokio::test]
+async fn a_branch_is_asked_for_as_often_as_the_freshness_wants() {
+    for (freshness, most) in [("ttl:1h", 0), ("immutable", 0), ("always", 6)] {
+        let scene = Scene::new(freshness).await;
+        let before = scene.values().await;
+        let requests = scene.s3.requests(Kind::Get);
+        scene.commit("v1");
+        for _ in 0..3 {
+            let again = scene.values().await;
+            assert_eq!(snapshot(&again) == snapshot(&before), most == 0, "{freshness}");
+        }
+        let asked = scene.s3.requests(Kind::Get) - requests;
+        assert!(if most == 0 { asked == 0 } else { asked >= 3 }, "{freshness}: {asked}");
+    }
+}
+
+#[tokio::test]
+async fn while_the_bucket_fails_or_hangs_a_branch_is_its_last_snapshot() {
+    for freshness in ["always, stale:1h", "ttl:0s, stale:1h"] {
+        for fault in [Fault::Status(503), Fault::Hang] {
+            let scene = Scene::new(freshness).await;
+            let before = scene.values().await;
+            assert!(before.header("age").is_empty());
+            let document = scene.server.get("/store/m/a/zarr.json").await;
+            scene.fail(fault);
+            scene.commit("v1");
+            for _ in 0..3 {
+                let answer = scene.values().await;
+                assert_eq!((snapshot(&answer), &answer.body), (snapshot(&before), &before.body), "{fault:?}");
+                assert_eq!(
+                    answer.header("cache-status"),
+                    "zarrd; hit; detail=stale",
+                    "{freshness} {fault:?}"
+                );
+                assert!(!answer.header("age").is_empty(), "{freshness} {fault:?}");
+            }
+            let again = scene.server.get("/store/m/a/zarr.json").await;
+            assert_eq!((again.status, &again.body), (StatusCode::OK, &document.body));
+            scene.s3.heal();
+            let mut seen = scene.values().await;
+            for _ in 0..100 {
+                if snapshot(&seen) != snapshot(&before) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                seen = scene.values().await;
+            }
+            assert_ne!(snapshot(&seen), snapshot(&before), "the bucket responds again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_stale_a_branch_that_cannot_be_resolved_is_an_error_and_not_another_snapshot() {
+    let scene = Scene::new("always").await;
+    scene.values().await;
+    scene.fail(Fault::Status(503));
+    for url in [VALUES, "/store/m/a/zarr.json", "/v1/nodes/m/a", "/store/m/a/c/0?pretty"] {
+        let answer = scene.server.get(url).await;
+        assert!(matches!(answer.status.as_u16(), 502..=504), "{url}: {} {:?}", answer.status, answer.body);
+    }
+    // What never changes does not depend on the branch.
+    let fixed = scene.server.get("/v1/nodes/m/@tag.v1/a").await;
+    assert!(fixed.status != StatusCode::NOT_FOUND, "{:?}", fixed.body);
+}
+
+#[tokio::test]
+async fn grants_name_versions() {
+    let scene = Scene::new("always").await;
+    let commit = scene.commit("v2");
+    for (prefix, readable) in [
+        ("@tag.", vec!["@tag.v1/", "@tag.v2/"]),
+        ("@tag.v1", vec!["@tag.v1/"]),
+        ("@branch.", vec!["@branch.main/", "@branch.dev/"]),
+        ("@branch.dev", vec!["@branch.dev/"]),
+        ("a", vec![""]),
+        ("@tag.v1/a", vec!["@tag.v1/"]),
+    ] {
+        let tokens = json!({ "some": known("some", json!([grant("m", prefix, &["read"])])) });
+        scene.server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+        let bearer = format!("Bearer {}", token("some"));
+        let pin = format!("@{commit}/");
+        for version in ["", "@branch.main/", "@branch.dev/", "@tag.v1/", "@tag.v2/", &pin] {
+            for url in [
+                "/v1/nodes/m/{}a",
+                "/v1/data/m/{}a",
+                "/store/m/{}a/zarr.json",
+                "/rechunk/m/auto/raw/{}a/zarr.json",
+            ] {
+                let url = url.replace("{}", version);
+                let answer = scene.server.ask(Method::GET, &url, &[("authorization", &bearer)]).await;
+                let expected = if readable.contains(&version) { 200 } else { 403 };
+                assert_eq!(answer.status, expected, "{prefix}: {url}: {:?}", answer.body);
+            }
+        }
+    }
+}
