@@ -48,14 +48,37 @@ impl CacheKind {
     }
 }
 
+/// What a purge did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PurgeOutcome {
+    /// How many entries were removed.
+    pub entries: u64,
+    /// Whether it holds after a restart too.
+    pub is_durable: bool,
+}
+
+impl PurgeOutcome {
+    /// What a purge of a cache in memory did.
+    pub(super) const fn of_memory(entries: u64) -> Self {
+        Self { entries, is_durable: true }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_add(other.entries),
+            is_durable: self.is_durable && other.is_durable,
+        }
+    }
+}
+
 /// A cache that can be purged.
 pub trait Evictable: std::fmt::Debug + Send + Sync {
     /// How much it holds of each kind, and how often that was used.
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)>;
 
-    /// Removes the entries of the keys of a mount below a prefix, and returns how many they were. The results of loads in
-    /// flight are not cached either, so nothing from before the purge comes back. Takes time in proportion to all entries.
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64;
+    /// Removes the entries of the keys of a mount below a prefix. The results of loads in flight are not cached either, so
+    /// nothing from before the purge comes back. Takes time in proportion to all entries.
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome;
 
     /// Removes what is cached of a mount that is served no longer under this name.
     fn drop_mount(&self, mount: &str) {
@@ -95,10 +118,11 @@ impl Caches {
         self.0.iter().flat_map(|cache| cache.usage()).collect()
     }
 
-    /// Removes the entries of the keys of a mount below a prefix, and returns how many they were.
+    /// Removes the entries of the keys of a mount below a prefix.
     #[must_use]
-    pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
+    pub fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
+        let outcomes = self.0.iter().map(|cache| cache.purge(mount, prefix));
+        outcomes.fold(PurgeOutcome::of_memory(0), PurgeOutcome::and)
     }
 
     /// Removes what is cached of a mount that is served no longer under this name.

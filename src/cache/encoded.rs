@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 
-use super::caches::{CacheKind, Evictable, is_node_below, is_of_mount};
+use super::caches::{CacheKind, Evictable, PurgeOutcome, is_node_below, is_of_mount};
 use super::single_flight::Join;
 use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::ArrayError;
@@ -121,8 +121,9 @@ impl Evictable for EncodedCache {
         vec![(CacheKind::Encoded, self.0.usage())]
     }
 
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.purge(|key| is_of_mount(&key.mount, mount) && is_node_below(&key.path, prefix))
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
+        let matches = |key: &EncodedKey| is_of_mount(&key.mount, mount) && is_node_below(&key.path, prefix);
+        PurgeOutcome::of_memory(self.0.purge(matches))
     }
 
     fn evict_half(&self) {

@@ -23,7 +23,7 @@ mod values;
 mod version_index;
 mod weighted_cache;
 
-pub use caches::{CacheKind, Caches, Evictable};
+pub use caches::{CacheKind, Caches, Evictable, PurgeOutcome};
 pub use disk::{CachedMount, DiskCache, DiskCacheError, DiskCacheOptions};
 pub use disk_report::{DiskReads, DiskReport};
 pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::caches::{CacheKind, Evictable, is_node_below, is_of_mount};
+use super::caches::{CacheKind, Evictable, PurgeOutcome, is_node_below, is_of_mount};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::array::{
     AbsentId, ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId,
@@ -134,13 +134,13 @@ impl Evictable for BoundedNodeCache {
         vec![(CacheKind::Node, self.nodes.usage().and(held))]
     }
 
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
         let matches = |owner: &str, path: &NodePath| is_of_mount(owner, mount) && is_node_below(path, prefix);
         *self.purged_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.absent.purge(|id| matches(&id.mount, &id.path));
         self.latest.purge(|(owner, path)| matches(owner, path));
         self.texts.purge(|id| matches(&id.mount, &id.path));
-        self.nodes.purge(|id| matches(&id.mount, &id.path))
+        PurgeOutcome::of_memory(self.nodes.purge(|id| matches(&id.mount, &id.path)))
     }
 
     fn evict_half(&self) {

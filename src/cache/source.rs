@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tracing::Instrument;
 
-use super::caches::{CacheKind, Evictable, base_name, is_key_below, is_of_mount};
+use super::caches::{CacheKind, Evictable, PurgeOutcome, base_name, is_key_below, is_of_mount};
 use super::generation::Generation;
 use super::options::CacheOptions;
 use super::recent_parts::RecentParts;
@@ -179,13 +179,13 @@ impl Evictable for CachedSource {
         vec![(CacheKind::Decoded, self.decoded.usage()), (CacheKind::Index, indexes)]
     }
 
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
         let matches =
             |id: &DecodedKey| is_of_mount(&id.value.mount, mount) && is_key_below(&id.value.key, prefix);
         // Versions first: without them no request finds the other entries.
         self.versions.purge(mount, prefix);
         self.recent_parts.clear();
-        self.indexes.purge(matches).saturating_add(self.decoded.purge(matches))
+        PurgeOutcome::of_memory(self.indexes.purge(matches).saturating_add(self.decoded.purge(matches)))
     }
 
     fn evict_half(&self) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use super::caches::{CacheKind, Evictable, is_key_below};
+use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{CachePolicy, Freshness, StoreError, ValueInfo, is_unanswered};
@@ -61,8 +61,9 @@ impl Evictable for StaleCache {
         vec![(CacheKind::Lookup, self.0.usage())]
     }
 
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.purge(|(owner, key)| **owner == *mount && is_key_below(key, prefix))
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
+        let matches = |(owner, key): &Name| **owner == *mount && is_key_below(key, prefix);
+        PurgeOutcome::of_memory(self.0.purge(matches))
     }
 
     fn evict_half(&self) {

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::caches::{CacheKind, Evictable, is_key_below};
+use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
 use super::stale::{BackendAnswer, StaleLookups};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
@@ -98,12 +98,13 @@ impl Evictable for ValueCache {
         vec![(CacheKind::Value, self.values.usage())]
     }
 
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
         // This invalidates the checks of the mount's other keys too; checking those again is cheap.
         for (_, valid_since) in lock(&self.valid_since).iter().filter(|(owner, _)| **owner == *mount) {
             *lock(valid_since) = Instant::now();
         }
-        self.values.purge(|(owner, key, _)| **owner == *mount && is_key_below(key, prefix))
+        let matches = |(owner, key, _): &PartKey| **owner == *mount && is_key_below(key, prefix);
+        PurgeOutcome::of_memory(self.values.purge(matches))
     }
 
     fn evict_half(&self) {
@@ -206,7 +207,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl CachedValue {
     fn value(&self) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
-        Value { info, range, body: ValueBody::Bytes(self.bytes.clone()) }
+        Value::cached(info, range, ValueBody::Bytes(self.bytes.clone()))
     }
 }
 
@@ -255,7 +256,7 @@ impl Store for CachedStore {
                     ValueBody::Stream(_) => Box::pin(value.bytes(LARGEST_BYTES)).await?,
                 };
                 let cached = CachedValue { info, range: part, bytes, validated: Mutex::new(validated) };
-                let value = cached.value();
+                let value = Value { is_cached: false, ..cached.value() };
                 self.values.insert(&self.part_key(key, range), &Arc::new(cached), since);
                 Ok(Some(value))
             }

@@ -315,11 +315,8 @@ mod tests {
 
     fn value(parts: Vec<Result<&'static [u8], StoreError>>, length: u64) -> Value {
         let stream = futures::stream::iter(parts.into_iter().map(|part| part.map(Bytes::from_static)));
-        Value {
-            info: ValueInfo { size: 100, version: Version::strong("v"), modified: None },
-            range: 0..length,
-            body: ValueBody::Stream(stream.boxed()),
-        }
+        let info = ValueInfo { size: 100, version: Version::strong("v"), modified: None };
+        Value::new(info, 0..length, ValueBody::Stream(stream.boxed()))
     }
 
     async fn sent(value: Value) -> Result<Vec<u8>, String> {

@@ -7,6 +7,7 @@ pub(crate) mod array_headers;
 pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod cache_control;
+pub(crate) mod cache_status;
 pub(crate) mod chunk_path;
 pub(crate) mod coding;
 pub(crate) mod conditions;

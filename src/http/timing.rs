@@ -1,15 +1,15 @@
-//! Response headers with the cost of a request: `Server-Timing` (W3C) and `Zarrd-Cache`.
+//! Response headers with the cost of a request: `Server-Timing` (W3C) and `Cache-Status` (RFC 9211).
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName};
 
+use super::cache_status::{CACHE_STATUS, HIT, MISS, PARTIAL};
 use super::validators::from_text;
 use crate::array::{ReadContext, ReadStats};
 
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-pub(crate) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
 /// Sets both headers from the cost of the request up to the moment the head is sent.
 pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
@@ -18,17 +18,17 @@ pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
     let cache = match (work.hits, work.misses) {
         // No cache lookup took place: HEAD, or only fill values.
         (0, 0) => return,
-        (_, 0) => "hit",
-        (0, _) => "miss",
-        _ => "partial",
+        (_, 0) => HIT,
+        (0, _) => MISS,
+        _ => PARTIAL,
     };
-    headers.insert(ZARRD_CACHE, HeaderValue::from_static(cache));
+    headers.insert(CACHE_STATUS, cache);
 }
 
 /// Sets both headers for a hit in the response cache.
 pub(crate) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
     put_timing(headers, &ReadStats { plan: planned, ..ReadStats::default() });
-    headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));
+    headers.insert(CACHE_STATUS, HIT);
 }
 
 fn put_timing(headers: &mut HeaderMap, work: &ReadStats) {

@@ -23,9 +23,10 @@ use crate::admission::{Admission, AdmissionRequest};
 use crate::array::Dependencies;
 use crate::cache::ResponseCache;
 use crate::error::ErrorClass;
+use crate::http::cache_status::CACHE_STATUS;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
-use crate::http::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
+use crate::http::timing::{SERVER_TIMING, put_hit};
 use crate::store::Version;
 
 /// Longer responses are not cached: to render them takes no longer than to send them.
@@ -94,7 +95,7 @@ impl CachedResponse {
             return;
         }
         let mut headers = headers.clone();
-        for of_one_request in [SERVER_TIMING, ZARRD_CACHE] {
+        for of_one_request in [SERVER_TIMING, CACHE_STATUS] {
             headers.remove(of_one_request);
         }
         let disposition = headers.remove(header::CONTENT_DISPOSITION);

@@ -162,7 +162,7 @@ impl Store for TestStore {
             parts.retain(|part| part.as_ref().map_or(true, |bytes| !bytes.is_empty()));
         }
         let body = ValueBody::Stream(futures::stream::iter(parts).boxed());
-        Ok(Some(Value { info, range, body }))
+        Ok(Some(Value::new(info, range, body)))
     }
 
     fn held_by_set(&self, _: &WriteCondition) -> u64 {

@@ -632,11 +632,8 @@ mod tests {
     /// An old value that comes in pieces, and is as long as it says or not.
     fn old(bytes: &[u8], size: u64, piece: usize) -> Value {
         let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        Value {
-            info: ValueInfo { size, version: Version::strong("v"), modified: None },
-            range: 0..size,
-            body: ValueBody::Stream(stream::iter(pieces).boxed()),
-        }
+        let info = ValueInfo { size, version: Version::strong("v"), modified: None };
+        Value::new(info, 0..size, ValueBody::Stream(stream::iter(pieces).boxed()))
     }
 
     async fn collected(body: ValueStream) -> Result<Vec<u8>, StoreError> {

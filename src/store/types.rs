@@ -272,9 +272,23 @@ pub struct Value {
     pub range: Range<u64>,
     /// The bytes.
     pub body: ValueBody,
+    /// Whether the bytes come from a cache of this server.
+    pub is_cached: bool,
 }
 
 impl Value {
+    /// A value, or a part of it, as a backend has it.
+    #[must_use]
+    pub fn new(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
+        Self { info, range, body, is_cached: false }
+    }
+
+    /// As [`Value::new`], from a cache of this server.
+    #[must_use]
+    pub fn cached(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
+        Self { info, range, body, is_cached: true }
+    }
+
     /// How many bytes the body holds.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -520,12 +534,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_of_another_length_than_its_range_is_rejected() {
-        let value = |parts: Vec<&'static [u8]>, range: Range<u64>| Value {
-            info: ValueInfo { size: 100, version: Version::strong("v"), modified: None },
-            range,
-            body: ValueBody::Stream(
-                futures::stream::iter(parts.into_iter().map(|part| Ok(Bytes::from_static(part)))).boxed(),
-            ),
+        let value = |parts: Vec<&'static [u8]>, range: Range<u64>| {
+            let info = ValueInfo { size: 100, version: Version::strong("v"), modified: None };
+            let parts = futures::stream::iter(parts.into_iter().map(|part| Ok(Bytes::from_static(part))));
+            Value::new(info, range, ValueBody::Stream(parts.boxed()))
         };
         assert_eq!(value(vec![b"ab", b"cd"], 0..4).bytes(10).await.unwrap(), "abcd");
         assert_eq!(value(vec![b"abcd"], 0..4).bytes(10).await.unwrap(), "abcd");

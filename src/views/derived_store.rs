@@ -132,7 +132,7 @@ pub(super) fn slice_document(
     let range = resolve_range(&info, range, if_match)?;
     let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let body = ValueBody::Bytes(bytes.slice(offset(range.start)..offset(range.end)));
-    Ok(Value { info, range, body })
+    Ok(Value::new(info, range, body))
 }
 
 /// Size and version of a generated value.
@@ -149,7 +149,7 @@ pub(super) fn slice_consolidated(
     if_match: Option<&Version>,
 ) -> Result<Value, StoreError> {
     let info = document_info(&text, version);
-    let Value { info, range, body } = slice_document(&text, info, range, if_match)?;
+    let Value { info, range, body, .. } = slice_document(&text, info, range, if_match)?;
     let body = if is_charged { ValueBody::Stream(body.into_stream()) } else { body };
-    Ok(Value { info, range, body })
+    Ok(Value::new(info, range, body))
 }

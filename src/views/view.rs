@@ -208,7 +208,7 @@ impl ViewStore {
         let (stored, value) = if value.len() <= SHORT_DOCUMENT_BYTES {
             let stored = value.bytes(max_bytes).await?;
             let body = ValueBody::Bytes(stored.clone());
-            (Some(stored), Value { info: info.clone(), range: 0..info.size, body })
+            (Some(stored), Value::new(info.clone(), 0..info.size, body))
         } else {
             (None, value)
         };
@@ -320,7 +320,7 @@ impl ViewStore {
         let info = part_info(&value.info, part);
         let range = resolve_range(&info, range, if_match)?;
         if range.is_empty() {
-            return Ok(Value { info, range, body: ValueBody::Bytes(Bytes::new()) });
+            return Ok(Value::new(info, range, ValueBody::Bytes(Bytes::new())));
         }
         let requested = part.start + range.start..part.start + range.end;
         let bounds = ByteRange::Bounded(requested.start, requested.end);
@@ -331,7 +331,7 @@ impl ViewStore {
         if found.range != requested {
             return Err(StoreError::WrongLength);
         }
-        Ok(Value { info, range, body: found.body })
+        Ok(Value::new(info, range, found.body))
     }
 }
 

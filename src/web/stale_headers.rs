@@ -4,18 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 
 use crate::cache::Staleness;
+use crate::http::cache_status::{CACHE_STATUS, STALE};
 use crate::http::route::RouteSpec;
 use crate::http::target::Target;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
-
-/// How a cache made a response (RFC 9211).
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-const STALE: HeaderValue = HeaderValue::from_static("zarrd; hit; detail=stale");
 
 /// The headers that a request to a mount gets if its backend was not asked for everything.
 pub(super) struct StaleHeaders {

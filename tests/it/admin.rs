@@ -57,6 +57,7 @@ async fn a_purge_causes_one_more_read_of_the_purged_entries_alone() {
 
     let purged = purge(&admin, "m/g/a").await.json();
     assert!(purged["forgotten"].as_u64().unwrap() > 16 + 4, "{purged}");
+    assert_eq!(purged["durable"], true);
     assert_eq!(server.elements("m/g/b", ":,:").await, expected[1]);
     assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "entries beside it stay cached");
     assert_eq!(server.elements("m/g/a", ":,:").await, expected[0]);
@@ -151,7 +152,7 @@ async fn prefetched_chunks_are_not_read_again() {
     counting.reset();
     for array in ["g/a", "g/b"] {
         let answer = server.get(&format!("/v1/data/m/{array}")).await;
-        assert_eq!(answer.header("zarrd-cache"), "hit");
+        assert_eq!(answer.header("cache-status"), "zarrd; hit");
     }
     assert_eq!((counting.ranges().len(), counting.documents()), (0, 0));
 }

@@ -186,7 +186,7 @@ async fn byte_ranges_are_parts_of_the_representation_with_the_same_etag() {
 
 /// Headers that differ between responses.
 fn without_chance(answer: &Answer) -> Vec<(String, String)> {
-    let chance = ["x-request-id", "server-timing", "zarrd-cache", "date"];
+    let chance = ["x-request-id", "server-timing", "cache-status", "date"];
     let headers = answer.headers.iter().filter(|(name, _)| !chance.contains(&name.as_str()));
     let mut headers: Vec<_> =
         headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
@@ -236,7 +236,7 @@ async fn headers_give_the_shape_and_type_of_the_elements() {
     );
     let exposed = answer.header("access-control-expose-headers").to_lowercase();
     for header in
-        ["array-shape", "array-data-type", "array-dimension-names", "etag", "server-timing", "zarrd-cache"]
+        ["array-shape", "array-data-type", "array-dimension-names", "etag", "server-timing", "cache-status"]
     {
         assert!(exposed.contains(header), "{header}");
     }
@@ -244,11 +244,13 @@ async fn headers_give_the_shape_and_type_of_the_elements() {
 
 #[tokio::test]
 async fn a_header_reports_cache_hits_and_misses() {
+    const HIT: &str = "zarrd; hit";
+    const MISS: &str = "zarrd; fwd=miss";
     let (server, _) = serve(&array()).await;
     for (slice, cache) in
-        [("4:,4:", "miss"), ("4:,4:", "hit"), (":,7", "partial"), (":,7", "hit"), ("0:0", "")]
+        [("4:,4:", MISS), ("4:,4:", HIT), (":,7", "zarrd; fwd=partial"), (":,7", HIT), ("0:0", "")]
     {
         let answer = server.get(&format!("/v1/data/m/a?slice={slice}")).await;
-        assert_eq!(answer.header("zarrd-cache"), cache, "{slice}");
+        assert_eq!(answer.header("cache-status"), cache, "{slice}");
     }
 }

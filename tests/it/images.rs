@@ -732,7 +732,7 @@ async fn a_picture_of_an_array_in_a_plain_folder_is_kept_until_the_folder_become
         let first = server.get(url).await;
         for _ in 0..3 {
             let again = server.get(url).await;
-            assert_eq!((again.header("zarrd-cache"), &again.body), ("hit", &first.body));
+            assert_eq!((again.header("cache-status"), &again.body), ("zarrd; hit", &first.body));
         }
         put(&store, "f/zarr.json", image_of(&PLANE, "0", &json!({}))).await;
         let gray = server.get(url).await;

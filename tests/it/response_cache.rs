@@ -48,7 +48,7 @@ async fn check(server: &Server, array: usize, middle: Option<u8>, what: &str) {
         assert_eq!(answer.status, StatusCode::OK);
         assert!(*answer.body == *expected, "{what}, time {time}: {:?}", answer.body);
         if time > 0 {
-            assert_eq!(answer.header("zarrd-cache"), "hit", "{what}, time {time}");
+            assert_eq!(answer.header("cache-status"), "zarrd; hit", "{what}, time {time}");
         }
         let head = server.ask(Method::HEAD, &url, &[]).await;
         assert_eq!(head.header("etag"), answer.header("etag"), "{what}, time {time}");
@@ -213,27 +213,29 @@ async fn an_expensive_small_response_is_cached_at_once_and_survives_later_reads(
     let (server, decodes) = counted(Codec::Gzip, 4 << 20).await;
     let pixel = "/v1/data/m/a?slice=:,3,5";
     let first = server.get(pixel).await;
-    assert_eq!((first.header("zarrd-cache"), total(&decodes)), ("miss", 8));
+    assert_eq!((first.header("cache-status"), total(&decodes)), ("zarrd; fwd=miss", 8));
     // None of the chunks fits into the cache, and a scan reads them all.
     for day in 0..8 {
         server.get(&format!("/v1/data/m/a?slice={day}")).await;
     }
     let scanned = total(&decodes);
     let second = server.get(pixel).await;
-    assert_eq!((second.header("zarrd-cache"), &second.body), ("hit", &first.body));
+    assert_eq!((second.header("cache-status"), &second.body), ("zarrd; hit", &first.body));
     assert_eq!(total(&decodes), scanned);
 }
 
 #[tokio::test]
 async fn a_chunk_is_decoded_completely_after_two_partial_requests() {
     let (server, decodes) = counted(Codec::Blosc { cname: "lz4", shuffle: "noshuffle" }, 256 << 20).await;
+    const HIT: &str = "zarrd; hit";
+    const MISS: &str = "zarrd; fwd=miss";
     for (row, cache, decoded) in
-        [(0, "miss", 1), (0, "hit", 1), (1, "miss", 2), (2, "hit", 2), (0, "hit", 2), (511, "hit", 2)]
+        [(0, MISS, 1), (0, HIT, 1), (1, MISS, 2), (2, HIT, 2), (0, HIT, 2), (511, HIT, 2)]
     {
         // Ranges are put together each time.
         let url = format!("/v1/data/m/a?slice=0,{row}");
         let answer = server.ask(Method::GET, &url, &[("range", "bytes=0-")]).await;
-        assert_eq!((answer.header("zarrd-cache"), total(&decodes)), (cache, decoded), "row {row}");
+        assert_eq!((answer.header("cache-status"), total(&decodes)), (cache, decoded), "row {row}");
     }
 }
 
@@ -280,7 +282,7 @@ async fn a_cached_response_equals_an_uncached_one() {
             for method in [Method::GET, Method::HEAD] {
                 let responses = async |server: &Server| {
                     let mut answer = server.ask(method.clone(), url, way).await;
-                    for of_one_request in ["x-request-id", "server-timing", "zarrd-cache"] {
+                    for of_one_request in ["x-request-id", "server-timing", "cache-status"] {
                         answer.headers.remove(of_one_request);
                     }
                     let mut headers: Vec<_> = answer

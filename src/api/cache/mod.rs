@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::MountParam;
 use crate::auth::caller::Administrator;
+use crate::cache::PurgeOutcome;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::access_control::AccessControl;
@@ -55,6 +56,9 @@ pub(crate) struct Purged {
     entries: u64,
     /// Entries of the response cache. It is purged for all mounts; the remaining entries of the other caches rebuild it.
     answers: u64,
+    /// Whether the purge holds after a restart too: `false` where the disk cache can neither write it nor remove its files. Then
+    /// delete the directory of the disk cache before the next start.
+    durable: bool,
 }
 
 /// The extent of a prefetch.
@@ -107,9 +111,10 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let cpu = state.engine.cpu.clone();
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
-        let entries = state.engine.caches.purge(&mount.cache_name, path.prefix());
+        let PurgeOutcome { entries, is_durable: durable } =
+            state.engine.caches.purge(&mount.cache_name, path.prefix());
         state.responses.statistics.purge();
-        Purged { entries, answers: state.responses.elements.purge() }
+        Purged { entries, answers: state.responses.elements.purge(), durable }
     });
     Ok(Json(purged.await?))
 }

@@ -27,6 +27,7 @@ use crate::api::documented::{MountParam, ReadHeaders, RootRedirect, ValueRespons
 use crate::api::webdav;
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
+use crate::http::cache_status::{CACHE_STATUS, HIT};
 use crate::http::conditions::Conditions;
 use crate::http::consolidated_query::ConsolidatedQuery;
 use crate::http::path::{KeyOrPrefix, encode};
@@ -217,6 +218,9 @@ pub(crate) async fn get_value(
     head.insert(header::CONTENT_LENGTH, value.len().into());
     if status == StatusCode::PARTIAL_CONTENT {
         head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
+    }
+    if value.is_cached {
+        head.insert(CACHE_STATUS, HIT);
     }
     let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
     let mut answer = Response::new(value_body(value).await?);

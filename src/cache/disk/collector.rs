@@ -70,7 +70,7 @@ impl Collector {
         since: Generation,
         value: Value,
     ) -> Value {
-        let Value { info, range, body } = value;
+        let Value { info, range, body, .. } = value;
         let part = Current { end: range.start, kept: None };
         let mut collector = Self {
             engine: Arc::clone(engine),
@@ -90,7 +90,7 @@ impl Collector {
                 ValueBody::Stream(bytes.inspect_ok(move |bytes| collector.add(bytes)).boxed())
             }
         };
-        Value { info, range, body }
+        Value::new(info, range, body)
     }
 
     /// Adds the next bytes. More than the range has are no bytes of the value.

@@ -14,7 +14,7 @@ use super::store::DiskStore;
 use super::threads::Threads;
 use super::tier::{DiskCounts, Tier};
 use super::writer::{DiskWriter, Message};
-use crate::cache::caches::{CacheKind, Evictable};
+use crate::cache::caches::{CacheKind, Evictable, PurgeOutcome};
 use crate::cache::disk_report::{DiskReads, DiskReport};
 use crate::cache::weighted_cache::CacheUsage;
 use crate::key::StorePrefix;
@@ -144,9 +144,9 @@ impl Evictable for DiskCache {
         vec![(CacheKind::Disk, usage)]
     }
 
-    /// Blocks until the purge is durable. Returns 0: what is purged is not counted, and its bytes are evicted with their segments.
-    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        let Some(scope) = self.scope(mount) else { return 0 };
+    /// Blocks until the purge is durable. What is purged is not counted: its bytes are evicted with their segments.
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
+        let Some(scope) = self.scope(mount) else { return PurgeOutcome::of_memory(0) };
         let engine = &self.0.tier.engine;
         // What is queued now is not written.
         engine.generation.advance();
@@ -158,10 +158,9 @@ impl Evictable for DiskCache {
             }
         }
         let (done, wait) = mpsc::sync_channel(1);
-        if self.0.tier.queue.sender.send(Message::Purge(scope, prefix.clone(), done)).is_ok() {
-            let _ = wait.recv_timeout(PURGE_TIMEOUT);
-        }
-        0
+        let is_sent = self.0.tier.queue.sender.send(Message::Purge(scope, prefix.clone(), done)).is_ok();
+        let is_durable = is_sent && wait.recv_timeout(PURGE_TIMEOUT).unwrap_or(false);
+        PurgeOutcome { entries: 0, is_durable }
     }
 
     /// Purges what is cached of the mount, unless its store is served under another name, as after a change of other options.

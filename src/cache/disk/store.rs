@@ -105,7 +105,7 @@ impl DiskStore {
             let first = futures::stream::once(std::future::ready(Ok(bytes)));
             ValueBody::Stream(first.chain(rest.stream()).boxed())
         };
-        Ok(Found::Stored(Value { info, range, body }))
+        Ok(Found::Stored(Value::cached(info, range, body)))
     }
 
     /// The version that is stored now, of a value of which the byte at an offset is on the disk.

@@ -34,7 +34,7 @@ pub(super) enum Message {
     /// To write a part of a value.
     Part(PendingPart),
     /// To purge everything of a scope below a prefix; responds once that is durable.
-    Purge(Arc<str>, StorePrefix, SyncSender<()>),
+    Purge(Arc<str>, StorePrefix, SyncSender<bool>),
     /// To respond once everything before this is written.
     #[cfg(test)]
     Flush(SyncSender<()>),
@@ -88,8 +88,7 @@ impl DiskWriter {
             match message {
                 Message::Part(part) => self.write(&part),
                 Message::Purge(scope, prefix, done) => {
-                    self.purge(&scope, &prefix);
-                    let _ = done.send(());
+                    let _ = done.send(self.purge(&scope, &prefix));
                 }
                 #[cfg(test)]
                 Message::Flush(done) => {
@@ -314,10 +313,10 @@ impl DiskWriter {
         left == 0
     }
 
-    /// Makes a purge durable: with a record, or if that fails, without everything else.
-    fn purge(&mut self, scope: &Arc<str>, prefix: &StorePrefix) {
+    /// Makes a purge durable: with a record, or if that fails, without everything else. Returns whether it is.
+    fn purge(&mut self, scope: &Arc<str>, prefix: &StorePrefix) -> bool {
         if self.engine.state().segments.is_empty() {
-            return;
+            return true;
         }
         let record = Record {
             kind: RecordKind::Purge,
@@ -343,9 +342,11 @@ impl DiskWriter {
                 let at = (location.segment, location.offset);
                 let purge = Purge { scope: record.scope, prefix: prefix.clone(), at };
                 self.engine.state().purges.push(purge);
+                true
             }
             Err(error) => {
-                if !self.remove_all() {
+                let is_removed = self.remove_all();
+                if !is_removed {
                     self.engine.counts.failures.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(
                         error = %error,
@@ -354,6 +355,7 @@ impl DiskWriter {
                          removed: delete the directory before the next start"
                     );
                 }
+                is_removed
             }
         }
     }

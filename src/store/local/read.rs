@@ -119,7 +119,7 @@ pub(super) fn start(
             ))));
         }
         if let Some(bytes) = read_piece(&file, &file_state.stat, range.clone())? {
-            return Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes) })));
+            return Ok(Some(Started::Complete(Value::new(info, range, ValueBody::Bytes(bytes)))));
         }
     }
     Err(StoreError::VersionChanged)
@@ -154,7 +154,7 @@ pub(super) fn try_start(
         return Err(WouldBlock);
     };
     close_detached(file, &after);
-    Ok(Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes.into()) }))))
+    Ok(Ok(Some(Started::Complete(Value::new(info, range, ValueBody::Bytes(bytes.into()))))))
 }
 
 /// Size and version of a file, and the range resolved against it; an error if it does not have the version of
@@ -225,7 +225,7 @@ impl OpenValue {
     /// The value, with a body that is read as it is polled.
     pub(super) fn into_value(self, blocking: Blocking) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
-        Value { info, range, body: ValueBody::Stream(self.stream(blocking)) }
+        Value::new(info, range, ValueBody::Stream(self.stream(blocking)))
     }
 
     fn stream(self, blocking: Blocking) -> ValueStream {

@@ -143,7 +143,7 @@ impl ObjectBackend {
         let stream =
             ExactBody { skip: range.start, left: range.end - range.start, to_the_end: range.end == size };
         let body = ValueBody::Stream(stream.measure(result.into_stream().map_err(failure).boxed()));
-        Ok(Some(Value { info, range, body }))
+        Ok(Some(Value::new(info, range, body)))
     }
 
     async fn value(
@@ -170,12 +170,12 @@ impl ObjectBackend {
         let measured = ExactBody { skip: 0, left: range.end - range.start, to_the_end: true };
         let stream = measured.measure(result.into_stream().map_err(failure).boxed());
         if self.kind != StoreKind::MEMORY {
-            return Ok(Value { info, range, body: ValueBody::Stream(stream) });
+            return Ok(Value::new(info, range, ValueBody::Stream(stream)));
         }
         // There is one piece, and it is in memory.
         let mut pieces: Vec<Bytes> = stream.try_collect().await?;
         let body = ValueBody::Bytes(pieces.pop().unwrap_or_default());
-        Ok(Value { info, range, body })
+        Ok(Value::new(info, range, body))
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn read(
         Some(Reference::Part { url, offset, length }) => {
             let (store, key) = allowed.resolve(url)?;
             let (info, range, body) = part((store, &key, url), (offset, length), range, None).await?;
-            Ok(Some(Value { info: document.referent_info(at, &info, length), range, body }))
+            Ok(Some(Value::new(document.referent_info(at, &info, length), range, body)))
         }
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn inline(bytes: &Bytes, info: ValueInfo, range: ByteRange) -> Result
     let places = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
     let (start, end) = places.ok_or(StoreError::WrongLength)?;
     let body = ValueBody::Bytes(bytes.slice(start..end));
-    Ok(Value { info, range, body })
+    Ok(Value::new(info, range, body))
 }
 
 impl LoadedReferences {

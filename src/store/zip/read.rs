@@ -55,11 +55,11 @@ impl ZipStore {
             Storage::Deflated => {
                 let body = self.stored(directory, entry, 0..entry.compressed).await?;
                 let (info, all) = (directory.file.clone(), 0..entry.compressed);
-                let encoded = Value { info, range: all, body }.into_exact_stream();
+                let encoded = Value::new(info, all, body).into_exact_stream();
                 inflate(self.cpu.clone(), entry, encoded, range.clone()).await?
             }
         };
-        Ok(Value { info: directory.info(entry), range, body })
+        Ok(Value::new(directory.info(entry), range, body))
     }
 
     /// A range of an entry's bytes in the file, still compressed if it is.

@@ -19,7 +19,7 @@ async fn respond(server: &Server, request: Request<Body>, is_fast: bool) -> (Sta
         server.site.handle_routed(request, Peer::LOOPBACK).await
     };
     let (mut head, body) = response.into_parts();
-    for of_one_request in ["server-timing", "zarrd-cache"] {
+    for of_one_request in ["server-timing", "cache-status"] {
         head.headers.remove(of_one_request);
     }
     (head.status, head.headers, to_bytes(body, usize::MAX).await.unwrap())

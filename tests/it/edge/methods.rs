@@ -11,7 +11,7 @@ use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
 
 /// Of one request alone.
-const OF_ONE_REQUEST: [&str; 4] = ["date", "x-request-id", "server-timing", "zarrd-cache"];
+const OF_ONE_REQUEST: [&str; 4] = ["date", "x-request-id", "server-timing", "cache-status"];
 
 fn stable_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut kept: Vec<_> = headers

@@ -89,7 +89,7 @@ async fn a_purge_holds_at_once_and_after_a_restart() {
         whole(&scene.store(), name).await;
     }
     scene.cache().flush();
-    scene.cache().purge("m", &StorePrefix::parse("a/").unwrap());
+    assert!(scene.cache().purge("m", &StorePrefix::parse("a/").unwrap()).is_durable);
     let gets = async |scene: &Scene, name: &str| {
         scene.remote.requests();
         // Changed without another version: this is what a purge is for.
@@ -104,7 +104,28 @@ async fn a_purge_holds_at_once_and_after_a_restart() {
     assert_eq!(gets(&scene, "a/x").await, 0, "it was written again");
     scene.cache().purge("m", &StorePrefix::root());
     assert_eq!((gets(&scene, "a/x").await, gets(&scene, "b/x").await), (1, 1));
-    scene.cache().purge("other", &StorePrefix::root());
+    assert!(scene.cache().purge("other", &StorePrefix::root()).is_durable, "nothing of it was cached");
+}
+
+#[tokio::test]
+async fn a_purge_that_can_neither_be_written_nor_empty_the_directory_says_that_it_is_not_durable() {
+    let scene = Scene::new(16 * MIB);
+    scene.remote.put("a/x", "1", noise(1, 1000));
+    whole(&scene.store(), "a/x").await;
+    scene.cache().flush();
+    let name = scene.files().pop().unwrap();
+    fs::remove_file(&name).unwrap();
+    fs::create_dir(&name).unwrap();
+    // More purges than are kept: the next empties the directory in place of being written.
+    let outcomes: Vec<bool> = (0..300)
+        .map(|_| scene.cache().purge("m", &StorePrefix::parse("a/").unwrap()).is_durable)
+        .take_while(|is_durable| *is_durable)
+        .collect();
+    assert!(outcomes.len() < 300, "a purge was called durable, and its file is still there");
+    let requests = |scene: &Scene| scene.remote.requests().1;
+    requests(&scene);
+    whole(&scene.store(), "a/x").await;
+    assert_eq!(requests(&scene), 1, "in this process it holds all the same");
 }
 
 #[tokio::test]

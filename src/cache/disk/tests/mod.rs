@@ -76,7 +76,7 @@ impl Store for Remote {
         let range = range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { size: info.size })?;
         let body = bytes.slice(slice(&range));
         let pieces: Vec<_> = body.chunks(100_003).map(|piece| Ok(body.slice_ref(piece))).collect();
-        Ok(Some(Value { info, range, body: ValueBody::Stream(stream::iter(pieces).boxed()) }))
+        Ok(Some(Value::new(info, range, ValueBody::Stream(stream::iter(pieces).boxed()))))
     }
 
     fn list_dir_after(&self, _: &StorePrefix, _: &str) -> DirEntries {

@@ -124,7 +124,7 @@ impl Places {
                 let key = StoreKey::parse(&path).map_err(|_fixed| StoreError::WrongLength)?;
                 let place = (&self.inner, &key, &*path);
                 let (_, range, body) = read::part(place, (*offset, *length), range, None).await?;
-                Ok(Value { info: native_info(file, *offset, *length), range, body })
+                Ok(Value::new(native_info(file, *offset, *length), range, body))
             }
             ChunkReference::Virtual { url, offset, length, checksum } => {
                 let (store, key) = self.allowed.resolve(url)?;
@@ -139,7 +139,7 @@ impl Places {
                     Some(info) => info,
                     None => virtual_info((url, *offset, *length), checksum.as_ref(), &referent)?,
                 };
-                Ok(Value { info, range, body })
+                Ok(Value::new(info, range, body))
             }
         }
     }
