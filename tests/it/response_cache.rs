@@ -226,9 +226,9 @@ async fn an_expensive_small_response_is_cached_at_once_and_survives_later_reads(
 
 #[tokio::test]
 async fn a_chunk_is_decoded_completely_after_two_partial_requests() {
-    let (server, decodes) = counted(Codec::Blosc { cname: "lz4", shuffle: "noshuffle" }, 256 << 20).await;
     const HIT: &str = "zarrd; hit";
     const MISS: &str = "zarrd; fwd=miss";
+    let (server, decodes) = counted(Codec::Blosc { cname: "lz4", shuffle: "noshuffle" }, 256 << 20).await;
     for (row, cache, decoded) in
         [(0, MISS, 1), (0, HIT, 1), (1, MISS, 2), (2, HIT, 2), (0, HIT, 2), (511, HIT, 2)]
     {
