@@ -27,6 +27,9 @@ def stored(tmp_path_factory):
     hollow = numpy.where(numpy.arange(10)[:, None] % 3, numpy.arange(400.0).reshape(10, 40), numpy.nan)
     root.create_array("hollow", data=hollow, dimension_names=("v", "u"))
     root.create_array("line", data=numpy.arange(5.0))
+    spikes = numpy.sin(numpy.arange(20_003.0)).round(3)
+    spikes[[7_001, 12_003]] = 500, -300
+    root.create_array("spikes", data=spikes, chunks=(20_003,))
     struct = numpy.zeros((6, 7), dtype=[("a", "f4"), ("b", "i2")])
     struct["a"], struct["b"] = numpy.arange(42).reshape(6, 7), 5
     zarr.create_array(folder / "m/struct", data=struct, zarr_format=2)
@@ -69,6 +72,13 @@ def test_a_table_has_the_values_that_the_picture_has(visit, stored):
 def test_a_line_has_the_values_that_the_picture_has(visit, stored):
     found = visit(f"{stored.base}/view/m/packed?tab=line&slice=1,:", steps=[["until", "document.querySelector('#plot svg')"]])
     assert "3 values from 160 to 260" in found["text"]
+
+
+def test_a_line_of_every_sixth_element_shows_the_extremes_of_all(visit, stored):
+    found = visit(f"{stored.base}/view/m/spikes?tab=line", steps=[["until", "document.querySelector('#plot svg .band')"]])
+    assert not found["said"]
+    assert "3334 values from -300 to 500" in found["text"].replace("−", "-")
+    assert "every 6th element, and the extremes of those between" in found["text"]
 
 
 @pytest.mark.parametrize("tab", ["", "?tab=image", "?tab=line", "?tab=table"])

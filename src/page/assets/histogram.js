@@ -66,16 +66,28 @@ export function lineTab(viewer) {
       return;
     }
     const step = Math.max(1, Math.ceil(length / LONGEST_LINE));
-    const slice = viewer.sliceText().split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
+    const slice = viewer.sliceText();
+    const strided = slice.split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
+    const read = async (/** @type {any} */ words) => {
+      const answer = await getElements(link(config.data, { fields: config.fields, format: "bytes", ...words }));
+      return { values: unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf), answer };
+    };
+    // Of a window of elements, one element does not show the extremes. Types that have none have no band.
+    const extreme = async (/** @type {string} */ method) => {
+      if (step === 1) return undefined;
+      return read({ slice, downsample: step, method }).then((found) => found.values, () => undefined);
+    };
     try {
-      const [answer] = await Promise.all([getElements(link(config.data, { slice, fields: config.fields, format: "bytes" })), viewer.hasCoordinates]);
-      const values = unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf);
+      const [{ values, answer }, least, most] = await Promise.all([read({ slice: strided }), extreme("min"), extreme("max"), viewer.hasCoordinates]);
+      // A negative factor of packed numbers exchanges them.
+      const [low, high] = (config.cf.scale ?? 1) < 0 ? [most, least] : [least, most];
       const known = viewer.coordinates.get(dim);
       byId("plot").replaceChildren(chooser(), line({
-        values, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,
+        values, low, high, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,
         label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
       }));
-      byId("cost").textContent = `${chunks} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)} decoded, ${Math.round(answer.milliseconds)} ms${step > 1 ? `, every ${step}th element` : ""}`;
+      const part = step > 1 ? `, every ${step}th element${low && high ? ", and the extremes of those between" : ""}` : "";
+      byId("cost").textContent = `${chunks} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)} decoded, ${Math.round(answer.milliseconds)} ms${part}`;
     } catch (error) {
       viewer.complain(error);
     }

@@ -48,7 +48,7 @@ export function line(options) {
   const last = Math.max(values.length - 1, 1);
   const x = (/** @type {number} */ at) => left + ((width - left - right) * at) / last;
   const y = (/** @type {number} */ value) => top + (height - top - bottom) * (1 - partBelow(value, low, high));
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary(values, title) });
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary(options) });
   for (const value of ticks(low, high, 5)) {
     drawing.append(svg("path", { class: "axis", d: `M${left} ${y(value)}H${width - right}` }));
     drawing.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, numberText(value)));
@@ -63,7 +63,7 @@ export function line(options) {
   drawing.append(svg("path", { class: "curve", d: curve(values, x, y) }));
   const mark = svg("path", { class: "cursor", d: cursor === null ? "" : `M${x(cursor)} ${top}V${height - bottom}` });
   drawing.append(mark);
-  const readout = element("p", { class: "cost" }, summary(values, title));
+  const readout = element("p", { class: "cost" }, summary(options));
   const at = (/** @type {PointerEvent | MouseEvent} */ event) => {
     const rect = drawing.getBoundingClientRect();
     const place = ((event.clientX - rect.left) / rect.width) * width;
@@ -80,14 +80,16 @@ export function line(options) {
   return element("div", {}, drawing, readout);
 }
 
-/** @param {ArrayLike<number> & {length: number}} values @param {string} title */
-function summary(values, title) {
+/**
+ * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>, title: string}} options
+ */
+function summary({ values, low: least = values, high: most = values, title }) {
   let [low, high, count] = [Infinity, -Infinity, 0];
   for (let at = 0; at < values.length; at += 1) {
-    if (!Number.isFinite(values[at])) continue;
+    if (!Number.isFinite(least[at]) || !Number.isFinite(most[at])) continue;
     count += 1;
-    low = Math.min(low, values[at]);
-    high = Math.max(high, values[at]);
+    low = Math.min(low, least[at]);
+    high = Math.max(high, most[at]);
   }
   if (!count) return `${title}: no values`;
   return `${title}: ${values.length} values from ${numberText(low)} to ${numberText(high)}`;
