@@ -1,11 +1,11 @@
-//! Operations on buckets: `ListBuckets`, `HeadBucket`, `ListObjects`, `GetBucketLocation`, `GetBucketVersioning`, and the
-//! refusal of `CreateBucket`.
+//! Operations on buckets: `ListBuckets`, `HeadBucket`, `ListObjects`, `GetBucketLocation`, `GetBucketVersioning`, and
+//! `CreateBucket` of one that is there.
 //!
 //! Every mount is a bucket without a real owner, in the region that SDKs assume, and without object versions. Only listing
 //! reads from a store.
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::list::{ListObjects, list};
@@ -120,22 +120,24 @@ pub(crate) async fn get_bucket(
     Ok((region, answer).into_response())
 }
 
-/// Refuse to create a bucket
+/// Create a bucket that is there
 ///
-/// `CreateBucket`: buckets are the mounts of the configuration. Of one that is there, the response says so.
+/// `CreateBucket`: buckets are the mounts of the configuration, and none is created. Of one that is there, the response is
+/// that of S3 in its oldest region, so that tools which create what they write to go on.
 #[utoipa::path(
     put,
     path = BUCKET.template,
     tag = "s3",
     params(("mount" = String, Path, description = "Name of a mount: the bucket")),
     responses(
-        (status = 409, description = "`BucketAlreadyOwnedByYou`: the mount is there", content_type = "application/xml"),
+        (status = 200, description = "The mount is there"),
         (status = 404, description = "`NoSuchBucket`: no mount has this name", content_type = "application/xml"),
         (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
     )
 )]
-pub(crate) async fn put_bucket(_: StoreTarget, uri: Uri) -> Result<Response, Problem> {
-    Query::of(&uri)?;
-    Err(Problem::new(StatusCode::CONFLICT, "bucket-exists")
-        .detail("the bucket is a mount of the server's configuration, and is there already"))
+pub(crate) async fn put_bucket(target: StoreTarget, uri: Uri) -> Result<Response, Problem> {
+    Query::of(&uri)?.reject(&["uploads"])?;
+    let location = HeaderValue::try_from(format!("/s3/{}", target.mount.name));
+    let location = location.unwrap_or(HeaderValue::from_static("/"));
+    Ok(([(X_AMZ_BUCKET_REGION, REGION), (header::LOCATION, location)]).into_response())
 }

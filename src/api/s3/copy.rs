@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
+use super::tags::quote;
 use super::xml::Xml;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::held::Held;
@@ -94,7 +95,8 @@ pub(super) async fn copy_object(
     caller: &Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (head, _) = request.into_parts();
+    let (mut head, _) = request.into_parts();
+    quote(&mut head.headers);
     let source = Source::of(state, caller, &head.headers).await?;
     let condition = write::condition(&state.options, mount, key, &head.headers).await?;
     if source.mount.cache_name == mount.cache_name && source.key == *key {

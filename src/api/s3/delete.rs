@@ -6,13 +6,13 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 
 use super::error::code_of;
+use super::tags::opaque;
 use super::xml::Xml;
 use super::xml_body::{Record, records};
 use crate::api::store::write::{failed, read_only};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks};
 use crate::error::ErrorClass;
-use crate::http::conditions::EntityTag;
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::s3_query::Query;
 use crate::key::StoreKey;
@@ -107,8 +107,7 @@ async fn erase(mount: &Mount, caller: &Caller, text: &str, tag: Option<&str>) ->
         return mount.store.erase(&key, WriteCondition::Always).await.map(drop).map_err(Into::into);
     };
     let current = mount.store.head(&key).await?.ok_or_else(failed)?;
-    let tag = EntityTag::parse_one(tag.as_bytes());
-    if !tag.is_some_and(|tag| tag.matches_strongly(&current.version)) {
+    if !current.version.is_strong() || opaque(tag) != current.version.tag() {
         return Err(failed());
     }
     let existed = mount.store.erase(&key, WriteCondition::IfVersion(current.version)).await?;

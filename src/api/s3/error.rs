@@ -77,7 +77,6 @@ fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
 /// The S3 error codes of problems that have one of their own.
 const CODES: &[(&str, &str)] = &[
     ("unknown-mount", "NoSuchBucket"),
-    ("bucket-exists", "BucketAlreadyOwnedByYou"),
     ("no-such-upload", "NoSuchUpload"),
     ("invalid-part", "InvalidPart"),
     ("invalid-part-order", "InvalidPartOrder"),

@@ -17,6 +17,7 @@ mod list_uploads;
 mod multipart;
 mod page;
 mod payload;
+mod tags;
 mod write;
 mod xml;
 mod xml_body;

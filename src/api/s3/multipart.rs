@@ -16,6 +16,7 @@ use futures::stream::{StreamExt, TryStreamExt};
 
 use super::copy::{Source, held_for, result, soon, within};
 use super::payload::Payload;
+use super::tags::{opaque, quote};
 use super::xml::Xml;
 use super::xml_body::{Record, records};
 use crate::api::store::write;
@@ -87,7 +88,8 @@ pub(super) async fn copy_part(
     (id, number): (&str, u32),
     request: Request,
 ) -> Result<Response, Problem> {
-    let (head, _) = request.into_parts();
+    let (mut head, _) = request.into_parts();
+    quote(&mut head.headers);
     let source = Source::of(state, caller, &head.headers).await?;
     let mut asked = head.headers.clone();
     asked.remove(header::RANGE);
@@ -244,12 +246,6 @@ async fn parts_of(place: &UploadPlace, records: &[Record]) -> Result<Vec<Part>, 
         Ok(Part { key, size: info.size, version: info.version })
     });
     parts.buffered(HEADS).try_collect().await
-}
-
-/// An entity tag without its quotes and its weakness: clients send it in several ways.
-fn opaque(tag: &str) -> &str {
-    let tag = tag.trim();
-    tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"')
 }
 
 /// The bytes of the parts, one after the other.

@@ -8,6 +8,7 @@ use axum::http::Method;
 use axum::response::Response;
 
 use super::list_uploads::list_parts;
+use super::tags::quote;
 use crate::api::store::{consolidated, get_value, head_value};
 use crate::error::ErrorClass;
 use crate::http::path::KeyOrPrefix;
@@ -56,7 +57,8 @@ pub(crate) async fn get_object(
     target: StoreTarget,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (head, _) = request.into_parts();
+    let (mut head, _) = request.into_parts();
+    quote(&mut head.headers);
     let query = Query::of(&head.uri)?;
     if query.value("versionId")?.is_some_and(|version| version != "null") {
         return Err(

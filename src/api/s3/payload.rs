@@ -14,6 +14,7 @@ use futures::StreamExt;
 use futures::stream::try_unfold;
 use sha2::{Digest, Sha256};
 
+use super::tags::quote;
 use crate::api::store::write::{Incoming, check_coding, length_in};
 use crate::auth::ChunkSigner;
 use crate::cpu::ComputePool;
@@ -84,6 +85,7 @@ impl Payload {
     /// A problem for a body that cannot be stored, or whose hash or checksum is invalid.
     pub(super) fn new(state: &AppState, request: Request) -> Result<Self, Problem> {
         let (mut head, body) = request.into_parts();
+        quote(&mut head.headers);
         let chunks = head.extensions.remove::<ChunkSigner>();
         let query = Query::of(&head.uri)?;
         let text = head.headers.get(CONTENT_SHA256).and_then(|value| value.to_str().ok());

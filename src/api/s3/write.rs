@@ -12,6 +12,7 @@ use super::copy::{COPY_SOURCE, copy_object};
 use super::error::WRITE_METHODS;
 use super::multipart::{abort, begin, complete, copy_part, part};
 use super::payload::Payload;
+use super::tags::quote;
 use crate::api::store::write;
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
@@ -169,8 +170,9 @@ pub(crate) async fn post_object(
 pub(crate) async fn delete_object(
     State(state): State<AppState>,
     target: StoreTarget,
-    request: Request,
+    mut request: Request,
 ) -> Result<Response, Problem> {
+    quote(request.headers_mut());
     let query = Query::of(request.uri())?;
     query.reject(&["uploads", "partNumber"])?;
     if let Some(id) = query.value("uploadId")? {

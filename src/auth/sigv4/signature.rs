@@ -129,7 +129,9 @@ impl AwsSignature {
                 "SignedHeaders" => &mut signed_headers,
                 "Signature" => &mut signature,
                 _ => {
-                    return Err(AwsError::Malformed("the fields are Credential, SignedHeaders and Signature"));
+                    return Err(AwsError::Malformed(
+                        "the fields are Credential, SignedHeaders and Signature",
+                    ));
                 }
             };
             if place.replace(value).is_some() {
