@@ -227,7 +227,7 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
     memory_pressure::watch(limit, config::resident_bytes, evict, set).await;
 }
 
-/// How often uploads that have expired are looked for.
+/// The interval at which uploads that have expired are aborted.
 const UPLOADS_TICK: Duration = Duration::from_mins(10);
 
 /// Aborts uploads in parts that have expired; never ends.

@@ -37,7 +37,7 @@ pub struct Access {
     pub(super) issuers: Vec<Issuer>,
     pub(super) signing_keys: SigningKeys,
     pub(super) s3_keys: S3Keys,
-    /// Whether any credential is configured: else signatures of S3 clients are not looked at.
+    /// Whether any credential is configured: else signatures of S3 clients are ignored.
     pub(super) has_credentials: bool,
     pub(super) anonymous_principal: Arc<Principal>,
     pub(super) world: Option<Environment>,

@@ -106,7 +106,7 @@ pub(super) fn access_request(
     );
     let need = |scope: &Scope| Permission { scope: *scope, reach: reach.clone(), is_derived };
     let mut needs: Vec<Permission> = if resource == Resource::Object && s3_query::names_upload(uri) {
-        // Who may write a value may also look at an upload to it, and abort it.
+        // Who may write a value may also list the parts of an upload to it, and abort it.
         vec![need(&Scope::Write)]
     } else if let Some(scopes) = scopes(resource, method, is_prefix) {
         scopes.iter().map(need).collect()

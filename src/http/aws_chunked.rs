@@ -85,7 +85,7 @@ impl fmt::Debug for ChunkEvent {
 enum State {
     /// The line with the size of a chunk.
     Size,
-    /// So many bytes of a chunk.
+    /// This number of bytes of a chunk.
     Bytes(u64),
     /// The line end after them.
     BytesEnd,

@@ -244,7 +244,7 @@ impl Uploads {
         Ok(listed)
     }
 
-    /// Aborts the uploads to a mount that have expired. A directory is looked at only after uploads to it: it has none when
+    /// Aborts the uploads to a mount that have expired. A directory is listed only after uploads to it: it has none when
     /// the server starts.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Uploads {
 
 impl MountUploads {
     /// Lists the staging area, if the last listing is older than `age`: notes the uploads of others and of earlier processes,
-    /// forgets those that ended elsewhere, and erases those that have expired.
+    /// drops those that another process ended, and erases those that have expired.
     async fn refresh(
         &self,
         options: &UploadOptions,

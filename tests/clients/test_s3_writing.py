@@ -1,5 +1,5 @@
 """Clients of S3 write, unmodified: objects, long uploads in parts, and whole hierarchies of Zarr. Once with signatures that
-nobody looks at, as a server without credentials has it, and once with keys that are checked."""
+are ignored, as by a server without credentials, and once with keys that are checked."""
 
 import json
 import os
@@ -35,7 +35,7 @@ PART = 5 << 20
 
 @pytest.fixture(scope="session")
 def keyed(endpoint, tmp_path_factory):
-    """A server with the same kinds of mounts, which lets nobody in without a key."""
+    """A server with the same kinds of mounts, which takes no request without a key."""
     mounts = {}
     for backend in table.BACKENDS:
         folder = tmp_path_factory.mktemp("keyed")

@@ -88,7 +88,7 @@ async fn an_upload_appears_whole_and_its_parts_never() {
         }
         assert_eq!(server.get("/s3/m/a/key").await.body, "before");
 
-        // Nobody completes what is not there, or another key with it.
+        // What is not there is not completed, nor another key with it.
         for (key, id) in
             [("a/other", id.as_str()), ("a/key", "0123456789abcdef0123456789abcdef"), ("a/key", "..")]
         {
@@ -159,7 +159,7 @@ async fn unfinished_uploads_are_bounded_in_number_bytes_and_time() {
     assert_eq!(part(&server, "b", &ids[1], 1, [0; 60]).await.status, 200, "an abort gives the bytes back");
     assert_eq!(begin(&server, "c").await.status, 200, "and the place");
 
-    // Every upload has expired when the next look is taken.
+    // Every upload has expired when they are listed next.
     let server = serve(memory(), UploadOptions { timeout: Duration::ZERO, ..UploadOptions::default() });
     let id = text(&begin(&server, "a").await, "UploadId");
     assert_eq!(part(&server, "a", &id, 1, *b"x").await.status, 200);

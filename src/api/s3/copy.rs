@@ -41,13 +41,13 @@ const CONDITIONS: [(&str, HeaderName); 4] = [
 ];
 
 /// The source of a copy, and what the store says of it.
-pub(super) struct Source {
+pub(super) struct CopySource {
     pub(super) mount: Arc<Mount>,
     pub(super) key: StoreKey,
     pub(super) info: ValueInfo,
 }
 
-impl Source {
+impl CopySource {
     /// Finds the source that a request names, and checks the caller's right to it and the conditions on it.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ pub(super) async fn copy_object(
 ) -> Result<Response, Problem> {
     let (mut head, _) = request.into_parts();
     quote(&mut head.headers);
-    let source = Source::of(state, caller, &head.headers).await?;
+    let source = CopySource::of(state, caller, &head.headers).await?;
     let condition = write::condition(&state.options, mount, key, &head.headers).await?;
     if source.mount.cache_name == mount.cache_name && source.key == *key {
         let info = ValueInfo { modified: None, ..source.info };

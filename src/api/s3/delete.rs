@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use super::error::code_of;
 use super::tags::opaque;
 use super::xml::Xml;
-use super::xml_body::{Record, records};
+use super::xml_body::{XmlRecord, records};
 use crate::api::store::write::{failed, read_only};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks};
@@ -62,8 +62,9 @@ pub(crate) async fn post_bucket(
         return Err(Problem::from_class(ErrorClass::NotAllowed).detail(read_only(mount)).allow(READ_METHODS));
     }
     let (_, records, _held) = records(&state, request, "Delete").await?;
-    let is_quiet = records.iter().any(|record| record.name == "Quiet" && record.text.trim() == "true");
-    let objects: Vec<Record> = records.into_iter().filter(|record| record.name == "Object").collect();
+    let lists_failures_only =
+        records.iter().any(|record| record.name == "Quiet" && record.text.trim() == "true");
+    let objects: Vec<XmlRecord> = records.into_iter().filter(|record| record.name == "Object").collect();
     if objects.is_empty() || objects.len() > KEYS {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "malformed-xml")
             .detail(format!("`Delete` has 1 to {KEYS} members `Object`")));
@@ -78,7 +79,7 @@ pub(crate) async fn post_bucket(
     let answer = Xml::answer("DeleteResult", |xml| {
         for (key, outcome) in &outcomes {
             match outcome {
-                Ok(()) if is_quiet => {}
+                Ok(()) if lists_failures_only => {}
                 Ok(()) => xml.element("Deleted", |xml| xml.text("Key", key)),
                 Err(problem) => xml.element("Error", |xml| {
                     xml.text("Key", key);

@@ -14,11 +14,11 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use futures::stream::{StreamExt, TryStreamExt};
 
-use super::copy::{Source, held_for, result, soon, within};
+use super::copy::{CopySource, held_for, result, soon, within};
 use super::payload::Payload;
 use super::tags::{opaque, quote};
 use super::xml::Xml;
-use super::xml_body::{Record, records};
+use super::xml_body::{XmlRecord, records};
 use crate::api::store::write;
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
@@ -90,7 +90,7 @@ pub(super) async fn copy_part(
 ) -> Result<Response, Problem> {
     let (mut head, _) = request.into_parts();
     quote(&mut head.headers);
-    let source = Source::of(state, caller, &head.headers).await?;
+    let source = CopySource::of(state, caller, &head.headers).await?;
     let mut asked = head.headers.clone();
     asked.remove(header::RANGE);
     if let Some(range) = head.headers.get("x-amz-copy-source-range") {
@@ -213,7 +213,7 @@ pub(super) async fn staged(place: &UploadPlace) -> Result<BTreeMap<u32, ValueInf
 }
 
 /// The parts that a client names, after a check that the upload has them all.
-async fn parts_of(place: &UploadPlace, records: &[Record]) -> Result<Vec<Part>, Problem> {
+async fn parts_of(place: &UploadPlace, records: &[XmlRecord]) -> Result<Vec<Part>, Problem> {
     let mut named = Vec::with_capacity(records.len());
     for record in records.iter().filter(|record| record.name == "Part") {
         let number = record.field("PartNumber").and_then(|number| number.trim().parse::<u32>().ok());

@@ -1,7 +1,7 @@
 //! The body of an S3 request that writes: plain or in the coding `aws-chunked`, its hash and its checksums.
 //!
 //! `x-amz-content-sha256` says what the body is: a SHA-256 that it must have, unsigned, or one of the forms of streaming.
-//! The signatures of chunks are checked where the signature of the request was; otherwise they are not looked at. A store
+//! The signatures of chunks are checked where the signature of the request was; otherwise they are ignored. A store
 //! sees the end of a body only after everything about it was found right.
 
 use axum::body::{Body, BodyDataStream};

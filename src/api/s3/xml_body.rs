@@ -26,7 +26,7 @@ const FIELDS: usize = 16;
 
 /// An element directly below the root: a record with fields, or a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct XmlRecord {
     /// The name of the element.
     pub(super) name: String,
     fields: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub(super) struct Record {
     pub(super) text: String,
 }
 
-impl Record {
+impl XmlRecord {
     /// The text of a field.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(given, _)| given == name).map(|(_, text)| text.as_str())
@@ -50,7 +50,7 @@ pub(super) async fn records(
     state: &AppState,
     request: Request,
     root: &'static str,
-) -> Result<(axum::http::request::Parts, Vec<Record>, Permit), Problem> {
+) -> Result<(axum::http::request::Parts, Vec<XmlRecord>, Permit), Problem> {
     let (head, incoming, _) = Payload::new(state, request)?.into_parts();
     let Incoming { body, declared, checking, .. } = incoming;
     let too_long = || {
@@ -75,12 +75,12 @@ fn malformed(root: &str) -> Problem {
 }
 
 /// The records of a document with this root element; `None` if it is not well-formed or too deep.
-fn parse(text: &[u8], root: &str) -> Option<Vec<Record>> {
+fn parse(text: &[u8], root: &str) -> Option<Vec<XmlRecord>> {
     let text = str::from_utf8(text).ok()?;
     let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     reader.config_mut().enable_all_checks(true);
     reader.config_mut().expand_empty_elements = true;
-    let (mut records, mut path): (Vec<Record>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut records, mut path): (Vec<XmlRecord>, Vec<String>) = (Vec::new(), Vec::new());
     let mut has_root = false;
     loop {
         let mut add = |text: &str, depth: usize| match depth {
@@ -101,7 +101,7 @@ fn parse(text: &[u8], root: &str) -> Option<Vec<Record>> {
                     0 if has_root || name != root => return None,
                     0 => has_root = true,
                     1 if records.len() >= RECORDS => return None,
-                    1 => records.push(Record { name: name.clone(), ..Record::default() }),
+                    1 => records.push(XmlRecord { name: name.clone(), ..XmlRecord::default() }),
                     2 => {
                         let fields = &mut records.last_mut()?.fields;
                         if fields.len() >= FIELDS {
