@@ -59,7 +59,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let config = Sources::gather(arguments.clone())?.resolve()?;
     let opens_page = arguments.open;
     let reread = move || Sources::gather(arguments.clone())?.resolve_for_reload();
-    let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
+    let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
         runtime.worker_threads(config.server.workers.into());

@@ -156,6 +156,8 @@ impl Authorizer<'_> {
             Err(AuthError::Unknown) => return Err(unknown().into()),
         };
         let rights = Rights::Of { access, principal };
+        // Of a refused caller too: the audit log names it.
+        Caller::decide(request.extensions_mut(), rights.clone());
         let is_private = if spec.resource == Resource::Mounts {
             credential.is_some()
         } else {
@@ -170,7 +172,6 @@ impl Authorizer<'_> {
             let is_for_all = |need| rights.is_for_all(&needed.mount, need);
             needed.needs.is_empty() || !needed.needs.iter().chain(&needed.of_more).all(is_for_all)
         };
-        Caller::decide(request.extensions_mut(), rights);
         request.extensions_mut().insert(target);
         if let Some(chunks) = chunks {
             request.extensions_mut().insert(chunks);

@@ -97,7 +97,7 @@ pub(crate) fn is_foreign(uri: &Uri, headers: &HeaderMap) -> bool {
 
 /// Whether a request writes, as far as its method and route determine it. A POST is a query on some routes, and on one
 /// that depends on the body.
-fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
+pub(crate) fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
     match (method.as_str(), spec) {
         ("GET" | "HEAD" | "OPTIONS" | "PROPFIND" | "TRACE" | "CONNECT", _) | (_, None) => false,
         ("POST", Some(spec)) => !spec.post_reads,

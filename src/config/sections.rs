@@ -1,5 +1,7 @@
 //! [`LimitOptions`] and [`LogOptions`]: limits of stored documents and chunks, and logs.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::codec::CodecLimits;
@@ -112,11 +114,14 @@ pub struct LogOptions {
     /// `"error"`, `"warn"`, `"info"`, `"debug"`, `"trace"` or `"off"`; or levels by module:
     /// `"warn,zarrd=info,zarrd::store=debug"`.
     pub level: String,
+    /// File that the audit log is appended to, one JSON object per line: a line for each request that may change what is
+    /// stored. Without it, these lines are among the others, with the target `zarrd::audit`.
+    pub audit_file: Option<PathBuf>,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { format: LogFormat::Text, level: "info".to_owned() }
+        Self { format: LogFormat::Text, level: "info".to_owned(), audit_file: None }
     }
 }
 

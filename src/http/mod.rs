@@ -36,6 +36,7 @@ pub(crate) mod validators;
 pub(crate) mod vectors_path;
 pub(crate) mod viewers;
 pub(crate) mod webdav_headers;
+pub(crate) mod wrote;
 
 pub use cache_control::CacheControl;
 pub use host::{canonical as canonical_host, is_host};

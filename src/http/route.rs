@@ -152,6 +152,11 @@ impl RouteSpec {
         Self { is_admins: true, ..self }
     }
 
+    /// Whether the body of a POST decides whether that writes.
+    pub(crate) fn body_decides_to_write(&self) -> bool {
+        self.post_reads && self.resource == Resource::Keys
+    }
+
     /// Marks POST as a possible read.
     pub(crate) const fn post_reads(self) -> Self {
         Self { post_reads: true, ..self }

@@ -1,9 +1,13 @@
 //! [`Telemetry`]: installs the log and the trace exporter, and flushes both at exit.
 
+use std::fs::OpenOptions;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context;
 use tracing::Level;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -18,6 +22,8 @@ use super::text_format::TextFormat;
 
 /// The `tracing` target of all spans that belong to traces, and of nothing else.
 const SPAN_TARGET: &str = "zarrd::span";
+/// The `tracing` target of the audit log.
+const AUDIT_TARGET: &str = "zarrd::audit";
 /// Maximum time for the flush of queued lines, and of queued spans, at exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -25,17 +31,34 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     writer: LogWriter,
+    audit: Option<LogWriter>,
     exporter: Option<Exporter>,
 }
 
 impl Telemetry {
-    /// Installs the global subscriber, which writes events to standard error and queues spans for export. `now` is the
-    /// clock.
-    pub(crate) fn install(log: &LogOptions, telemetry: &TelemetryOptions, now: fn() -> SystemTime) -> Self {
+    /// Installs the global subscriber, which writes events to standard error and to the file of the audit log, and queues
+    /// spans for export. `now` is the clock.
+    ///
+    /// # Errors
+    /// If the file of the audit log cannot be opened.
+    pub(crate) fn install(
+        log: &LogOptions,
+        telemetry: &TelemetryOptions,
+        now: fn() -> SystemTime,
+    ) -> anyhow::Result<Self> {
         let writer = LogWriter::start(std::io::stderr());
         // `config` has validated the levels; should the two parsers ever disagree, log at INFO.
         let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
-        let filter = filter.with_target(SPAN_TARGET, tracing::level_filters::LevelFilter::OFF);
+        let filter = filter.with_target(SPAN_TARGET, LevelFilter::OFF);
+        let audit = log.audit_file.as_deref().map(audit_writer).transpose()?;
+        let filter = match &audit {
+            Some(_) => filter.with_target(AUDIT_TARGET, LevelFilter::OFF),
+            None => filter,
+        };
+        let audit_layer = audit.clone().map(|writer| {
+            let layer = fmt::layer().with_writer(writer).json().flatten_event(true);
+            layer.with_filter(Targets::new().with_target(AUDIT_TARGET, Level::INFO))
+        });
         let layer = fmt::layer().with_writer(writer.clone());
         let (spans, exporter) = match &telemetry.otlp_endpoint {
             Some(endpoint) => {
@@ -58,8 +81,8 @@ impl Telemetry {
             LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
         };
         // Installing a second subscriber fails; the first one then stays, which is fine.
-        let _ = registry().with(layer).with(spans).try_init();
-        Self { writer, exporter }
+        let _ = registry().with(layer).with(audit_layer).with(spans).try_init();
+        Ok(Self { writer, audit, exporter })
     }
 
     /// The sources of the process metrics.
@@ -87,6 +110,15 @@ impl Telemetry {
 
     /// Waits at most 2 seconds until queued lines are written.
     pub(crate) fn flush_log(&self) {
-        self.writer.flush(FLUSH_TIMEOUT);
+        for writer in [Some(&self.writer), self.audit.as_ref()].into_iter().flatten() {
+            writer.flush(FLUSH_TIMEOUT);
+        }
     }
+}
+
+/// Opens the file of the audit log, which is never truncated.
+fn audit_writer(path: &Path) -> anyhow::Result<LogWriter> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = file.with_context(|| format!("cannot open `log.audit_file`, {}", path.display()))?;
+    Ok(LogWriter::start(file))
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::FutureExt;
@@ -28,6 +28,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
+use super::audit::{AuditEntry, AuditedRequest};
 use super::compression::{self, Wish};
 use super::snapshots::SnapshotHeaders;
 use super::stale_headers::StaleHeaders;
@@ -87,7 +88,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// A raw path as visible ASCII, so that it cannot forge or reverse a log line.
-fn escaped(path: &str) -> Cow<'_, str> {
+pub(super) fn escaped(path: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if path.bytes().all(is_plain) { path.into() } else { path.escape_default().to_string().into() }
 }
@@ -102,7 +103,8 @@ pub(crate) struct RequestRecord {
     uri: Uri,
     all_counts: Arc<Counts>,
     counts: Arc<RouteCounts>,
-    is_answered: bool,
+    status: Option<StatusCode>,
+    audit: Option<Box<AuditEntry>>,
     span: Span,
 }
 
@@ -115,9 +117,11 @@ impl RequestRecord {
     ) -> Self {
         let started = Instant::now();
         let (all_counts, counts) = (Arc::clone(all_counts), Arc::clone(all_counts.begin(route)));
+        let audit = AuditEntry::begin(request.method(), route, request.uri(), request.headers());
         if !request.body().is_end_stream() {
             let body = std::mem::take(request.body_mut());
-            *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts) });
+            let received = audit.as_ref().map(|audit| Arc::clone(audit.received()));
+            *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts), received });
         }
         let id = request_id(request.headers());
         request.headers_mut().insert(X_REQUEST_ID, id.clone());
@@ -132,7 +136,7 @@ impl RequestRecord {
             traceparent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()),
             status = field::Empty,
         );
-        Self { started, id, from, method, route, uri, all_counts, counts, is_answered: false, span }
+        Self { started, id, from, method, route, uri, all_counts, counts, status: None, audit, span }
     }
 
     /// The trace span of the request, which may be disabled.
@@ -143,6 +147,13 @@ impl RequestRecord {
     /// The request's id.
     pub(crate) fn id(&self) -> &HeaderValue {
         &self.id
+    }
+
+    /// Takes the name of the caller, which authorization found.
+    fn set_caller(&mut self, extensions: &Extensions) {
+        if let Some(audit) = &mut self.audit {
+            audit.set_caller(Caller::of(extensions).rights().name());
+        }
     }
 
     /// Renders the problem document of an error response.
@@ -162,7 +173,8 @@ impl RequestRecord {
             *answer.body_mut() = Body::new(NoBody);
         }
         set_length(&mut answer);
-        self.is_answered = true;
+        self.status = Some(answer.status());
+        self.audit = self.audit.take().filter(|audit| audit.is_kept(answer.extensions()));
         self.counts.answered(&self.method, answer.status(), self.started.elapsed());
         let status = answer.status().as_u16();
         self.span.record("status", status);
@@ -185,8 +197,18 @@ fn set_length(answer: &mut Response) {
 impl Drop for RequestRecord {
     fn drop(&mut self) {
         self.all_counts.end();
-        if !self.is_answered {
+        if self.status.is_none() {
             self.counts.left(&self.method);
+        }
+        if let Some(audit) = &self.audit {
+            let request = AuditedRequest {
+                id: text(&self.id),
+                from: self.from,
+                method: &self.method,
+                route: self.route.map_or("unmatched", |route| route.template),
+                path: &escaped(self.uri.path()),
+            };
+            audit.log(&request, self.status);
         }
     }
 }
@@ -195,6 +217,8 @@ impl Drop for RequestRecord {
 struct CountedBody {
     body: Body,
     counts: Arc<RouteCounts>,
+    /// The counter of this request alone, if there is one.
+    received: Option<Arc<AtomicU64>>,
 }
 
 impl HttpBody for CountedBody {
@@ -207,7 +231,11 @@ impl HttpBody for CountedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let poll = Pin::new(&mut self.body).poll_frame(context);
         if let Poll::Ready(Some(Ok(frame))) = &poll {
-            self.counts.received(frame.data_ref().map_or(0, Bytes::len));
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.counts.received(bytes);
+            if let Some(received) = &self.received {
+                received.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+            }
         }
         poll
     }
@@ -414,7 +442,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     let is_health = spec.is_some_and(|spec| spec.answers_under_load);
     // Headers that the middleware adds do not count towards the limits.
     let checked = check_limits(&state.options, &request);
-    let observed = RequestRecord::begin(&state.counts, spec, &mut request);
+    let mut observed = RequestRecord::begin(&state.counts, spec, &mut request);
     // The administrator's listener has nothing for pages of other origins.
     let is_admins = Administrator::is_asking(request.extensions());
     let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
@@ -438,7 +466,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
         }
         Ok::<_, Refusal>((leave, rated))
     };
-    let mut answer = match let_in.await {
+    let let_in = let_in.await;
+    observed.set_caller(request.extensions());
+    let mut answer = match let_in {
         Ok((leave, rated)) => {
             let stale = StaleHeaders::of(state, spec, root, &request);
             // Boxed, because it is rare.

@@ -1,6 +1,7 @@
 //! The assembly of the server: the router, the middleware, and the `OpenAPI` document.
 
-pub(crate) mod compression;
+pub(crate) mod audit;
+mod compression;
 mod endpoint;
 pub(crate) mod middleware;
 pub(crate) mod openapi;

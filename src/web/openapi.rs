@@ -123,7 +123,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 /// The operations that write, which pages of other origins may not call.
 fn writing<'a>(spec: &RouteSpec, item: &'a mut PathItem) -> impl Iterator<Item = &'a mut Operation> {
     let PathItem { put, post, delete, patch, .. } = item;
-    let post = post.as_mut().filter(|_| !spec.post_reads || spec.resource == Resource::Keys);
+    let post = post.as_mut().filter(|_| !spec.post_reads || spec.body_decides_to_write());
     [put.as_mut(), post, delete.as_mut(), patch.as_mut()].into_iter().flatten()
 }
 

@@ -51,7 +51,11 @@ def module(name):
 
 
 def register(config):
-    """Makes pytest know the marker and print the table."""
+    """Makes pytest know the marker and print the table.
+
+    Tests may run in several processes (pytest-xdist). What a test says of its clients is in its report, which the process
+    that prints the table gets from all of them.
+    """
     config.addinivalue_line("markers", "client(name, *verbs): counts for a client's row in the table")
     config.addinivalue_line("markers", "cannot(name, verb, what): a client, as it is published, does not do that")
     config.pluginmanager.register(Table(config), "clients-table")
@@ -63,8 +67,8 @@ class Table:
     def __init__(self, config):
         asked = [pathlib.Path(argument).resolve() for argument in config.args]
         self.is_whole = asked == [FOLDER] and not config.option.keyword and not config.option.markexpr
-        self.limits = collections.defaultdict(dict)
-        """What each client does not do, by verb; in a fixed order."""
+        self.limits = collections.defaultdict(set)
+        """What each client does not do, by verb."""
         self.cells = collections.defaultdict(lambda: collections.defaultdict(set))
         """The states of all tests of a cell, by client, then by backend and verb."""
 
@@ -74,9 +78,6 @@ class Table:
                 name, *verbs = mark.args
                 if not verbs or not set(verbs) <= set(VERBS) or backend_of(item) not in BACKENDS:
                     raise pytest.UsageError(f"{item.nodeid}: a client has verbs of {VERBS}, and its test a backend")
-            for mark in item.iter_markers("cannot"):
-                name, verb, what = mark.args
-                self.limits[name, verb][what] = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -88,14 +89,22 @@ class Table:
             else:
                 report.outcome = "failed"
                 report.longrepr = f"skipped: {call.excinfo.value}"
+        # Lists of texts: a report of another process has passed as plain data.
+        report.limits = [list(mark.args) for mark in item.iter_markers("cannot")]
+        report.cells = []
         if report.when == "call" or report.failed:
             is_missing = call.excinfo is not None and call.excinfo.errisinstance(Missing)
             state = "missing" if is_missing else "FAIL" if report.failed else "ok"
             for mark in item.iter_markers("client"):
                 name, *verbs = mark.args
-                for verb in verbs:
-                    self.cells[name][backend_of(item), verb].add(state)
+                report.cells += [[name, backend_of(item), verb, state] for verb in verbs]
         return report
+
+    def pytest_runtest_logreport(self, report):
+        for name, verb, what in report.limits:
+            self.limits[name, verb].add(what)
+        for name, backend, verb, state in report.cells:
+            self.cells[name][backend, verb].add(state)
 
     def pytest_terminal_summary(self, terminalreporter):
         if not self.cells:
@@ -109,7 +118,7 @@ class Table:
             terminalreporter.write_line("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
 
     def pytest_sessionfinish(self, session, exitstatus):
-        if not self.is_whole or exitstatus != 0:
+        if not self.is_whole or exitstatus != 0 or hasattr(session.config, "workerinput"):
             return
         before, rest = PAGE.read_text().split(MARKS[0])
         table, after = rest.split(MARKS[1])
@@ -132,7 +141,7 @@ class Table:
 
     def summary(self, name, verb):
         tried = all(self.cells[name].get((backend, verb)) == {"ok"} for backend in BACKENDS)
-        limits = "; ".join(self.limits[name, verb])
+        limits = "; ".join(sorted(self.limits[name, verb]))
         if tried:
             return f"yes; not: {limits}" if limits else "yes"
         return f"no: {limits}" if limits else NONE

@@ -13,6 +13,7 @@
 mod access;
 mod admin;
 mod as_written;
+mod audit;
 mod backend_faults;
 mod backend_writes;
 mod bad_configurations;

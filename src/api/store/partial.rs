@@ -33,6 +33,7 @@ use crate::http::body::content_length_body;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::validators::entity_tag;
+use crate::http::wrote::Wrote;
 use crate::key::{KeyError, StoreKey};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
@@ -204,12 +205,15 @@ pub(crate) async fn post_partial(
             read(&state, entrant, &target.mount.store, parts).await
         }
         (None, Some(Limited(parts))) => {
-            may_write?;
-            if !target.mount.writable {
-                return Err(refused(&target.mount));
-            }
-            permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
-            write(&state, entrant, &target.mount.store, parts).await
+            let written = async {
+                may_write?;
+                if !target.mount.writable {
+                    return Err(refused(&target.mount));
+                }
+                permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
+                write(&state, entrant, &target.mount.store, parts).await
+            };
+            Ok(Wrote::mark(written.await))
         }
         (Some(_), Some(_)) | (None, None) => {
             Err(Problem::from_class(ErrorClass::InvalidRequest).detail("send either `get` or `set`"))

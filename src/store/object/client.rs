@@ -15,12 +15,13 @@ use object_store::client::{
     HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
-use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
 use super::super::Shared;
+use super::bucket_presence::BucketPresence;
 use super::read_timeout::{stalled, with_stall_timeout};
 use super::response_check;
 use super::retries::RetryBudget;
@@ -82,6 +83,7 @@ pub(in crate::store) struct Connector {
     /// How long a response may stall.
     stall: Duration,
     retries: Arc<RetryBudget>,
+    presence: Arc<BucketPresence>,
     /// Whether failed requests are retried.
     tries_again: bool,
 }
@@ -110,7 +112,7 @@ impl Connector {
         let (stall, retries) = (timeouts.read, Arc::new(RetryBudget::new(timeouts.retry_percent)));
         builder
             .build()
-            .map(|client| Self { client, stall, retries, tries_again: true })
+            .map(|client| Self { client, stall, retries, presence: Arc::default(), tries_again: true })
             .map_err(|error| Arc::new(error) as Shared)
     }
 
@@ -124,8 +126,13 @@ impl Connector {
         &self.retries
     }
 
+    /// Whether the bucket that these clients ask is known to exist.
+    pub(super) fn presence(&self) -> &Arc<BucketPresence> {
+        &self.presence
+    }
+
     /// Counts a response, or its absence, in the retry budget.
-    fn count(&self, status: Option<reqwest::StatusCode>) {
+    fn count(&self, status: Option<StatusCode>) {
         let has_failed =
             status.is_none_or(|status| status.is_server_error() || matches!(status.as_u16(), 408 | 429));
         match (has_failed, self.tries_again) {
@@ -166,10 +173,17 @@ impl HttpService for Connector {
         let response = with_stall_timeout(response.map_err(broken_off)?, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
-            parts.status = reqwest::StatusCode::NOT_FOUND;
+            parts.status = StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
         }
-        response_check::checked(&method, uri.query(), response).await
+        let response = response_check::checked(&method, uri.query(), response).await?;
+        // A redirect, a refusal and a failure can come from what is in front of the bucket, and HEAD has no document.
+        if response.status().is_success()
+            || (response.status() == StatusCode::NOT_FOUND && method == Method::GET)
+        {
+            self.presence.record_seen();
+        }
+        Ok(response)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
+use super::bucket_presence::NoBucket;
 use crate::store::{StoreError, StoreKind};
 
 /// The HTTP status of a failure, if the backend sent one.
@@ -47,6 +48,7 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::OutcomeUnknown(source)
         | StoreError::Backend(source) => source.downcast_ref::<Error>().is_some_and(|error| {
             !is_out_of_descriptors(error)
+                && !lacks_bucket(error)
                 && status(error).map_or_else(
                     || is_transport(error),
                     |status| status >= 500 || matches!(status, 408 | 429),
@@ -121,6 +123,9 @@ fn remote_trouble(error: &Error) -> Option<String> {
         };
         return Some(format!("{meaning} (status {status})"));
     }
+    if lacks_bucket(error) {
+        return Some("there is no such bucket or container".to_owned());
+    }
     if is_out_of_descriptors(error) {
         return Some("there is no file descriptor left for a connection to it".to_owned());
     }
@@ -148,6 +153,11 @@ fn remote_trouble(error: &Error) -> Option<String> {
         return None;
     };
     Some(format!("it cannot be reached: {reason}"))
+}
+
+/// Whether the backend said that there is no bucket.
+fn lacks_bucket(error: &Error) -> bool {
+    chain(error).any(<dyn StdError>::is::<NoBucket>)
 }
 
 /// Whether the process has no file descriptor left for a connection: this server is too busy, not the backend.

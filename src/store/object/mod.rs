@@ -4,6 +4,7 @@
 //! compares versions on every response, checks ranges and lengths, distinguishes absence from refusal, and orders
 //! listings. What a backend cannot do is an error, never emulated by something weaker.
 
+mod bucket_presence;
 mod client;
 mod conditional;
 mod failure;

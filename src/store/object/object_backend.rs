@@ -16,6 +16,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use reqwest::Method;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
+use super::bucket_presence::BucketPresence;
 use super::client::Connector;
 use super::failure::failure;
 use super::retries::RetryBudget;
@@ -59,6 +60,8 @@ pub struct ObjectBackend {
     pub(super) options: ObjectOptions,
     /// The budget for retries; `None` for no limit.
     pub(super) retries: Option<Arc<RetryBudget>>,
+    /// Whether the bucket is known to exist; `None` for a store without a bucket.
+    pub(super) presence: Option<Arc<BucketPresence>>,
     pub(super) memory: Option<Arc<MemoryState>>,
     /// Whether the backend heeds the conditions of writes, once known.
     pub(super) heeds_conditions: Arc<OnceCell<bool>>,
@@ -109,6 +112,7 @@ impl ObjectBackend {
             prefix,
             options,
             retries: None,
+            presence: None,
             memory: None,
             heeds_conditions,
             signer: None,
@@ -116,10 +120,11 @@ impl ObjectBackend {
         }
     }
 
-    /// The same store, with the retry budget of a connector.
+    /// The same store, with what the clients of a connector share: the retry budget, and what is known of the bucket.
     #[must_use]
-    pub(in crate::store) fn with_retries_of(self, connector: &Connector) -> Self {
-        Self { retries: Some(Arc::clone(connector.retries())), ..self }
+    pub(in crate::store) fn sharing(self, connector: &Connector) -> Self {
+        let presence = (self.kind != StoreKind::HTTP).then(|| Arc::clone(connector.presence()));
+        Self { retries: Some(Arc::clone(connector.retries())), presence, ..self }
     }
 
     /// The client for requests that may be repeated.
@@ -172,6 +177,7 @@ impl ObjectBackend {
                 known: true,
             },
             retries: None,
+            presence: None,
             memory: Some(Arc::new(memory)),
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
             signer: None,

@@ -19,6 +19,23 @@ impl ObjectBackend {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.client().get_opts(&self.path(key)?, options).await {
             Ok(result) => Ok(Some(result.meta)),
+            Err(error) => {
+                let absent = self.absence_or(error)?;
+                if absent.is_none() && self.presence.as_ref().is_some_and(|presence| !presence.was_seen()) {
+                    return self.confirm_absence(key).await;
+                }
+                Ok(absent)
+            }
+        }
+    }
+
+    /// As [`Self::meta`], by a GET of the first byte, whose 404 says whether it is of the key or of the bucket.
+    async fn confirm_absence(&self, key: &StoreKey) -> Result<Option<ObjectMeta>, StoreError> {
+        let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+        match self.client().get_opts(&self.path(key)?, options).await {
+            // Written meanwhile.
+            Ok(result) => Ok(Some(result.meta)),
+            Err(error) if status(&error) == Some(416) => Err(StoreError::VersionChanged),
             Err(error) => self.absence_or(error),
         }
     }

@@ -3,15 +3,21 @@
 //! A body with a content coding is not the value's bytes: no coding was requested, and one that a proxy added cannot be
 //! distinguished from one that the value was stored with. A listing that is another document (an error, a page of a
 //! portal), is cut off, or lacks its continuation token would be taken for a listing of fewer keys. All of these are
-//! failures of the backend. Nothing else of a response is checked here.
+//! failures of the backend, and so is a 404 whose document says that there is no bucket. Nothing else of a response is
+//! checked here.
 
 use futures::stream::TryStreamExt;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
-use reqwest::Method;
 use reqwest::header::CONTENT_ENCODING;
+use reqwest::{Method, StatusCode};
+
+use super::bucket_presence::{NoBucket, denies_bucket};
 
 /// The longest page of a listing that is read, in bytes: more than enough for 1000 keys of S3 or GCS, or 5000 of Azure.
 const MAX_PAGE_BYTES: usize = 64 << 20;
+
+/// The length up to which the document of an error is read, in bytes.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Why a response cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +43,9 @@ pub(super) async fn checked(
     query: Option<&str>,
     response: HttpResponse,
 ) -> Result<HttpResponse, HttpError> {
+    if response.status() == StatusCode::NOT_FOUND && method == Method::GET {
+        return check_absence(response).await;
+    }
     if !response.status().is_success() || !matches!(method.as_str(), "GET" | "HEAD" | "PROPFIND") {
         return Ok(response);
     }
@@ -56,6 +65,22 @@ pub(super) async fn checked(
         None => Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::from(page)))),
         Some(find_fault) => Err(HttpError::new(HttpErrorKind::Interrupted, find_fault)),
     }
+}
+
+/// A response with 404, if it does not say that there is no bucket.
+async fn check_absence(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = response.into_parts();
+    let mut document = Vec::new();
+    let mut stream = body.bytes_stream();
+    while document.len() < MAX_ERROR_BYTES
+        && let Some(piece) = stream.try_next().await?
+    {
+        document.extend_from_slice(&piece);
+    }
+    if denies_bucket(&document) {
+        return Err(HttpError::new(HttpErrorKind::Decode, NoBucket));
+    }
+    Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::from(document))))
 }
 
 /// Whether the bytes have a content coding. `aws-chunked`, which some servers keep from the upload, is none.

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::store::tests::{body, cpu, key, keys, prefix, read};
 use crate::store::{
     AzureOptions, BucketOptions, ByteRange, S3Options, Secret, SharedStore, StoreError, StoreOptions,
-    ValueInfo, Version, WriteCondition, open,
+    ValueInfo, Version, WriteCondition, is_unanswered, open, trouble,
 };
 
 /// The head of a request, as text; its body is read and discarded.
@@ -214,6 +214,47 @@ async fn no_failure_of_a_backend_is_taken_for_absence() {
 
     let refused = open("http://127.0.0.1:1/", &StoreOptions::default(), &cpu()).unwrap();
     assert!(matches!(refused.head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
+}
+
+/// A server with no bucket for HEAD, whose document for GET has this code.
+async fn without_bucket(code: &'static str) -> Server {
+    Server::start(move |head| {
+        let document = format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code></Error>");
+        reply("404 Not Found", "", if head.starts_with("head ") { "" } else { &document })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_key_of_a_bucket_that_does_not_exist_is_not_absent() {
+    for code in ["NoSuchBucket", "ContainerNotFound"] {
+        let server = without_bucket(code).await;
+        let store = server.s3(|_| ());
+        let errors = [
+            store.get(&key("a"), ByteRange::Whole, None).await.map(drop),
+            store.get(&key("a"), ByteRange::Suffix(3), None).await.map(drop),
+            store.head(&key("a")).await.map(drop),
+            store.check().await,
+        ];
+        for result in errors {
+            let error = result.unwrap_err();
+            assert!(matches!(error, StoreError::Backend(_)), "{error:?}");
+            assert_eq!(trouble(&error), "there is no such bucket or container");
+            assert!(!is_unanswered(&error), "it is an answer: no stale value replaces it");
+        }
+        assert_eq!(server.requests("get "), 4, "it is not asked again");
+    }
+}
+
+#[tokio::test]
+async fn the_absence_of_a_key_is_confirmed_once_where_its_bucket_was_not_seen() {
+    let server = without_bucket("NoSuchKey").await;
+    let store = server.s3(|_| ());
+    for _ in 0..3 {
+        assert_eq!(store.head(&key("a")).await.unwrap(), None);
+    }
+    assert_eq!((server.requests("head "), server.requests("get ")), (3, 1));
+    assert!(store.get(&key("a"), ByteRange::Whole, None).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -94,5 +94,5 @@ pub(super) fn throttled(
     connector: &Connector,
     options: &StoreOptions,
 ) -> SharedStore {
-    Arc::new(ThrottledStore::new(Arc::new(backend.with_retries_of(connector)), options.remote.throttle()))
+    Arc::new(ThrottledStore::new(Arc::new(backend.sharing(connector)), options.remote.throttle()))
 }
