@@ -266,11 +266,15 @@ enum UploadError {
 
 impl UploadError {
     /// The failure of a body: what its decoder found, or else the connection.
-    fn of_body(error: axum::Error) -> Self {
-        match error.into_inner().downcast::<ChunkedError>() {
-            Ok(found) if *found != ChunkedError::Broken => Self::Chunked(*found),
-            _ => Self::Body(StoreError::BodyAborted("the connection broke")),
+    fn of_body(error: &axum::Error) -> Self {
+        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(cause) = next {
+            if let Some(found) = cause.downcast_ref().filter(|found| **found != ChunkedError::Broken) {
+                return Self::Chunked(*found);
+            }
+            next = cause.source();
         }
+        Self::Body(StoreError::BodyAborted("the connection broke"))
     }
 }
 
@@ -291,7 +295,7 @@ impl Limits {
             // Only time spent waiting for the client counts towards its rate.
             waited += asked.elapsed();
             let Some(part) = part else { break };
-            let bytes = part.map_err(UploadError::of_body)?;
+            let bytes = part.map_err(|error| UploadError::of_body(&error))?;
             received = received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             if received > self.bytes {
                 return Err(UploadError::Body(StoreError::BodyTooLarge { limit: self.bytes }));

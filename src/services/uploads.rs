@@ -118,6 +118,29 @@ impl UploadPlace {
     }
 }
 
+/// Bytes of a part that is being stored.
+#[derive(Debug)]
+pub(crate) struct StagedBytes {
+    uploads: Arc<MountUploads>,
+    id: String,
+    bytes: u64,
+}
+
+impl StagedBytes {
+    /// Counts the bytes until the upload ends.
+    pub(crate) fn keep(mut self) {
+        self.bytes = 0;
+    }
+}
+
+impl Drop for StagedBytes {
+    fn drop(&mut self) {
+        if let Some(upload) = lock(&self.uploads.known).get_mut(&self.id) {
+            upload.bytes = upload.bytes.saturating_sub(self.bytes);
+        }
+    }
+}
+
 impl Uploads {
     fn of(&self, mount: &Mount) -> Arc<MountUploads> {
         let mut mounts = lock(&self.0);
@@ -184,7 +207,7 @@ impl Uploads {
         if found.as_ref() == Some(key) { Ok(place) } else { Err(UploadError::NoSuchUpload) }
     }
 
-    /// Counts bytes of a part before they are stored.
+    /// Counts bytes of a part before they are stored. They count no more once the reservation is dropped, unless it is kept.
     ///
     /// # Errors
     /// [`UploadError::TooLarge`].
@@ -194,7 +217,7 @@ impl Uploads {
         mount: &Mount,
         id: &str,
         bytes: u64,
-    ) -> Result<(), UploadError> {
+    ) -> Result<StagedBytes, UploadError> {
         let uploads = self.of(mount);
         let mut known = lock(&uploads.known);
         let all = known.values().fold(bytes, |sum, upload| sum.saturating_add(upload.bytes));
@@ -204,7 +227,8 @@ impl Uploads {
         if let Some(upload) = known.get_mut(id) {
             upload.bytes = upload.bytes.saturating_add(bytes);
         }
-        Ok(())
+        drop(known);
+        Ok(StagedBytes { uploads, id: id.to_owned(), bytes })
     }
 
     /// Ends an upload: erases its parts, and its document last, so that a failure leaves an upload that can be aborted again.

@@ -154,6 +154,11 @@ async fn unfinished_uploads_are_bounded_in_number_bytes_and_time() {
     let more = part(&server, "b", &ids[1], 1, [0; 60]).await;
     assert_eq!((more.status.as_u16(), &*text(&more, "Code")), (503, "SlowDown"));
     assert!(text(&more, "Message").contains("max_staged_size"), "{more:?}");
+    let url = format!("/s3/m/b?partNumber=1&uploadId={}", ids[1]);
+    for _ in 0..3 {
+        let broken = server.request("PUT", &url, &[("content-length", "30")], "too short").await;
+        assert_eq!(broken.status, 400, "a part that breaks off does not count");
+    }
     let abort = server.request("DELETE", &format!("/s3/m/a?uploadId={}", ids[0]), &[], Body::empty()).await;
     assert_eq!(abort.status, 204);
     assert_eq!(part(&server, "b", &ids[1], 1, [0; 60]).await.status, 200, "an abort gives the bytes back");

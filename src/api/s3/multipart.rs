@@ -74,9 +74,10 @@ pub(super) async fn part(
         ));
     };
     let place = find(state, mount, id, key, false).await?;
-    state.uploads.reserve(&state.options.uploads, mount, id, length).map_err(problem_of)?;
+    let staged = state.uploads.reserve(&state.options.uploads, mount, id, length).map_err(problem_of)?;
     let named = place.part(number).map_err(problem_of)?;
     let outcome = incoming.store(&state.options, &place.staging, &named, WriteCondition::Always).await?;
+    staged.keep();
     Ok(checksums.stored(outcome))
 }
 
@@ -105,7 +106,7 @@ pub(super) async fn copy_part(
         return Err(too_large(state.options.max_value_size));
     }
     let place = find(state, mount, id, key, false).await?;
-    state.uploads.reserve(&state.options.uploads, mount, id, length).map_err(problem_of)?;
+    let staged = state.uploads.reserve(&state.options.uploads, mount, id, length).map_err(problem_of)?;
     let held = held_for(state, &head);
     held.charge_set(&*place.staging, &WriteCondition::Always, 0, length)?;
     let named = place.part(number).map_err(problem_of)?;
@@ -120,6 +121,7 @@ pub(super) async fn copy_part(
         StoreError::VersionChanged => write::failed(),
         error => error.into(),
     })?;
+    staged.keep();
     let version = outcome.version.unwrap_or_else(|| Version::weak("unknown"));
     Ok(result("CopyPartResult", &ValueInfo { size: length, version, modified: None }).into_response())
 }

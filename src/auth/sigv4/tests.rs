@@ -76,7 +76,7 @@ fn examples() -> Vec<Request> {
 fn presigned() -> Request {
     let uri = "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2F\
                aws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&\
-               X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c031957d157751f604d404";
+               X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
     request("GET", uri, &[("host", HOST)])
 }
 
