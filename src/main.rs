@@ -3,7 +3,9 @@
 mod telemetry;
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -54,12 +56,20 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Opens the file of the audit log, which is never truncated.
+fn open_audit_file(path: &Path) -> anyhow::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.with_context(|| format!("cannot open `log.audit_file`, {}", path.display()))
+}
+
 /// Serves until a signal stops the process.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let config = Sources::gather(arguments.clone())?.resolve()?;
     let opens_page = arguments.open;
     let reread = move || Sources::gather(arguments.clone())?.resolve_for_reload();
-    let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now)?;
+    let audit_file = config.log.audit_file.as_deref().map(open_audit_file).transpose()?;
+    let mut telemetry =
+        Telemetry::install(&config.log, &config.telemetry, audit_file, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
         runtime.worker_threads(config.server.workers.into());

@@ -58,8 +58,9 @@ impl Collector for Now {
         reads(&state.counts, &mut writer)?;
         caches(&state.engine, &state.responses, &mut writer)?;
         backends(&state.mounts, &mut writer)?;
-        let ready =
-            readiness.iter().map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_ready())));
+        let ready = readiness
+            .iter()
+            .map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_backend_up())));
         writer.gauge(name!("mount_ready"), "Whether the mount's backend responds", ready)?;
         server(state, &mut writer)
     }

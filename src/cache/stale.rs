@@ -212,6 +212,12 @@ impl Staleness {
         }
     }
 
+    /// How old a lookup may be that is used in place of the backend.
+    #[must_use]
+    pub fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
     /// How old what a request got may be, if it began at `began` and lookups were used in place of the backend; never too
     /// young. `None` if the backend was asked for everything.
     #[must_use]

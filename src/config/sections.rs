@@ -116,6 +116,8 @@ pub struct LogOptions {
     pub level: String,
     /// File that the audit log is appended to, one JSON object per line: a line for each request that may change what is
     /// stored. Without it, these lines are among the others, with the target `zarrd::audit`.
+    ///
+    /// Example: `"/var/log/zarrd/audit.log"`.
     pub audit_file: Option<PathBuf>,
 }
 

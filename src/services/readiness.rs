@@ -23,26 +23,56 @@ pub(crate) type MountStates = BTreeMap<String, MountState>;
 pub(crate) enum MountState {
     /// The backend responds.
     Ready,
+    /// The backend fails, and the mount's freshness allows what is cached from the time before.
+    Stale {
+        /// The class of its error.
+        why: ErrorClass,
+        /// When it was last seen to respond.
+        since: Instant,
+    },
     /// The backend fails with this class of error.
     Unavailable(ErrorClass),
 }
 
 impl MountState {
-    /// Whether the backend responds.
+    /// Whether the mount has responses: from its backend, or from what is cached.
     pub(crate) fn is_ready(self) -> bool {
+        !matches!(self, Self::Unavailable(_))
+    }
+
+    /// Whether the backend responds.
+    pub(crate) fn is_backend_up(self) -> bool {
         self == Self::Ready
     }
 
     /// The state as a word.
     pub(crate) fn as_str(self) -> &'static str {
-        if self.is_ready() { "ready" } else { "unavailable" }
+        match self {
+            Self::Ready => "ready",
+            Self::Stale { .. } => "stale",
+            Self::Unavailable(_) => "unavailable",
+        }
     }
 
     /// The class of the failure, as a word.
     pub(crate) fn why(self) -> Option<&'static str> {
         match self {
             Self::Ready => None,
-            Self::Unavailable(class) => Some(class.as_str()),
+            Self::Stale { why, .. } | Self::Unavailable(why) => Some(why.as_str()),
+        }
+    }
+
+    /// The state after this one of a mount whose backend fails.
+    fn failing(before: Option<Self>, why: ErrorClass, mount: &Mount) -> Self {
+        let since = match before {
+            Some(Self::Ready) => Some(Instant::now()),
+            Some(Self::Stale { since, .. }) => Some(since),
+            Some(Self::Unavailable(_)) | None => None,
+        };
+        let max_age = mount.staleness.as_ref().map(|staleness| staleness.max_age());
+        match since.zip(max_age) {
+            Some((since, max_age)) if since.elapsed() < max_age => Self::Stale { why, since },
+            _ => Self::Unavailable(why),
         }
     }
 }
@@ -85,12 +115,14 @@ impl Readiness {
     async fn check_mount(&self, mount: &Mount, before: Option<MountState>) -> MountState {
         let (state, cause) = match mount.answers_within(self.max_wait).await {
             Ok(()) => (MountState::Ready, String::new()),
-            Err((class, cause)) => (MountState::Unavailable(class), cause),
+            Err((why, cause)) => (MountState::failing(before, why, mount), cause),
         };
         // Only changes are logged, so that frequent requests do not fill the log.
         if before.is_none_or(MountState::is_ready) && !state.is_ready() {
             tracing::warn!(mount = mount.name, cause, "mount is not ready");
-        } else if before.is_some_and(|before| !before.is_ready()) && state.is_ready() {
+        } else if before.is_none_or(MountState::is_backend_up) && !state.is_backend_up() {
+            tracing::warn!(mount = mount.name, cause, "backend does not respond; cached values are served");
+        } else if before.is_some_and(|before| !before.is_backend_up()) && state.is_backend_up() {
             tracing::info!(mount = mount.name, "mount is ready again");
         }
         state

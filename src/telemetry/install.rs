@@ -1,11 +1,8 @@
 //! [`Telemetry`]: installs the log and the trace exporter, and flushes both at exit.
 
-use std::fs::OpenOptions;
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -38,19 +35,17 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     /// Installs the global subscriber, which writes events to standard error and to the file of the audit log, and queues
     /// spans for export. `now` is the clock.
-    ///
-    /// # Errors
-    /// If the file of the audit log cannot be opened.
     pub(crate) fn install(
         log: &LogOptions,
         telemetry: &TelemetryOptions,
+        audit_file: Option<impl Write + Send + 'static>,
         now: fn() -> SystemTime,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let writer = LogWriter::start(std::io::stderr());
         // `config` has validated the levels; should the two parsers ever disagree, log at INFO.
         let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
         let filter = filter.with_target(SPAN_TARGET, LevelFilter::OFF);
-        let audit = log.audit_file.as_deref().map(audit_writer).transpose()?;
+        let audit = audit_file.map(LogWriter::start);
         let filter = match &audit {
             Some(_) => filter.with_target(AUDIT_TARGET, LevelFilter::OFF),
             None => filter,
@@ -82,7 +77,7 @@ impl Telemetry {
         };
         // Installing a second subscriber fails; the first one then stays, which is fine.
         let _ = registry().with(layer).with(audit_layer).with(spans).try_init();
-        Ok(Self { writer, audit, exporter })
+        Self { writer, audit, exporter }
     }
 
     /// The sources of the process metrics.
@@ -114,11 +109,4 @@ impl Telemetry {
             writer.flush(FLUSH_TIMEOUT);
         }
     }
-}
-
-/// Opens the file of the audit log, which is never truncated.
-fn audit_writer(path: &Path) -> anyhow::Result<LogWriter> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    let file = file.with_context(|| format!("cannot open `log.audit_file`, {}", path.display()))?;
-    Ok(LogWriter::start(file))
 }

@@ -16,7 +16,7 @@ use crate::http::route::RouteSpec;
 use crate::http::webdav_headers;
 use crate::http::wrote::Wrote;
 
-use super::middleware::escaped;
+use super::logged_path::escaped;
 
 /// The `tracing` target of the audit log.
 pub(super) const TARGET: &str = "zarrd::audit";

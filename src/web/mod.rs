@@ -1,8 +1,9 @@
 //! The assembly of the server: the router, the middleware, and the `OpenAPI` document.
 
-pub(crate) mod audit;
+mod audit;
 mod compression;
 mod endpoint;
+mod logged_path;
 pub(crate) mod middleware;
 pub(crate) mod openapi;
 pub(crate) mod router;

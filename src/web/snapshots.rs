@@ -12,12 +12,13 @@ use axum::response::Response;
 use crate::api::versions::VERSIONS;
 use crate::http::base_path::BasePath;
 use crate::http::path::{KeyOrPrefix, segments};
+use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::target::Target;
 use crate::services::mount::Mount;
 use crate::services::pinned::PinnedMounts;
 use crate::services::state::AppState;
-use crate::store::{ObjectId, PinnedVersion, StoreError};
+use crate::store::{ObjectId, PinnedVersion};
 
 /// The snapshot that a response is of.
 const ZARRD_SNAPSHOT: HeaderName = HeaderName::from_static("zarrd-snapshot");
@@ -33,17 +34,19 @@ pub(super) struct SnapshotHeaders {
 }
 
 impl SnapshotHeaders {
-    /// Resolves the version that a request names, and pins the mount of the request to it. `None` if the mount has no versions,
-    /// or not this one.
+    /// Resolves the version that a request names, and pins the mount of the request to it. `None` if the mount has no versions.
+    ///
+    /// # Errors
+    /// The failure of the repository, or [`AskedVersion::missing`].
     pub(super) async fn pin(
         state: &AppState,
         spec: Option<&'static RouteSpec>,
         root: Option<&Arc<Mount>>,
         request: &mut Request,
-    ) -> Result<Option<Self>, StoreError> {
+    ) -> Result<Option<Self>, Problem> {
         let Some(asked) = AskedVersion::of(state, spec, root, request) else { return Ok(None) };
         let Some(snapshot) = state.pins.resolve(&asked.mount, asked.version()).await? else {
-            return Ok(None);
+            return asked.missing().map_or(Ok(None), Err);
         };
         if asked.version().is_fixed() {
             let is_immutable = asked.is_value && asked.mount.store.is_closed();
@@ -86,6 +89,8 @@ struct AskedVersion {
     place: String,
     /// Whether it is of one value or array.
     is_value: bool,
+    /// Whether it is of a metadata document or a node, which are absent where there is no such version.
+    is_document: bool,
     /// Whether the response is of the place alone.
     has_location: bool,
 }
@@ -116,6 +121,11 @@ impl AskedVersion {
             (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
             _ => false,
         };
+        let is_document = match (spec.resource, target.place()) {
+            (Resource::Node, _) => true,
+            (_, Some(KeyOrPrefix::Key(key))) => is_document(key.name()),
+            _ => false,
+        };
         let has_place = matches!(
             spec.resource,
             Resource::Stored
@@ -133,11 +143,29 @@ impl AskedVersion {
             mount,
             served,
             is_value,
+            is_document,
         })
     }
 
     fn version(&self) -> &PinnedVersion {
         self.named.as_ref().unwrap_or(&self.served)
+    }
+
+    /// The problem of a version that the repository does not have. Clients take 404 of a chunk for fill values, so a chunk of a
+    /// version that was deleted while an array was open is 410. `None` where the handler knows the answer: for prefixes,
+    /// and for the version that the mount serves.
+    fn missing(&self) -> Option<Problem> {
+        let named = self.named.as_ref().filter(|_| self.is_value)?;
+        let detail = format!(
+            "the repository has no version `@{named}`: `/v1/versions/{}` lists its branches, tags and snapshots",
+            self.mount.name
+        );
+        let problem = if self.is_document {
+            Problem::from_status(StatusCode::NOT_FOUND)
+        } else {
+            Problem::new(StatusCode::GONE, "no-such-version")
+        };
+        Some(problem.detail(detail))
     }
 
     /// The URL of a request with a snapshot before its place, instead of the branch if it names one.
@@ -165,6 +193,11 @@ impl AskedVersion {
         }
         HeaderValue::try_from(text).ok()
     }
+}
+
+/// Whether a key of this name is a metadata document.
+fn is_document(name: &str) -> bool {
+    matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
 /// The key, prefix or path that a target names, as text.

@@ -42,27 +42,41 @@ def run(*command):
 
 @contextlib.contextmanager
 def running(*command):
-    """Runs a program that answers each question, a line of JSON, with another; yields how to ask it."""
+    """Runs a program that answers each question, a line of JSON, with another; yields how to ask it.
+
+    One that does not answer in time is ended, and the next question is for a new one: a test that fails spoils no other.
+    """
     command = [table.program(command[0]), *map(str, command[1:])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with contextlib.ExitStack() as stack:
+        process = None
 
         def ask(question):
-            # One that takes too long is ended, and so are the lines.
+            nonlocal process
+            if process is None:
+                process = stack.enter_context(
+                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                )
+                stack.callback(process.kill)
             timer = threading.Timer(SECONDS, process.kill)
             timer.start()
-            process.stdin.write(json.dumps(question) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            timer.cancel()
-            assert line, f"no answer to {question}"
+            try:
+                process.stdin.write(json.dumps(question) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except BrokenPipeError:
+                line = ""
+            finally:
+                timer.cancel()
+            if not line:
+                process.kill()
+                process = None
+                raise AssertionError(f"no answer to {question}")
             return json.loads(line)
 
-        try:
-            yield ask
+        yield ask
+        if process is not None:
             process.stdin.close()
             assert process.wait(SECONDS) == 0
-        finally:
-            process.kill()
 
 
 def array(read):

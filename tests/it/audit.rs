@@ -12,7 +12,8 @@ use crate::support::process::{Running, run, text, zarrd};
 fn token(name: &str, scopes: &str) -> (String, String) {
     let printed = text(&run(&["token", name]).stdout);
     let secret =
-        printed.lines().find(|line| line.starts_with("zarrd_")).unwrap_or_else(|| panic!("{printed}"));
+        printed.lines().find_map(|line| line.strip_prefix("# ").filter(|line| line.starts_with("zs_")));
+    let secret = secret.unwrap_or_else(|| panic!("{printed}"));
     let digest = printed.lines().find(|line| line.trim_start().starts_with("sha256")).unwrap().trim();
     let lines =
         format!("[access.tokens.{name}]\n{digest}\ngrants = [{{ mount = \"m\", scopes = [{scopes}] }}]\n");

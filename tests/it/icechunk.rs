@@ -187,6 +187,13 @@ async fn a_response_says_its_snapshot_and_the_url_that_stays_so() {
         server.get(&format!("/store/m/{absent}/a/zarr.json")).await.refuses(404, "not-found", absent);
         server.get(&format!("/v1/data/m/{absent}/a")).await.refuses(404, "not-found", absent);
     }
+    // Chunks of an array that is open while its branch is deleted: clients would take 404 for fill values.
+    for absent in ["@tag.gone", "@branch.left", "@0000000000000000000G"] {
+        for route in ["/store/m", "/plain/m", "/unshard/m", "/rechunk/m/2/zstd", "/v1/chunk/m"] {
+            let url = format!("{route}/{absent}/a/c/0");
+            server.get(&url).await.refuses(410, "no-such-version", &url);
+        }
+    }
     // What a mount of another version serves.
     let server = Server::of(repository(&fixtures().join("history-2"), Some("tag:v1")));
     assert_eq!(server.get("/store/m/g/h/x/zarr.json").await.status, StatusCode::OK);

@@ -156,6 +156,19 @@ fn fields<'a>(structs: &'a BTreeMap<String, ItemStruct>, item: &'a ItemStruct) -
     found
 }
 
+/// The name of a setting in files: that of its field, unless it is renamed.
+fn name_of(field: &Field) -> String {
+    let renamed = field.attrs.iter().find_map(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("serde") => {
+            let tokens = list.tokens.to_string();
+            let (_, rest) = tokens.split_once("rename = \"")?;
+            Some(rest.split_once('"').unwrap().0.to_owned())
+        }
+        _ => None,
+    });
+    renamed.unwrap_or_else(|| field.ident.as_ref().unwrap().unraw().to_string())
+}
+
 /// Adds the section of a struct, and then those of the structs that it holds.
 fn add(
     sections: &mut Vec<Section>,
@@ -165,7 +178,7 @@ fn add(
 ) {
     let (mut keys, mut inner) = (Vec::new(), Vec::new());
     for field in fields(structs, item) {
-        let name = field.ident.as_ref().unwrap().unraw().to_string();
+        let name = name_of(field);
         let default = defaults.get(&name);
         if let Some((holder, item)) = held(structs, &field.ty) {
             let mut path = path.clone();

@@ -126,6 +126,41 @@ async fn stored_values_in_memory_and_known_absence_are_served_too() {
     }
 }
 
+/// The state of the mount, once what the server knows of it has changed from `before`.
+async fn state_after(scene: &Scene, before: &str) -> (StatusCode, String) {
+    for _ in 0..600 {
+        let answer = scene.server.get("/readyz").await;
+        let state = answer.json()["mounts"]["m"].as_str().unwrap().to_owned();
+        if state != before {
+            return (answer.status, state);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the state stays {before}");
+}
+
+#[tokio::test]
+async fn a_server_stays_ready_while_it_serves_what_was_read_before_its_backend_failed() {
+    let scene = Scene::new("ttl:0s, stale:1h").await;
+    assert_eq!(state_after(&scene, "").await, (StatusCode::OK, "ready".to_owned()));
+    scene.remote.set_fault(Some(Fault::Fails));
+    assert_eq!(state_after(&scene, "ready").await, (StatusCode::OK, "stale".to_owned()));
+    scene.remote.set_fault(None);
+    assert_eq!(state_after(&scene, "stale").await, (StatusCode::OK, "ready".to_owned()));
+    // Of a backend that was never seen to respond, nothing is cached; nor may it be used where `stale` does not allow that.
+    for (freshness, sees_it_respond) in
+        [("ttl:0s, stale:1h", false), ("ttl:0s, stale:0s", true), ("always", true)]
+    {
+        let scene = Scene::new(freshness).await;
+        if sees_it_respond {
+            assert_eq!(state_after(&scene, "").await, (StatusCode::OK, "ready".to_owned()));
+        }
+        scene.remote.set_fault(Some(Fault::Fails));
+        let unready = (StatusCode::SERVICE_UNAVAILABLE, "unavailable".to_owned());
+        assert_eq!(state_after(&scene, "ready").await, unready, "{freshness}");
+    }
+}
+
 #[tokio::test]
 async fn a_stored_value_that_comes_from_memory_says_so() {
     let scene = Scene::new("ttl:1h").await;

@@ -1,6 +1,6 @@
 //! [`BucketPresence`]: whether the bucket of a store is known to exist, because a key without a bucket is not absent.
 //!
-//! A bucket that is misspelt or was deleted answers 404 as a missing key does. Its error document tells them apart:
+//! A bucket that is misspelt or was deleted answers 404 as a missing key does. Its error document distinguishes them:
 //! `NoSuchBucket` of S3 and GCS, `ContainerNotFound` of Azure. Responses to HEAD have no document, so a 404 to HEAD counts
 //! only where the bucket was seen shortly before.
 

@@ -15,8 +15,8 @@ use object_store::client::{
     HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
-use reqwest::{Method, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
@@ -132,7 +132,7 @@ impl Connector {
     }
 
     /// Counts a response, or its absence, in the retry budget.
-    fn count(&self, status: Option<StatusCode>) {
+    fn count(&self, status: Option<reqwest::StatusCode>) {
         let has_failed =
             status.is_none_or(|status| status.is_server_error() || matches!(status.as_u16(), 408 | 429));
         match (has_failed, self.tries_again) {
@@ -173,18 +173,21 @@ impl HttpService for Connector {
         let response = with_stall_timeout(response.map_err(broken_off)?, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
-            parts.status = StatusCode::NOT_FOUND;
+            parts.status = reqwest::StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
         }
         let response = response_check::checked(&method, uri.query(), response).await?;
-        // A redirect, a refusal and a failure can come from what is in front of the bucket, and HEAD has no document.
-        if response.status().is_success()
-            || (response.status() == StatusCode::NOT_FOUND && method == Method::GET)
-        {
+        if shows_bucket(&method, response.status().as_u16()) {
             self.presence.record_seen();
         }
         Ok(response)
     }
+}
+
+/// Whether only a bucket that exists gives this response, after its check. A redirect, a refusal and a failure can come from
+/// what is in front of the bucket, and a 404 to HEAD has no document.
+fn shows_bucket(method: &Method, status: u16) -> bool {
+    matches!(status, 200..=299 | 304 | 412 | 416) || (status == 404 && method == Method::GET)
 }
 
 /// The error of a request whose connection had bytes that are no response, as after a body that is longer than promised.

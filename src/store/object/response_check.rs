@@ -8,8 +8,8 @@
 
 use futures::stream::TryStreamExt;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
+use reqwest::Method;
 use reqwest::header::CONTENT_ENCODING;
-use reqwest::{Method, StatusCode};
 
 use super::bucket_presence::{NoBucket, denies_bucket};
 
@@ -43,7 +43,7 @@ pub(super) async fn checked(
     query: Option<&str>,
     response: HttpResponse,
 ) -> Result<HttpResponse, HttpError> {
-    if response.status() == StatusCode::NOT_FOUND && method == Method::GET {
+    if response.status().as_u16() == 404 && method == Method::GET {
         return check_absence(response).await;
     }
     if !response.status().is_success() || !matches!(method.as_str(), "GET" | "HEAD" | "PROPFIND") {
