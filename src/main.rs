@@ -47,8 +47,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pyramid(arguments) => pyramid(arguments).map(|()| ExitCode::SUCCESS),
         Command::Openapi => print(&zarrd::web::openapi()).map(|()| ExitCode::SUCCESS),
         Command::Health(arguments) => Ok(health(arguments.into())),
-        Command::Token(TokenArgs { name }) => {
-            let text = zarrd::auth::new_token(&name);
+        Command::Token(TokenArgs { name, s3 }) => {
+            let text = if s3 { zarrd::auth::new_s3_key(&name) } else { zarrd::auth::new_token(&name) };
             let text = text.context("a token's name has 1 to 64 letters, digits, `-` or `.`")?;
             print(&text).map(|()| ExitCode::SUCCESS)
         }

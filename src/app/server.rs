@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -146,6 +147,7 @@ impl App {
             () = signals.advance(&shutdown) => {}
             () = drain_readiness(&whole, &shutdown) => {}
             () = watch_memory(&whole, memory) => {}
+            () = expire_uploads(&whole) => {}
             () = self.follow(hangups, read, changing) => {}
         }
         tracing::info!("stopped");
@@ -223,6 +225,22 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
     };
     let set = |pressure| site.state().lifecycle.set_pressure(pressure);
     memory_pressure::watch(limit, config::resident_bytes, evict, set).await;
+}
+
+/// The interval at which uploads that have expired are aborted.
+const UPLOADS_TICK: Duration = Duration::from_mins(10);
+
+/// Aborts uploads in parts that have expired; never ends.
+async fn expire_uploads(site: &Endpoint) {
+    loop {
+        tokio::time::sleep(UPLOADS_TICK).await;
+        let state = site.state();
+        for mount in state.mounts.iter() {
+            if let Err(error) = state.uploads.expire(&state.options.uploads, mount).await {
+                tracing::debug!(%error, mount = mount.name, "the unfinished uploads could not be listed");
+            }
+        }
+    }
 }
 
 /// The mounts of what is served.

@@ -8,6 +8,7 @@ use super::issuer::Issuer;
 use super::key_set::VerifyingKeySet;
 use super::options::{AccessError, AccessFault, AccessOptions, IssuerOptions};
 use super::principal::Principal;
+use super::s3_key::S3Keys;
 use super::scope::{Scope, Scopes};
 use super::signed_url::SigningKeys;
 use super::token::Tokens;
@@ -35,6 +36,9 @@ pub struct Access {
     pub(super) tokens: Tokens,
     pub(super) issuers: Vec<Issuer>,
     pub(super) signing_keys: SigningKeys,
+    pub(super) s3_keys: S3Keys,
+    /// Whether any credential is configured: else signatures of S3 clients are ignored.
+    pub(super) has_credentials: bool,
     pub(super) anonymous_principal: Arc<Principal>,
     pub(super) world: Option<Environment>,
 }
@@ -50,6 +54,8 @@ impl Access {
             tokens: Tokens::new(&AccessOptions::default()),
             issuers: Vec::new(),
             signing_keys: SigningKeys::new(&AccessOptions::default()),
+            s3_keys: S3Keys::new(&AccessOptions::default()),
+            has_credentials: false,
             anonymous_principal: Arc::default(),
             world: None,
         }
@@ -78,6 +84,8 @@ impl Access {
             tokens: Tokens::new(options),
             issuers: issuers.collect::<Result<_, _>>()?,
             signing_keys: SigningKeys::new(options),
+            s3_keys: S3Keys::new(options),
+            has_credentials: options.has_credentials(),
             anonymous_principal: Arc::default(),
             world: Some(world),
         })

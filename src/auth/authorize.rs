@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::access::Access;
 use super::caller::{Administrator, Caller};
-use super::credential::{Credential, CredentialError, InQuery, PresentedCredential};
+use super::credential::{AwsSignatures, Credential, CredentialError, InQuery, PresentedCredential};
 use super::failed_auth::FailedAuthLimiter;
 use super::issuer::AuthError;
 use super::jwt::Unverified;
@@ -112,25 +112,38 @@ impl Authorizer<'_> {
         }
         let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
         let address = Caller::of(request.extensions()).address();
-        let presented = PresentedCredential::by(request, allowed, spec.speaks_s3);
+        let signatures = match (spec.speaks_s3, access.has_credentials) {
+            (false, _) => AwsSignatures::None,
+            (true, false) => AwsSignatures::Ignored,
+            (true, true) => AwsSignatures::Checked,
+        };
+        let presented = PresentedCredential::by(request, allowed, signatures);
         // From here on, the URL is the one that handlers see.
         let target = Target::parse(spec.resource, request.uri(), root.is_some())?.into_owned();
         let needed =
             access_request(self.mounts, spec.resource, &target, root, request.method(), request.uri())?;
-        let fails = || {
+        let fails = |problem: Problem| {
             if self.failures.are_too_many(address) {
                 return too_many();
             }
             self.failures.count(address);
-            bad_credential()
+            problem
         };
         let PresentedCredential { credential, in_query, is_cookie } = match presented {
             Ok(presented) => presented,
             Err(CredentialError::Several) => return Err(several().into()),
-            Err(CredentialError::NotOne) => return Err(fails().into()),
+            Err(CredentialError::NotOne) => return Err(fails(bad_credential()).into()),
+            Err(CredentialError::Aws(error)) => return Err(fails(error.into()).into()),
         };
+        let mut chunks = None;
         let principal = match &credential {
             None => Ok(Arc::clone(&access.anonymous_principal)),
+            Some(Credential::Aws(signature)) => {
+                let checked = access.s3_keys.authenticate(signature, access.now());
+                let (holder, signer) = checked.map_err(|error| fails(error.into()))?;
+                chunks = Some(signer);
+                Ok(holder)
+            }
             Some(credential) => {
                 let may_work = || !self.failures.are_too_many(address);
                 access.authenticate(credential, &needed, may_work).await
@@ -138,7 +151,7 @@ impl Authorizer<'_> {
         };
         let principal = match principal {
             Ok(principal) => principal,
-            Err(AuthError::Bad) => return Err(fails().into()),
+            Err(AuthError::Bad) => return Err(fails(bad_credential()).into()),
             Err(AuthError::Unverified) => return Err(too_many().into()),
             Err(AuthError::Unknown) => return Err(unknown().into()),
         };
@@ -160,6 +173,9 @@ impl Authorizer<'_> {
             needed.needs.is_empty() || !needed.needs.iter().chain(&needed.of_more).all(is_for_all)
         };
         request.extensions_mut().insert(target);
+        if let Some(chunks) = chunks {
+            request.extensions_mut().insert(chunks);
+        }
         if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
             && let Some(signed) = SignedUrl::of(signed, query)
         {
@@ -281,6 +297,8 @@ impl Access {
                 let holder = self.signing_keys.authenticate(query, &asked.mount, asked.place.as_ref(), now);
                 holder.map(Arc::new).ok_or(AuthError::Bad)
             }
+            // The signatures of S3 clients are checked with what checks the chunks of their bodies.
+            Credential::Aws(_) => Err(AuthError::Bad),
             Credential::Bearer(token) if Tokens::is_one(token) => {
                 self.tokens.authenticate(token, now).map(Arc::clone).ok_or(AuthError::Bad)
             }

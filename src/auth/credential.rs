@@ -2,7 +2,8 @@
 //!
 //! A request has one credential, in one place: `Authorization: Bearer` (RFC 6750, section 2.1; the scheme in any case),
 //! or, where the configuration allows it, in the query of GET and HEAD: `token=` or the parameters of a signed URL. A
-//! credential in the query is removed before a handler or a cache sees the URL.
+//! credential in the query is removed before a handler or a cache sees the URL. On the routes of S3 the signature of a
+//! request is its credential.
 //!
 //! Where there is none of these, the cookie of the pages counts ([`COOKIE`]), for GET and HEAD alone: no page of others
 //! can write with it.
@@ -13,6 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use percent_encoding::percent_decode_str;
 
 use super::signed_url::SignedQuery;
+use super::sigv4::{AwsError, AwsSignature};
 
 /// Limit of the length of `Authorization`, in bytes; a value of that length is too long.
 const MOST_BYTES: usize = 8 << 10;
@@ -27,6 +29,8 @@ pub(super) enum Credential {
     Bearer(String),
     /// The parameters of a signed URL.
     Signed(SignedQuery),
+    /// The signature of an S3 client.
+    Aws(Box<AwsSignature>),
 }
 
 /// The errors in the form of a credential.
@@ -36,6 +40,19 @@ pub(super) enum CredentialError {
     Several,
     /// A value that cannot be a credential.
     NotOne,
+    /// A signature of an S3 client that cannot be checked.
+    Aws(AwsError),
+}
+
+/// What is done with the signatures of S3 clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AwsSignatures {
+    /// They have no meaning on this route.
+    None,
+    /// They are accepted and ignored: no credential is configured.
+    Ignored,
+    /// They are credentials.
+    Checked,
 }
 
 /// The kinds of credentials that a query may hold.
@@ -58,14 +75,19 @@ pub(super) struct PresentedCredential {
 }
 
 impl PresentedCredential {
-    /// Takes the credential out of a request. The signature of an S3 client's request (`speaks_s3`) is not a
-    /// credential.
+    /// Takes the credential out of a request.
     pub(super) fn by(
         request: &mut Request,
         allowed: InQuery,
-        speaks_s3: bool,
+        signatures: AwsSignatures,
     ) -> Result<Self, CredentialError> {
+        let signature = if signatures == AwsSignatures::Checked { of_aws(request)? } else { None };
+        let speaks_s3 = signatures != AwsSignatures::None;
         let by_header = of_headers(request.headers(), speaks_s3)?;
+        if signature.is_some() && by_header.is_some() {
+            return Err(CredentialError::Several);
+        }
+        let by_header = signature.or(by_header);
         let Some(found) = Found::in_query(request.uri(), allowed)? else {
             let reads = matches!(*request.method(), Method::GET | Method::HEAD);
             let cookie = || of_cookies(request.headers()).map(Credential::Bearer);
@@ -91,6 +113,17 @@ pub(crate) fn of_cookies(headers: &HeaderMap) -> Option<String> {
     let mut cookies = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(';'));
     let token = cookies.find_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='))?;
     (!token.is_empty()).then(|| token.to_owned())
+}
+
+/// The signature of an S3 client, in `Authorization` or in the query. It stays there: it is not a secret, and valid for this
+/// request alone.
+fn of_aws(request: &Request) -> Result<Option<Credential>, CredentialError> {
+    let in_header = AwsSignature::in_header(request).map_err(CredentialError::Aws)?;
+    let in_query = AwsSignature::in_query(request).map_err(CredentialError::Aws)?;
+    match (in_header, in_query) {
+        (Some(_), Some(_)) => Err(CredentialError::Several),
+        (found, other) => Ok(found.or(other).map(|signature| Credential::Aws(Box::new(signature)))),
+    }
 }
 
 /// The credential in `Authorization`.
@@ -197,10 +230,11 @@ mod tests {
                 .headers_mut()
                 .append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let brought = PresentedCredential::by(&mut request, allowed, false)?;
+        let brought = PresentedCredential::by(&mut request, allowed, AwsSignatures::None)?;
         let credential = match brought.credential {
             None => "none".to_owned(),
             Some(Credential::Bearer(token)) => format!("bearer {token}"),
+            Some(Credential::Aws(signature)) => format!("aws {}", signature.access_key_id),
             Some(Credential::Signed(SignedQuery { expires, key, signature, below })) => {
                 let part = |part: Option<String>| part.unwrap_or_default();
                 format!("signed {} {} {} {}", part(expires), part(key), part(signature), part(below))

@@ -1,11 +1,10 @@
 //! Access control: one decision per request, before admission and before any cache.
 //!
-//! Without configuration every caller may do what the mounts offer. Once there is a token, an issuer or a signing key,
-//! a caller without a credential may do what a mount grants to `anonymous`, which is nothing by default. A mount that
+//! Without configuration every caller may do what the mounts offer. Once there is a token, an issuer or a key, a caller without a credential may do what a mount grants to `anonymous`, which is nothing by default. A mount that
 //! sets `anonymous` is limited to it in any case.
 //!
 //! `authorize` decides: `rules` has the permissions that a route needs, `credential` finds the credential of a request,
-//! and `token`, `issuer` and `signed_url` identify its holder. All tables are one value, [`Access`], which is replaced
+//! and `token`, `issuer`, `signed_url` and `s3_key` identify its holder. All tables are one value, [`Access`], which is replaced
 //! as a whole: a revoked credential is refused from the next request on. The application gives [`Access`] the time and
 //! the means to fetch keys.
 
@@ -25,8 +24,10 @@ pub(crate) mod origin;
 mod principal;
 mod rights;
 mod rules;
+mod s3_key;
 mod scope;
 mod signed_url;
+mod sigv4;
 mod timestamp;
 mod token;
 mod verified;
@@ -36,8 +37,10 @@ pub use access::{Access, Clock, Environment};
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;
 pub use options::{
-    AccessError, AccessFault, AccessOptions, GrantOptions, IssuerOptions, SigningKeyOptions, TokenOptions,
+    AccessError, AccessFault, AccessOptions, GrantOptions, IssuerOptions, S3KeyOptions, SigningKeyOptions,
+    TokenOptions,
 };
+pub use s3_key::new_s3_key;
 pub use scope::Scope;
 pub use signed_url::{is_granted, sign};
 pub use timestamp::Timestamp;
@@ -55,3 +58,4 @@ pub(crate) use rules::consolidated_permissions;
 #[cfg(test)]
 pub(crate) use rules::scopes;
 pub(crate) use signed_url::SignedUrl;
+pub(crate) use sigv4::ChunkSigner;

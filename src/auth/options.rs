@@ -23,7 +23,7 @@ const NAME_BYTES: usize = 64;
 /// Shortest secret that signs URLs, in bytes of its text.
 const SIGNING_SECRET_BYTES: usize = 32;
 
-/// Credentials and what they permit. Without tokens, issuers and signing keys, everyone may do what the mounts permit. As soon as
+/// Credentials and what they permit. Without tokens, issuers, signing keys and S3 keys, everyone may do what the mounts permit. As soon as
 /// there is one of them, callers without a credential may do what the `anonymous` of a mount grants, and nothing else.
 ///
 /// A grant says what may be done where: `{ mount = "NAME", prefix = "a/b", scopes = ["read", "list"] }`. The mount `"*"` is every
@@ -46,6 +46,9 @@ pub struct AccessOptions {
     /// Keys for signed URLs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub signing_keys: BTreeMap<String, SigningKeyOptions>,
+    /// Keys for clients of S3.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub s3_keys: BTreeMap<String, S3KeyOptions>,
 }
 
 /// A static token. Its text is `zs_NAME_SECRET`, sent as `Authorization: Bearer`; a name has letters, digits, `-` and `.`.
@@ -136,6 +139,30 @@ pub struct SigningKeyOptions {
     pub grants: Vec<GrantOptions>,
 }
 
+/// A key for clients of S3, which sign their requests to `/s3` with it. `zarrd token --s3 NAME` generates one. A signature can
+/// be checked only with the secret itself, so that the configuration has it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct S3KeyOptions {
+    /// What identifies the key in requests: 3 to 128 letters, digits, `-`, `_` or `.`.
+    ///
+    /// Example: `"…"`
+    pub access_key_id: String,
+    /// The secret, of at least 32 characters. It is best set by an environment variable.
+    ///
+    /// Example: `"…"`
+    pub secret_access_key: Secret,
+    /// When the key expires. Without it, never.
+    ///
+    /// Example: `2030-01-31T00:00:00Z`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// What the key permits.
+    ///
+    /// Example: `[{ mount = "NAME", scopes = ["read", "list", "write", "delete"] }]`
+    pub grants: Vec<GrantOptions>,
+}
+
 /// An error in a setting, and the setting's path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
@@ -161,6 +188,12 @@ pub enum AccessFault {
     /// A key that could be guessed.
     #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` prints such a key")]
     ShortSecret,
+    /// Not an identifier of an S3 key.
+    #[error("expected 3 to 128 letters, digits, `-`, `_` or `.`; `zarrd token --s3 NAME` makes a key")]
+    AccessKeyId,
+    /// Two S3 keys of one identifier.
+    #[error("another key here has the same `access_key_id`")]
+    DuplicateAccessKeyId,
     /// No grant.
     #[error("at least one grant is needed, such as {{ mount = \"NAME\", scopes = [\"read\"] }}")]
     NoGrants,
@@ -212,7 +245,7 @@ impl AccessOptions {
     /// Whether any credential is configured.
     #[must_use]
     pub fn has_credentials(&self) -> bool {
-        !(self.tokens.is_empty() && self.issuers.is_empty() && self.signing_keys.is_empty())
+        self.has_bearer_tokens() || !(self.signing_keys.is_empty() && self.s3_keys.is_empty())
     }
 
     /// Whether clients send a secret with requests.
@@ -243,6 +276,21 @@ impl AccessOptions {
                 return wrong(&["signing_keys", name, "secret"], AccessFault::ShortSecret);
             }
             grants("signing_keys", name, &key.grants)?;
+        }
+        for (name, key) in &self.s3_keys {
+            check_name("s3_keys", name)?;
+            let id = &key.access_key_id;
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            if !(3..=128).contains(&id.len()) || !id.bytes().all(is_plain) {
+                return wrong(&["s3_keys", name, "access_key_id"], AccessFault::AccessKeyId);
+            }
+            if self.s3_keys.values().filter(|other| other.access_key_id == *id).count() > 1 {
+                return wrong(&["s3_keys", name, "access_key_id"], AccessFault::DuplicateAccessKeyId);
+            }
+            if key.secret_access_key.expose().len() < SIGNING_SECRET_BYTES {
+                return wrong(&["s3_keys", name, "secret_access_key"], AccessFault::ShortSecret);
+            }
+            grants("s3_keys", name, &key.grants)?;
         }
         for (name, issuer) in &self.issuers {
             check_name("issuers", name)?;

@@ -11,6 +11,7 @@
 //!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
 //! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
 //!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
+//! - An upload in parts to a key of S3 needs `write` of the key, whatever the method.
 //! - Requests that name keys in their bodies pass for a caller that may do anything with the mount; the handler checks
 //!   each key.
 
@@ -47,12 +48,17 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
     let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
     Some(match (resource, method.as_str()) {
         // The handler checks each key that the body names.
-        (Resource::Public | Resource::Mounts, _) | (Resource::Keys, "POST") => &[],
-        (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "GET" | "HEAD") => get,
+        (Resource::Public | Resource::Mounts, _) | (Resource::Keys | Resource::Bucket, "POST") => &[],
+        // A bucket is never created: the response says that it is there.
+        (Resource::Bucket, "PUT") => &[],
+        (
+            Resource::Stored | Resource::Object | Resource::View | Resource::Rechunked | Resource::Pyramid,
+            "GET" | "HEAD",
+        ) => get,
         (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "PROPFIND")
         | (Resource::Bucket, "GET" | "HEAD") => &[Scope::List],
-        (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
-        (Resource::Stored, "DELETE") => &[Scope::Delete],
+        (Resource::Stored, "PUT" | "PATCH" | "MKCOL") | (Resource::Object, "PUT" | "POST") => &[Scope::Write],
+        (Resource::Stored | Resource::Object, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
         | (Resource::Node | Resource::Tile | Resource::Page | Resource::Chunk, "GET" | "HEAD")
         | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
@@ -99,7 +105,10 @@ pub(super) fn access_request(
             | Resource::Vectors
     );
     let need = |scope: &Scope| Permission { scope: *scope, reach: reach.clone(), is_derived };
-    let mut needs: Vec<Permission> = if let Some(scopes) = scopes(resource, method, is_prefix) {
+    let mut needs: Vec<Permission> = if resource == Resource::Object && s3_query::names_upload(uri) {
+        // Who may write a value may also list the parts of an upload to it, and abort it.
+        vec![need(&Scope::Write)]
+    } else if let Some(scopes) = scopes(resource, method, is_prefix) {
         scopes.iter().map(need).collect()
     } else {
         let all = KeyScope::Prefix(StorePrefix::root());

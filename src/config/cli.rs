@@ -151,6 +151,9 @@ pub struct PyramidArgs {
 pub struct TokenArgs {
     /// Name of the token, which is part of it: letters, digits, `-` and `.`.
     pub name: String,
+    /// Print a key for clients of S3 instead.
+    #[arg(long)]
+    pub s3: bool,
 }
 
 /// Arguments of `sign`.

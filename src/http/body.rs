@@ -18,6 +18,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::timeout;
 
+use super::aws_chunked::ChunkedError;
 use super::digest::{Checking, DigestError};
 use super::options::HttpOptions;
 use super::problem::Problem;
@@ -212,6 +213,10 @@ impl Upload {
                 (Part::Failed(StoreError::BodyAborted("it could not be checked")), Err(error.into()))
             }
             Err(UploadError::Body(error)) => (Part::Failed(error.clone()), Err(error.into())),
+            Err(UploadError::Chunked(error)) => (
+                Part::Failed(StoreError::BodyAborted("it is not signed or chunked as it says")),
+                Err(error.into()),
+            ),
         };
         // A store that stopped reading returns its own result.
         let _ = timeout(limits.deadline, feed.send(part)).await;
@@ -251,6 +256,7 @@ pub(crate) async fn collect(
 /// Why an upload did not complete.
 enum UploadError {
     Body(StoreError),
+    Chunked(ChunkedError),
     Digest(DigestError),
     Cpu(ComputePoolError),
     Stalled,
@@ -258,15 +264,29 @@ enum UploadError {
     StoreDone,
 }
 
+impl UploadError {
+    /// The failure of a body: what its decoder found, or else the connection.
+    fn of_body(error: &axum::Error) -> Self {
+        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(cause) = next {
+            if let Some(found) = cause.downcast_ref().filter(|found| **found != ChunkedError::Broken) {
+                return Self::Chunked(*found);
+            }
+            next = cause.source();
+        }
+        Self::Body(StoreError::BodyAborted("the connection broke"))
+    }
+}
+
 impl Limits {
-    async fn pass<S, E>(
+    async fn pass<S>(
         &self,
         mut body: S,
         feed: &Sender<Part>,
         mut checking: Option<Checking>,
     ) -> Result<(), UploadError>
     where
-        S: Stream<Item = Result<Bytes, E>> + Unpin,
+        S: Stream<Item = Result<Bytes, axum::Error>> + Unpin,
     {
         let (mut received, mut waited) = (0_u64, Duration::ZERO);
         loop {
@@ -275,9 +295,7 @@ impl Limits {
             // Only time spent waiting for the client counts towards its rate.
             waited += asked.elapsed();
             let Some(part) = part else { break };
-            let Ok(bytes) = part else {
-                return Err(UploadError::Body(StoreError::BodyAborted("the connection broke")));
-            };
+            let bytes = part.map_err(|error| UploadError::of_body(&error))?;
             received = received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             if received > self.bytes {
                 return Err(UploadError::Body(StoreError::BodyTooLarge { limit: self.bytes }));

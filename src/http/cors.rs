@@ -42,8 +42,16 @@ const ALLOW_WRITE_HEADERS: &[&str] = &[
     "Destination",
     "Overwrite",
     "Repr-Digest",
+    "X-Amz-Checksum-Crc32",
     "X-Amz-Checksum-Crc32c",
+    "X-Amz-Checksum-Crc64nvme",
+    "X-Amz-Checksum-Sha1",
     "X-Amz-Checksum-Sha256",
+    "X-Amz-Copy-Source",
+    "X-Amz-Copy-Source-Range",
+    "X-Amz-Decoded-Content-Length",
+    "X-Amz-Sdk-Checksum-Algorithm",
+    "X-Amz-Trailer",
 ];
 /// Methods that pages may use.
 const ALLOW_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "PROPFIND"];

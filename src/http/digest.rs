@@ -1,17 +1,21 @@
 //! Digests of request bodies: checked before a store sees the end of the body.
 //!
 //! Supported are `Content-Digest` and `Repr-Digest` (RFC 9530: `sha-256` and `sha-512`; other algorithms are ignored),
-//! `Content-MD5` (RFC 1864), and `x-amz-checksum-crc32c` and `x-amz-checksum-sha256` of the S3 dialect. Bodies have no
-//! content coding, so the digests of the representation and of the content cover the same bytes. Digests of responses are
-//! not supported, and trailers are ignored.
+//! `Content-MD5` (RFC 1864), and the `x-amz-checksum-*` of the S3 dialect: CRC-32, CRC-32C, CRC-64/NVME, SHA-1 and SHA-256.
+//! Those may also come in the trailer of an `aws-chunked` body. Bodies have no other coding, so the digests of the
+//! representation and of the content cover the same bytes. Digests of responses are not supported, and trailers of HTTP
+//! itself are ignored.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
+use crc_fast::CrcAlgorithm;
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::problem::Problem;
@@ -28,11 +32,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 const PARTS_AT_ONCE: usize = 32;
 
 /// Headers whose value is one digest.
-const SINGLE: [(&str, Algorithm); 3] = [
+const SINGLE: [(&str, Algorithm); 6] = [
     ("content-md5", Algorithm::Md5),
+    ("x-amz-checksum-crc32", Algorithm::Crc32),
     ("x-amz-checksum-crc32c", Algorithm::Crc32c),
+    ("x-amz-checksum-crc64nvme", Algorithm::Crc64Nvme),
+    ("x-amz-checksum-sha1", Algorithm::Sha1),
     ("x-amz-checksum-sha256", Algorithm::Sha256),
 ];
+/// The header with the SHA-256 of a signed body, in hexadecimal digits.
+const CONTENT_SHA256: &str = "x-amz-content-sha256";
 /// Headers whose value is a dictionary of digests by algorithm.
 const DICTIONARIES: [&str; 2] = ["content-digest", "repr-digest"];
 
@@ -40,9 +49,12 @@ const DICTIONARIES: [&str; 2] = ["content-digest", "repr-digest"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Md5,
+    Sha1,
     Sha256,
     Sha512,
+    Crc32,
     Crc32c,
+    Crc64Nvme,
 }
 
 impl Algorithm {
@@ -57,8 +69,10 @@ impl Algorithm {
 
     fn digest_bytes(self) -> usize {
         match self {
-            Self::Crc32c => 4,
+            Self::Crc32 | Self::Crc32c => 4,
+            Self::Crc64Nvme => 8,
             Self::Md5 => 16,
+            Self::Sha1 => 20,
             Self::Sha256 => 32,
             Self::Sha512 => 64,
         }
@@ -69,7 +83,10 @@ impl Algorithm {
             Self::Md5 => Running::Md5(md5::Md5::default()),
             Self::Sha256 => Running::Sha256(Sha256::default()),
             Self::Sha512 => Running::Sha512(Sha512::default()),
+            Self::Sha1 => Running::Sha1(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
+            Self::Crc32 => Running::Crc32(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
             Self::Crc32c => Running::Crc32c(0),
+            Self::Crc64Nvme => Running::Crc64Nvme(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
         }
     }
 }
@@ -78,9 +95,12 @@ impl Algorithm {
 #[derive(Clone)]
 enum Running {
     Md5(md5::Md5),
+    Sha1(Context),
     Sha256(Sha256),
     Sha512(Sha512),
+    Crc32(crc_fast::Digest),
     Crc32c(u32),
+    Crc64Nvme(crc_fast::Digest),
 }
 
 impl fmt::Debug for Running {
@@ -93,8 +113,10 @@ impl Running {
     fn add(&mut self, part: &[u8]) {
         match self {
             Self::Md5(digest) => md5::Digest::update(digest, part),
+            Self::Sha1(digest) => digest.update(part),
             Self::Sha256(digest) => digest.update(part),
             Self::Sha512(digest) => digest.update(part),
+            Self::Crc32(sum) | Self::Crc64Nvme(sum) => sum.update(part),
             Self::Crc32c(sum) => *sum = crate::codec::crc32c_append(*sum, part),
         }
     }
@@ -102,9 +124,13 @@ impl Running {
     fn finish(self) -> Vec<u8> {
         match self {
             Self::Md5(digest) => md5::Digest::finalize(digest).to_vec(),
+            Self::Sha1(digest) => digest.finish().as_ref().to_vec(),
             Self::Sha256(digest) => digest.finalize().to_vec(),
             Self::Sha512(digest) => digest.finalize().to_vec(),
+            // The last four bytes: the sum itself has 32 bits.
+            Self::Crc32(sum) => sum.finalize().to_be_bytes().into_iter().skip(4).collect(),
             Self::Crc32c(sum) => sum.to_be_bytes().to_vec(),
+            Self::Crc64Nvme(sum) => sum.finalize().to_be_bytes().to_vec(),
         }
     }
 }
@@ -114,7 +140,26 @@ impl Running {
 struct Expected {
     header: &'static str,
     algorithm: Algorithm,
-    digest: Vec<u8>,
+    /// `None` if it comes in the trailer.
+    digest: Option<Vec<u8>>,
+}
+
+/// The fields of the trailer of a body, once it has come. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trailer(Arc<OnceLock<Vec<(String, String)>>>);
+
+impl Trailer {
+    /// Sets the fields: their names in lower case, and their values.
+    pub(crate) fn set(&self, fields: Vec<(String, String)>) {
+        // A body has one trailer.
+        let _ = self.0.set(fields);
+    }
+
+    /// The value of a field.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let fields = self.0.get()?;
+        fields.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// The expected digests of a body, and the running ones. Empty if the request has no digest.
@@ -139,8 +184,12 @@ impl From<DigestError> for Problem {
         match error {
             DigestError::Malformed(header) => Problem::from_class(ErrorClass::InvalidRequest)
                 .detail(format!("`{header}` is not a valid digest; nothing was written")),
-            DigestError::Mismatch(header) => Problem::new(StatusCode::BAD_REQUEST, "digest-mismatch")
-                .detail(format!("the body does not match the digest in `{header}`; nothing was written")),
+            DigestError::Mismatch(header) => {
+                let code =
+                    if header == CONTENT_SHA256 { "content-sha256-mismatch" } else { "digest-mismatch" };
+                Problem::new(StatusCode::BAD_REQUEST, code)
+                    .detail(format!("the body does not match the digest in `{header}`; nothing was written"))
+            }
         }
     }
 }
@@ -155,7 +204,7 @@ impl Digests {
         for (header, algorithm) in SINGLE {
             for value in headers.get_all(header) {
                 let digest = decode(value.as_bytes(), algorithm).ok_or(DigestError::Malformed(header))?;
-                digests.expect(Expected { header, algorithm, digest });
+                digests.expect(Expected { header, algorithm, digest: Some(digest) });
             }
         }
         for header in DICTIONARIES {
@@ -164,7 +213,7 @@ impl Digests {
                     let (name, text) = member_of(member).ok_or(DigestError::Malformed(header))?;
                     let Some(algorithm) = Algorithm::of(name) else { continue };
                     let digest = decode(text, algorithm).ok_or(DigestError::Malformed(header))?;
-                    digests.expect(Expected { header, algorithm, digest });
+                    digests.expect(Expected { header, algorithm, digest: Some(digest) });
                 }
             }
         }
@@ -184,12 +233,22 @@ impl Digests {
         }
     }
 
+    /// Takes the digests that come in the trailer from there.
+    fn resolve(&mut self, trailer: &Trailer) -> Result<(), DigestError> {
+        for expected in self.expected.iter_mut().filter(|expected| expected.digest.is_none()) {
+            let text = trailer.value(expected.header);
+            let digest = text.and_then(|text| decode(text.as_bytes(), expected.algorithm));
+            expected.digest = Some(digest.ok_or(DigestError::Malformed(expected.header))?);
+        }
+        Ok(())
+    }
+
     /// Compares the digests of the whole body with the expected ones.
     fn check(self) -> Result<(), DigestError> {
         for (algorithm, running) in self.running {
             let found = running.finish();
             let mut wrong = self.expected.iter().filter(|expected| expected.algorithm == algorithm);
-            if let Some(wrong) = wrong.find(|expected| expected.digest != found) {
+            if let Some(wrong) = wrong.find(|expected| expected.digest.as_ref() != Some(&found)) {
                 return Err(DigestError::Mismatch(wrong.header));
             }
         }
@@ -204,6 +263,7 @@ pub(crate) struct Checking {
     cpu: ComputePool,
     /// Received pieces that are not yet digested.
     waiting: Vec<Bytes>,
+    trailer: Trailer,
 }
 
 impl Checking {
@@ -212,7 +272,34 @@ impl Checking {
     /// # Errors
     /// [`DigestError::Malformed`].
     pub(crate) fn from_headers(headers: &HeaderMap, cpu: &ComputePool) -> Result<Self, DigestError> {
-        Ok(Self { digests: Digests::from_headers(headers)?, cpu: cpu.clone(), waiting: Vec::new() })
+        let digests = Digests::from_headers(headers)?;
+        Ok(Self { digests, cpu: cpu.clone(), waiting: Vec::new(), trailer: Trailer::default() })
+    }
+
+    /// Adds the digest of a signed body: a SHA-256 in hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`DigestError::Malformed`].
+    pub(crate) fn expect_sha256(&mut self, hex: &str) -> Result<(), DigestError> {
+        let digits = hex.as_bytes().as_chunks::<2>();
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let digest: Option<Vec<u8>> = digits.0.iter().map(byte).collect();
+        let is_hex = hex.len() == 64 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let digest = digest.filter(|_| is_hex).ok_or(DigestError::Malformed(CONTENT_SHA256))?;
+        let (header, algorithm) = (CONTENT_SHA256, Algorithm::Sha256);
+        self.digests.expect(Expected { header, algorithm, digest: Some(digest) });
+        Ok(())
+    }
+
+    /// Adds the digests that a trailer will have, of the fields with these names. Other names are ignored.
+    pub(crate) fn expect_trailer<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Trailer {
+        for name in names {
+            let named = |(header, _): &&(&str, Algorithm)| header.eq_ignore_ascii_case(name);
+            if let Some(&(header, algorithm)) = SINGLE.iter().find(named) {
+                self.digests.expect(Expected { header, algorithm, digest: None });
+            }
+        }
+        self.trailer.clone()
     }
 
     /// Takes note of the next bytes of the body. A connection hands them out in short pieces, of which some are
@@ -232,7 +319,8 @@ impl Checking {
             return Ok(Ok(()));
         }
         self.digest().await?;
-        Ok(std::mem::take(&mut self.digests).check())
+        let mut digests = std::mem::take(&mut self.digests);
+        Ok(digests.resolve(&self.trailer).and_then(|()| digests.check()))
     }
 
     async fn digest(&mut self) -> Result<(), ComputePoolError> {
@@ -300,7 +388,10 @@ mod tests {
             ("content-digest", sha_512),
             ("repr-digest", &sha_256),
             ("x-amz-checksum-sha256", SHA_256),
+            ("x-amz-checksum-crc32", "rwg7LQ=="),
             ("x-amz-checksum-crc32c", "8P9ykg=="),
+            ("x-amz-checksum-sha1", "IlljY7PeQLBvmB+4XYIxLowO1RE="),
+            ("x-amz-checksum-crc64nvme", "D3gOhIHSoh8="),
         ] {
             for parts in
                 [&[&b"hello world\n"[..]][..], &[b"hello ", b"", b"world\n"], &[b"hello world", b"\n"]]
@@ -339,7 +430,7 @@ mod tests {
             let found = checked(pairs, &[b"hello world\n"]).await;
             assert_eq!(found, Err(DigestError::Mismatch("content-digest")), "{pairs:?}");
         }
-        let unknown = [("content-digest", "md5=:AAAA:, blake3=:AAAA:"), ("x-amz-checksum-crc64nvme", "?")];
+        let unknown = [("content-digest", "md5=:AAAA:, blake3=:AAAA:"), ("x-amz-checksum-xxhash3", "?")];
         assert_eq!(checked(&unknown, &[b"anything"]).await, Ok(()), "unsupported algorithms are ignored");
     }
 

@@ -4,6 +4,7 @@
 //! a mount, a served store or a handler.
 
 pub(crate) mod array_headers;
+pub(crate) mod aws_chunked;
 pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod cache_control;
@@ -40,5 +41,5 @@ pub(crate) mod wrote;
 pub use cache_control::CacheControl;
 pub use host::{canonical as canonical_host, is_host};
 pub use network::{Network, NetworkError};
-pub use options::{CorsOptions, HttpOptions, HttpOptionsError, ImageOptions, RateOptions};
+pub use options::{CorsOptions, HttpOptions, HttpOptionsError, ImageOptions, RateOptions, UploadOptions};
 pub use peer::Peer;

@@ -89,6 +89,8 @@ pub struct HttpOptions {
     pub readiness_timeout: Duration,
     /// Limits for each client.
     pub rate_limit: RateOptions,
+    /// Uploads in parts.
+    pub uploads: UploadOptions,
     /// Whether `/metrics` is also public, at the address of the server itself.
     pub public_metrics: bool,
     /// Cross-origin requests.
@@ -96,6 +98,27 @@ pub struct HttpOptions {
     /// Pictures. They are configured in a section of their own.
     #[serde(skip)]
     pub image: ImageOptions,
+}
+
+/// Uploads in parts, as clients of S3 send long values. The parts are staged in the backend of the mount, where nothing shows
+/// them, until the upload is completed. A directory keeps them as long as the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UploadOptions {
+    /// Unfinished uploads to a mount. One more is 503.
+    pub max_uploads: usize,
+    /// Size of the parts of all unfinished uploads to a mount. More is 503.
+    #[serde(with = "crate::units::size")]
+    pub max_staged_size: u64,
+    /// An upload that is not finished in this time is aborted. The time begins again when the server starts.
+    #[serde(with = "crate::units::duration")]
+    pub timeout: Duration,
+}
+
+impl Default for UploadOptions {
+    fn default() -> Self {
+        Self { max_uploads: 1000, max_staged_size: 64 << 30, timeout: Duration::from_hours(24) }
+    }
 }
 
 /// Pictures.
@@ -188,6 +211,7 @@ impl Default for HttpOptions {
             response_timeout: Duration::from_mins(1),
             readiness_timeout: Duration::from_secs(2),
             rate_limit: RateOptions::default(),
+            uploads: UploadOptions::default(),
             public_metrics: false,
             cors: CorsOptions::default(),
             image: ImageOptions::default(),

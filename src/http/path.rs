@@ -152,6 +152,18 @@ pub(crate) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), Pa
     Ok((located.mount, place))
 }
 
+/// The mount and the key that `x-amz-copy-source` names: `mount/key`, percent-encoded, with a slash before it or without. `%2F`
+/// is a slash: some clients encode the whole as one segment.
+///
+/// # Errors
+/// [`PathError`] if it names no key.
+pub(crate) fn copied_key(text: &str) -> Result<(String, StoreKey), PathError> {
+    let path = unescaped(text)?;
+    let path = path.strip_prefix('/').unwrap_or(&path);
+    let (mount, key) = path.split_once('/').unwrap_or((path, ""));
+    Ok((mount.to_owned(), StoreKey::parse(key)?))
+}
+
 /// The mount name and the node path of a raw path `/v1/{word}/{mount}/{path}`. `%2F` counts as a slash.
 ///
 /// # Errors

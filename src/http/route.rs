@@ -12,6 +12,8 @@ pub(crate) enum Resource {
     Mounts,
     /// A key or prefix of a mount's store.
     Stored,
+    /// A key of a mount's store as an S3 object, or an upload to it.
+    Object,
     /// A key or prefix of a view of a mount.
     View,
     /// A key or prefix of a rechunked mount.

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::error::{Classify, ErrorClass};
 
 /// The parameters that name an unsupported operation.
-const OTHER_OPERATIONS: [&str; 32] = [
+const OTHER_OPERATIONS: [&str; 29] = [
     "accelerate",
     "acl",
     "analytics",
@@ -28,7 +28,6 @@ const OTHER_OPERATIONS: [&str; 32] = [
     "notification",
     "object-lock",
     "ownershipControls",
-    "partNumber",
     "policy",
     "policyStatus",
     "publicAccessBlock",
@@ -39,8 +38,6 @@ const OTHER_OPERATIONS: [&str; 32] = [
     "session",
     "tagging",
     "torrent",
-    "uploadId",
-    "uploads",
     "versions",
     "website",
 ];
@@ -66,7 +63,9 @@ pub(crate) enum S3QueryError {
     #[error("keys are grouped by the delimiter `/` alone")]
     Delimiter,
     /// The operation is not supported.
-    #[error("`?{0}` is not implemented; this server supports the operations of S3 that read and list")]
+    #[error(
+        "`?{0}` is not implemented; this server supports the operations of S3 that read, list and write values"
+    )]
     Operation(&'static str),
 }
 
@@ -91,19 +90,37 @@ pub(crate) fn listed(uri: &Uri) -> Result<String, S3QueryError> {
     Ok(Query::of(uri)?.value("prefix")?.unwrap_or_default().to_owned())
 }
 
+/// Whether the request is about an upload in parts. A query that cannot be decoded names none.
+pub(crate) fn names_upload(uri: &Uri) -> bool {
+    Query::decode(uri).is_ok_and(|query| query.has("uploads") || query.has("uploadId"))
+}
+
 impl Query {
     /// Decodes a query and rejects unsupported operations.
     pub(crate) fn of(uri: &Uri) -> Result<Self, S3QueryError> {
+        let query = Self::decode(uri)?;
+        match OTHER_OPERATIONS.into_iter().find(|operation| query.has(operation)) {
+            Some(operation) => Err(S3QueryError::Operation(operation)),
+            None => Ok(query),
+        }
+    }
+
+    /// Rejects a parameter that names an operation which the path does not have.
+    pub(crate) fn reject(&self, operations: &[&'static str]) -> Result<(), S3QueryError> {
+        match operations.iter().find(|operation| self.has(operation)) {
+            Some(operation) => Err(S3QueryError::Operation(operation)),
+            None => Ok(()),
+        }
+    }
+
+    /// Decodes a query.
+    pub(crate) fn decode(uri: &Uri) -> Result<Self, S3QueryError> {
         let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((decode(name)?, decode(value)?))
         });
-        let query = Self(pairs.collect::<Result<_, _>>()?);
-        match OTHER_OPERATIONS.into_iter().find(|operation| query.has(operation)) {
-            Some(operation) => Err(S3QueryError::Operation(operation)),
-            None => Ok(query),
-        }
+        pairs.collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether a parameter is present, with or without a value.

@@ -78,7 +78,7 @@ impl Target<'_> {
         Ok(match resource {
             Resource::Public | Resource::Mounts => Target::Server,
             Resource::Stored if at_root => Target::Root(KeyOrPrefix::at_root(raw_path)?),
-            Resource::Stored | Resource::View => {
+            Resource::Stored | Resource::Object | Resource::View => {
                 let view = segments(raw_path).next().filter(|_| resource == Resource::View);
                 let (mount, place) = place_of(raw_path)?;
                 Target::Stored { mount, view: view.and_then(ViewKind::from_name), place }

@@ -22,6 +22,7 @@ pub(crate) mod struct_field;
 #[cfg(test)]
 pub(crate) mod test_store;
 pub(crate) mod traffic;
+pub(crate) mod uploads;
 pub(crate) mod views;
 
 pub use access_control::AccessControl;

@@ -17,6 +17,7 @@ use super::pinned::Pins;
 use super::readiness::Readiness;
 use super::response_cache::ResponseCaches;
 use super::traffic::Traffic;
+use super::uploads::Uploads;
 use crate::auth::Access;
 use crate::http::options::{HttpOptions, HttpOptionsError};
 use crate::metrics::Counts;
@@ -40,6 +41,8 @@ pub struct Services {
     pub lifecycle: Arc<Lifecycle>,
     /// The metrics.
     pub(crate) counts: Arc<Counts>,
+    /// The unfinished uploads in parts.
+    pub(crate) uploads: Arc<Uploads>,
     /// The memory of all rechunkers.
     rechunk_budget: RechunkBudget,
     /// What builds chunks of levels in the background.
@@ -78,6 +81,7 @@ impl AppState {
             traffic: Arc::new(Traffic::new(&options)),
             lifecycle: Arc::default(),
             counts: Arc::new(counts),
+            uploads: Arc::default(),
             rechunk_budget,
             pyramid_builder,
             readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
@@ -100,7 +104,7 @@ impl AppState {
         mounts: impl IntoIterator<Item = Mount>,
         rules: Access,
     ) -> Result<Self, HttpOptionsError> {
-        let Services { options, engine, traffic, lifecycle, counts, access, .. } = &**self;
+        let Services { options, engine, traffic, lifecycle, counts, uploads, access, .. } = &**self;
         let (rechunk_budget, pyramid_builder) = (&self.rechunk_budget, &self.pyramid_builder);
         let mounts = Arc::new(Mounts::new(mounts, engine, (rechunk_budget, pyramid_builder))?);
         counts.know_mounts(mounts.iter().map(|mount| mount.name.as_str()));
@@ -110,6 +114,7 @@ impl AppState {
             traffic: Arc::clone(traffic),
             lifecycle: Arc::clone(lifecycle),
             counts: Arc::clone(counts),
+            uploads: Arc::clone(uploads),
             rechunk_budget: rechunk_budget.clone(),
             pyramid_builder: pyramid_builder.clone(),
             readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),

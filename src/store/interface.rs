@@ -108,6 +108,19 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         Err(StoreError::ReadOnly)
     }
 
+    /// A store beside this one, in the same backend, for values that no caller sees yet: the parts of uploads. Its keys
+    /// are none of this store's. What another process left in it may be gone. By default as [`Shortcuts::inner`], else
+    /// an error.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`]; [`StoreError::NotSupported`]; any failure of the backend.
+    async fn staging(&self) -> Result<SharedStore, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.staging().await,
+            None => Err(StoreError::ReadOnly),
+        }
+    }
+
     /// Whether a write or an erasure of `written` can change what is read of `read`, or the other way round. By default
     /// as [`Shortcuts::inner`], else by the text of the keys: a store that knows one value by several keys overrides
     /// this.

@@ -343,14 +343,16 @@ fn check_headers(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Probl
 }
 
 /// Responds with 504 if a handler misses the deadline for its response head. PUT and PATCH have no deadline, because
-/// most of their time is the client's; nor have COPY and MOVE, because the client decides how much they copy. An async
-/// function would store `answer` twice.
+/// most of their time is the client's; nor have COPY, MOVE and POST of an S3 object, because the client decides how much
+/// they copy. An async function would store `answer` twice.
 pub(crate) fn with_deadline(
     options: &HttpOptions,
     method: &Method,
+    spec: Option<&RouteSpec>,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
-    let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
+    let completes = spec.is_some_and(|spec| spec.resource == Resource::Object) && *method == Method::POST;
+    let takes_its_time = completes || matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
     let too_late = move |_| {
         let detail = format!(
@@ -482,7 +484,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 let answers = head_of_body(&state.options, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
-                let next = with_deadline(&state.options, &method, next(request));
+                let next = with_deadline(&state.options, &method, spec, next(request));
                 next.instrument(observed.span().clone()).await
             };
             if let Some(snapshot) = snapshot {
@@ -530,13 +532,13 @@ async fn head_of_body<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let (again, with_body) = (next.clone(), compression::with_body(&request));
-    let answer = with_deadline(options, method, next(request)).await;
+    let answer = with_deadline(options, method, None, next(request)).await;
     if !compression::lacks_body(&answer) {
         return answer;
     }
     // The first response returns its permit before the second request needs one.
     drop(answer);
-    with_deadline(options, method, again(with_body)).await
+    with_deadline(options, method, None, again(with_body)).await
 }
 
 #[cfg(test)]

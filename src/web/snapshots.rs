@@ -129,6 +129,7 @@ impl AskedVersion {
         let has_place = matches!(
             spec.resource,
             Resource::Stored
+                | Resource::Object
                 | Resource::View
                 | Resource::Rechunked
                 | Resource::Pyramid

@@ -76,6 +76,7 @@ mod rfc9110_wire;
 mod root_mounts;
 mod round_trips;
 mod s3;
+mod s3_write;
 mod settings;
 mod slices;
 mod stale;

@@ -1,4 +1,5 @@
-//! Operations on buckets: `ListBuckets`, `HeadBucket`, `ListObjects`, `GetBucketLocation`, `GetBucketVersioning`.
+//! Operations on buckets: `ListBuckets`, `HeadBucket`, `ListObjects`, `GetBucketLocation`, `GetBucketVersioning`, and
+//! `CreateBucket` of one that is there.
 //!
 //! Every mount is a bucket without a real owner, in the region that SDKs assume, and without object versions. Only listing
 //! reads from a store.
@@ -8,12 +9,13 @@ use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::list::{ListObjects, list};
+use super::list_uploads::list_uploads;
 use super::xml::Xml;
 use crate::api::service::known;
 use crate::auth::caller::Caller;
 use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
-use crate::http::s3_query::Query;
+use crate::http::s3_query::{Query, S3QueryError};
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 
@@ -59,8 +61,8 @@ pub(crate) async fn list_buckets(
 
 /// List the keys of a mount through the S3 API
 ///
-/// `ListObjectsV2` with `list-type=2`, otherwise `ListObjects`. `?location` is `GetBucketLocation`, and `?versioning` is
-/// `GetBucketVersioning`. HEAD is `HeadBucket`: it checks that the mount exists, and lists nothing.
+/// `ListObjectsV2` with `list-type=2`, otherwise `ListObjects`. `?location` is `GetBucketLocation`, `?versioning` is
+/// `GetBucketVersioning`, and `?uploads` of a writable mount is `ListMultipartUploads`. HEAD is `HeadBucket`: it checks that the mount exists, and lists nothing.
 #[utoipa::path(
     method(get, head),
     path = BUCKET.template,
@@ -78,6 +80,7 @@ pub(crate) async fn list_buckets(
         ("encoding-type" = Option<String>, Query, description = "`url`: percent-encode keys and prefixes"),
         ("location" = Option<String>, Query, description = "`GetBucketLocation`"),
         ("versioning" = Option<String>, Query, description = "`GetBucketVersioning`: mounts have no versioning"),
+        ("uploads" = Option<String>, Query, description = "`ListMultipartUploads`: the unfinished uploads to keys that begin with `prefix`"),
     ),
     responses(
         (status = 200, description = "`ListBucketResult`, `LocationConstraint` or `VersioningConfiguration`",
@@ -91,7 +94,12 @@ pub(crate) async fn list_buckets(
         (status = 503, description = "`SlowDown`: the server is overloaded", content_type = "application/xml"),
     )
 )]
-pub(crate) async fn get_bucket(target: StoreTarget, method: Method, uri: Uri) -> Result<Response, Problem> {
+pub(crate) async fn get_bucket(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    method: Method,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let query = Query::of(&uri)?;
     let region = [(X_AMZ_BUCKET_REGION, REGION)];
     let answer = if method == Method::HEAD {
@@ -100,8 +108,36 @@ pub(crate) async fn get_bucket(target: StoreTarget, method: Method, uri: Uri) ->
         Xml::answer("LocationConstraint", |_| {})
     } else if query.has("versioning") {
         Xml::answer("VersioningConfiguration", |_| {})
+    } else if query.has("uploads") {
+        // A read-only mount has no place for parts.
+        if !target.mount.writable {
+            return Err(S3QueryError::Operation("uploads").into());
+        }
+        return list_uploads(&state, &target.mount, &query).await;
     } else {
         list(&target.mount, ListObjects::parse(&query)?).await?
     };
     Ok((region, answer).into_response())
+}
+
+/// Create a bucket that is there
+///
+/// `CreateBucket`: buckets are the mounts of the configuration, and none is created. Of one that is there, the response is
+/// that of S3 in its oldest region, so that tools which create what they write to go on.
+#[utoipa::path(
+    put,
+    path = BUCKET.template,
+    tag = "s3",
+    params(("mount" = String, Path, description = "Name of a mount: the bucket")),
+    responses(
+        (status = 200, description = "The mount is there"),
+        (status = 404, description = "`NoSuchBucket`: no mount has this name", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
+    )
+)]
+pub(crate) async fn put_bucket(target: StoreTarget, uri: Uri) -> Result<Response, Problem> {
+    Query::of(&uri)?.reject(&["uploads"])?;
+    let location = HeaderValue::try_from(format!("/s3/{}", target.mount.name));
+    let location = location.unwrap_or(HeaderValue::from_static("/"));
+    Ok(([(X_AMZ_BUCKET_REGION, REGION), (header::LOCATION, location)]).into_response())
 }

@@ -9,9 +9,14 @@ use axum::response::{IntoResponse, Response};
 
 use super::xml::{XML, Xml};
 use crate::error::ErrorClass;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::route::RouteSpec;
 use crate::http::{path, problem};
+use crate::services::extract::StoreTarget;
+
+/// The methods of a key in a writable mount.
+pub(super) const WRITE_METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -45,20 +50,23 @@ fn is_s3(route: Option<&RouteSpec>, uri: &Uri) -> bool {
 }
 
 /// Responds to OPTIONS without a store request, and to all other unsupported methods with an error.
-pub(crate) async fn other_method(method: Method) -> Response {
+pub(crate) async fn other_method(method: Method, target: Result<StoreTarget, Problem>) -> Response {
+    let is_writable =
+        |target: StoreTarget| target.mount.writable && matches!(target.place, KeyOrPrefix::Key(_));
+    let allow = if target.is_ok_and(is_writable) { WRITE_METHODS } else { READ_METHODS };
     match method {
-        Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
+        Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response(),
         Method::PUT | Method::POST | Method::DELETE => Problem::from_class(ErrorClass::Unsupported)
-            .detail("the S3 API of this server is read-only; `/store/{mount}/{key}` takes PUT and DELETE")
+            .detail("buckets are the mounts of the server's configuration: they are neither made nor erased")
             .into_response(),
-        _ => Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
+        _ => Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow).into_response(),
     }
 }
 
 /// The XML document of an error.
 fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
     let error = Xml::plain("Error", |xml| {
-        xml.text("Code", code(problem));
+        xml.text("Code", code_of(problem));
         xml.text("Message", problem.message());
         xml.text("Resource", resource);
         xml.text("RequestId", request_id);
@@ -66,10 +74,30 @@ fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
     error.into_text()
 }
 
+/// The S3 error codes of problems that have one of their own.
+const CODES: &[(&str, &str)] = &[
+    ("unknown-mount", "NoSuchBucket"),
+    ("no-such-upload", "NoSuchUpload"),
+    ("invalid-part", "InvalidPart"),
+    ("invalid-part-order", "InvalidPartOrder"),
+    ("entity-too-small", "EntityTooSmall"),
+    ("malformed-xml", "MalformedXML"),
+    ("missing-content-length", "MissingContentLength"),
+    ("incomplete-body", "IncompleteBody"),
+    ("digest-mismatch", "BadDigest"),
+    ("content-sha256-mismatch", "XAmzContentSHA256Mismatch"),
+    ("malformed-authorization", "AuthorizationHeaderMalformed"),
+    ("unknown-access-key", "InvalidAccessKeyId"),
+    ("signature-mismatch", "SignatureDoesNotMatch"),
+    ("request-time-skewed", "RequestTimeTooSkewed"),
+];
+
 /// The S3 error code of a problem (S3 API reference, "Error responses").
-fn code(problem: &Problem) -> &'static str {
+pub(super) fn code_of(problem: &Problem) -> &'static str {
+    if let Some((_, code)) = CODES.iter().find(|(known, _)| *known == problem.code()) {
+        return code;
+    }
     match problem.status() {
-        StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",
         StatusCode::NOT_FOUND => "NoSuchKey",
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "AccessDenied",
         StatusCode::BAD_REQUEST => "InvalidArgument",
@@ -77,6 +105,7 @@ fn code(problem: &Problem) -> &'static str {
         StatusCode::REQUEST_TIMEOUT => "RequestTimeout",
         StatusCode::CONFLICT => "OperationAborted",
         StatusCode::PRECONDITION_FAILED => "PreconditionFailed",
+        StatusCode::PAYLOAD_TOO_LARGE => "EntityTooLarge",
         StatusCode::URI_TOO_LONG => "InvalidURI",
         StatusCode::RANGE_NOT_SATISFIABLE => "InvalidRange",
         StatusCode::NOT_IMPLEMENTED => "NotImplemented",

@@ -1,18 +1,26 @@
-//! The S3 dialect: the read operations of Amazon's S3 REST API over the same mounts, path-style and anonymous.
+//! The S3 dialect: operations of Amazon's S3 REST API over the same mounts, path-style.
 //!
-//! A mount is a bucket: `GET /s3/`, `GET|HEAD /s3/{mount}` and `GET|HEAD /s3/{mount}/{key}` are `ListBuckets`,
-//! `HeadBucket`, `ListObjects` of both versions, `GetBucketLocation`, `GetBucketVersioning`, `GetObject` and
-//! `HeadObject`. Values are read exactly as by `/store`. `list` pages through keys, `s3_query` and `xml` parse and write
-//! the formats of the dialect, and `error` has its failures. Signatures and `x-amz-*` headers are accepted and ignored.
-//! The dialect has no write operations.
+//! A mount is a bucket. `bucket` and `list` have the operations on buckets, `object` reads a value and `write` changes one,
+//! both as `/store` does. `payload` is the body of a request: signed, in chunks, with checksums. `multipart` has the uploads
+//! in parts and `list_uploads` lists them; `copy` and `delete` have `CopyObject` and `DeleteObjects`. `xml` and `xml_body`
+//! write and read the documents of the dialect, `s3_query` the queries, and `error` has its failures. Signatures are for
+//! `auth`. Metadata of objects, access lists, versions and all else of S3 is not kept: values have none of it.
 
 pub(crate) mod bucket;
 pub(crate) mod object;
 
+mod copy;
+mod delete;
 mod error;
 mod list;
+mod list_uploads;
+mod multipart;
 mod page;
+mod payload;
+mod tags;
+mod write;
 mod xml;
+mod xml_body;
 
 pub(crate) use error::ErrorFormat;
 
@@ -27,9 +35,16 @@ use error::other_method;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(&bucket::BUCKETS, with_s3_errors(routes!(bucket::list_buckets))),
-        Route::new(&bucket::BUCKET, with_s3_errors(routes!(bucket::get_bucket))),
-        Route::new(&object::OBJECT, with_s3_errors(routes!(object::get_object))),
+        Route::new(
+            &bucket::BUCKET,
+            with_s3_errors(routes!(bucket::get_bucket, bucket::put_bucket, delete::post_bucket)),
+        ),
+        Route::new(&object::OBJECT, with_s3_errors(object_methods())),
     ]
+}
+
+fn object_methods() -> UtoipaMethodRouter<AppState> {
+    routes!(object::get_object, write::put_object, write::post_object, write::delete_object)
 }
 
 /// Adds a fallback to a route for all other methods, with S3 errors.

@@ -1,4 +1,4 @@
-//! `GetObject` and `HeadObject`: reads of a value, as by `/store`.
+//! `GetObject` and `HeadObject`: reads of a value, as by `/store`; and `ListParts` of an upload to it.
 //!
 //! Ranges, conditions and headers are those of `/store`. The only difference: a key that does not exist is an error even if
 //! it is a prefix, as S3 has no redirects to listings.
@@ -7,6 +7,8 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 
+use super::list_uploads::list_parts;
+use super::tags::quote;
 use crate::api::store::{consolidated, get_value, head_value};
 use crate::error::ErrorClass;
 use crate::http::path::KeyOrPrefix;
@@ -18,12 +20,12 @@ use crate::services::state::AppState;
 
 /// A value as an S3 object.
 pub(crate) const OBJECT: RouteSpec =
-    RouteSpec::new("/s3/{mount}/{*key}", Resource::Stored).speaks_s3().media_types(MediaTypes::Values);
+    RouteSpec::new("/s3/{mount}/{*key}", Resource::Object).speaks_s3().media_types(MediaTypes::Values);
 
 /// Read a value through the S3 API
 ///
-/// `GetObject` and `HeadObject`, path-style. Signatures and `x-amz-*` headers are accepted and ignored. Errors are S3 error
-/// documents in XML.
+/// `GetObject` and `HeadObject`, path-style; `ListParts` with `uploadId`. Signatures are checked once the server has a
+/// credential of any kind; other `x-amz-*` headers are accepted and ignored. Errors are S3 error documents in XML.
 #[utoipa::path(
     method(get, head),
     path = OBJECT.template,
@@ -34,6 +36,7 @@ pub(crate) const OBJECT: RouteSpec =
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "A list of entity tags, or `*`"),
+        ("uploadId" = Option<String>, Query, description = "`ListParts` of this upload to a writable mount"),
     ),
     responses(
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
@@ -54,14 +57,21 @@ pub(crate) async fn get_object(
     target: StoreTarget,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (head, _) = request.into_parts();
+    let (mut head, _) = request.into_parts();
+    quote(&mut head.headers);
     let query = Query::of(&head.uri)?;
     if query.value("versionId")?.is_some_and(|version| version != "null") {
         return Err(
             S3QueryError::Value { name: "versionId", takes: "`null`: values have one version here" }.into()
         );
     }
+    query.reject(&["uploads"])?;
     let mount = &target.mount;
+    if query.has("uploadId") && mount.writable {
+        let KeyOrPrefix::Key(key) = &target.place else { return Err(no_such_key()) };
+        return list_parts(&state, mount, key, &query).await;
+    }
+    query.reject(&["uploadId", "partNumber"])?;
     let KeyOrPrefix::Key(key) = &target.place else {
         return Err(no_such_key());
     };

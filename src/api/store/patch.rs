@@ -66,7 +66,7 @@ pub(crate) async fn patch_key(
     request: Request,
 ) -> Result<Response, Problem> {
     let (mount, key) = writable_key(&target)?;
-    let Incoming { head, body, declared, checking, held } = Incoming::new(&state, request)?;
+    let (head, Incoming { body, declared, checking, held }) = Incoming::new(&state, request)?;
     let ContentRange { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
     let limit_bytes = state.options.max_value_size;
     if range.end > limit_bytes {

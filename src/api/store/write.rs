@@ -7,7 +7,7 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::TryFutureExt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::key::StoreKey;
 use crate::services::extract::StoreTarget;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
-use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
+use crate::store::{SetResult, SharedStore, StoreKind, ValueInfo, WriteCondition};
 
 /// Store a value
 ///
@@ -65,7 +65,7 @@ pub(crate) async fn put_key(
     request: Request,
 ) -> Result<Response, Problem> {
     let (mount, key) = writable_key(&target)?;
-    let Incoming { head, body, declared, checking, held } = Incoming::new(&state, request)?;
+    let (head, incoming) = Incoming::new(&state, request)?;
     if head.headers.contains_key(header::CONTENT_RANGE) {
         let problem = Problem::from_class(ErrorClass::InvalidRequest);
         return Err(
@@ -73,23 +73,11 @@ pub(crate) async fn put_key(
         );
     }
     let condition = condition(&state.options, mount, key, &head.headers).await?;
-
-    // The commit runs in its own task: once all bytes have arrived, a disconnect of the client cannot cancel it half-way.
-    // Until then, a disconnect ends the stream with an error.
-    let (upload, stream) = upload(&state.options, declared);
-    let (store, name) = (Arc::clone(&mount.store), key.clone());
-    let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
-    let commit = tokio::spawn(async move {
-        let _held = held;
-        store.set(&name, stream, condition).await
-    });
-    upload.checked(checking).run(body).await?;
-    committed(&state.options, commit).await?.map(stored).map_err(Problem::from)
+    incoming.store(&state.options, &mount.store, key, condition).await.map(stored)
 }
 
-/// A request with bytes to store, before the first of them is read.
+/// The body of a request with bytes to store, before the first of them is read.
 pub(crate) struct Incoming {
-    pub(crate) head: Parts,
     pub(crate) body: Body,
     /// The length that `Content-Length` declares.
     pub(crate) declared: Option<u64>,
@@ -99,17 +87,60 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Checks the head of a request.
+    /// Checks the head of a request, and returns it.
     ///
     /// # Errors
     /// 413 or 415 if the body cannot be stored, 400 if its digest is invalid.
-    pub(crate) fn new(state: &AppState, request: Request) -> Result<Self, Problem> {
+    pub(crate) fn new(state: &AppState, request: Request) -> Result<(Parts, Self), Problem> {
         let (head, body) = request.into_parts();
-        let declared = check_upload(&head.headers, &state.options)?;
+        check_coding(&head.headers, &[])?;
+        let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
         let checking = Checking::from_headers(&head.headers, &state.engine.cpu)?;
+        let incoming = Self::of_body(state, &head, body, declared, checking)?;
+        Ok((head, incoming))
+    }
+
+    /// The body of a request, decoded, of this length.
+    ///
+    /// # Errors
+    /// 413 if it is too long.
+    pub(crate) fn of_body(
+        state: &AppState,
+        head: &Parts,
+        body: Body,
+        declared: Option<u64>,
+        checking: Checking,
+    ) -> Result<Self, Problem> {
+        check_length(declared, &state.options)?;
         let admission = AdmissionRequest::new(Priority::StoredBytes, &head.extensions);
         let held = Held::new(state.traffic.admission.uncharged(admission));
-        Ok(Self { head, body, declared, checking, held })
+        Ok(Self { body, declared, checking, held })
+    }
+
+    /// Stores the body as the value of a key.
+    ///
+    /// The commit runs in its own task: once all bytes have arrived, a disconnect of the client cannot cancel it half-way.
+    /// Until then, a disconnect ends the stream with an error.
+    ///
+    /// # Errors
+    /// A failure of the body, of its digest, of the condition or of the store.
+    pub(crate) async fn store(
+        self,
+        options: &HttpOptions,
+        store: &SharedStore,
+        key: &StoreKey,
+        condition: WriteCondition,
+    ) -> Result<SetResult, Problem> {
+        let Self { body, declared, checking, held } = self;
+        let (upload, stream) = upload(options, declared);
+        let (store, name) = (Arc::clone(store), key.clone());
+        let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
+        let commit = tokio::spawn(async move {
+            let _held = held;
+            store.set(&name, stream, condition).await
+        });
+        upload.checked(checking).run(body).await?;
+        committed(options, commit).await?.map_err(Problem::from)
     }
 }
 
@@ -240,25 +271,44 @@ pub(crate) fn failed() -> Problem {
         .detail("the condition does not hold; nothing was written")
 }
 
-/// Rejects a body that cannot be stored, before its first byte is read. Returns its declared length.
-fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
-    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
-        let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-        return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
+/// Rejects a body in a content coding, besides those of `decoded`.
+pub(crate) fn check_coding(headers: &HeaderMap, decoded: &[&str]) -> Result<(), Problem> {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter().flat_map(|value| {
+        value
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .map(<[u8]>::trim_ascii)
+            .filter(|coding| !coding.is_empty())
+    });
+    let is_decoded = |coding: &[u8]| {
+        let mut plain = decoded.iter().chain(&["identity"]);
+        plain.any(|known| coding.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    if codings.into_iter().all(is_decoded) {
+        return Ok(());
     }
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"))
+}
+
+/// The length of a body in a header.
+pub(crate) fn length_in(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Rejects a body that is too long, before its first byte is read.
+fn check_length(declared: Option<u64>, options: &HttpOptions) -> Result<(), Problem> {
     let limit = options.max_value_size;
     match declared {
         Some(bytes) if bytes > limit => Err(Problem::from_class(ErrorClass::TooLarge)
             .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.max_value_size`)"))
             .extension("limit", limit)),
-        _ => Ok(declared),
+        _ => Ok(()),
     }
 }
 
 /// The condition that the store must check during the write.
-async fn condition(
+pub(crate) async fn condition(
     options: &HttpOptions,
     mount: &Mount,
     key: &StoreKey,

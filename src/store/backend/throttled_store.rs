@@ -34,14 +34,15 @@ pub(in crate::store) struct ThrottledStore(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: SharedStore,
-    limit: ConcurrencyLimit,
-    breaker: CircuitBreaker,
+    limit: Arc<ConcurrencyLimit>,
+    breaker: Arc<CircuitBreaker>,
 }
 
 impl ThrottledStore {
     pub(in crate::store) fn new(store: SharedStore, options: ThrottleOptions) -> Self {
-        let limit = ConcurrencyLimit::new(options.requests, options.queue);
-        Self(Arc::new(Inner { store, limit, breaker: CircuitBreaker::new(options.failures) }))
+        let limit = Arc::new(ConcurrencyLimit::new(options.requests, options.queue));
+        let breaker = Arc::new(CircuitBreaker::new(options.failures));
+        Self(Arc::new(Inner { store, limit, breaker }))
     }
 }
 
@@ -139,6 +140,13 @@ impl Store for ThrottledStore {
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.0.call(self.0.store.erase_prefix(prefix)).await
+    }
+
+    /// Under the same limits.
+    async fn staging(&self) -> Result<SharedStore, StoreError> {
+        let store = self.0.store.staging().await?;
+        let (limit, breaker) = (Arc::clone(&self.0.limit), Arc::clone(&self.0.breaker));
+        Ok(Arc::new(Self(Arc::new(Inner { store, limit, breaker }))))
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {

@@ -7,20 +7,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use tokio::sync::OnceCell;
 
 use super::blocking::Blocking;
 use super::list::Below;
-use super::options::LocalOptions;
+use super::options::{Durability, LocalOptions, Symlinks};
 use super::read::Started;
 use super::root::Root;
 use super::root_state::LocalRootState;
-use super::staging::StagingDir;
+use super::staging::{StagingDir, make_uploads};
 use super::watch::Watcher;
 use super::{erase, list, overlap, read, write};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, SetResult, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, SetResult, SharedStore, Shortcuts,
+    Store, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 
 /// A store over a directory.
@@ -28,6 +29,8 @@ use crate::store::{
 pub struct LocalStore {
     pub(super) shared: Arc<LocalRootState>,
     pub(super) blocking: Blocking,
+    /// The store of the parts of uploads, once one was asked for.
+    uploads: OnceCell<SharedStore>,
 }
 
 impl LocalStore {
@@ -59,7 +62,22 @@ impl LocalStore {
             disk: Arc::default(),
             watcher: Watcher::default(),
         };
-        Ok(Self { shared: Arc::new(shared), blocking: Blocking::new(options.max_concurrency) })
+        let blocking = Blocking::new(options.max_concurrency);
+        Ok(Self { shared: Arc::new(shared), blocking, uploads: OnceCell::new() })
+    }
+
+    /// Opens the store for the parts of uploads, a root in a directory of this root's own. Nothing in it is worth a sync:
+    /// a part becomes durable with the value that it is completed into.
+    fn open_uploads(shared: &LocalRootState) -> Result<Self, StoreError> {
+        shared.writable()?;
+        let options = LocalOptions {
+            symlinks: Symlinks::Deny,
+            durability: Durability::Rename,
+            writable: true,
+            trusts_file_times: true,
+            ..LocalOptions::default()
+        };
+        Self::open(&make_uploads(&shared.root)?, &options)
     }
 
     async fn head_once(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -154,6 +172,16 @@ impl Store for LocalStore {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.shared.writable()?;
         erase::erase_prefix(&self.shared, &self.blocking, prefix).await
+    }
+
+    /// A store in a directory of the store's own, which is empty when the server starts.
+    async fn staging(&self) -> Result<SharedStore, StoreError> {
+        let opened = self.uploads.get_or_try_init(|| async {
+            let shared = Arc::clone(&self.shared);
+            let opened = self.blocking.run(move || Self::open_uploads(&shared));
+            opened.await.map(|store| Arc::new(store) as SharedStore)
+        });
+        opened.await.map(Arc::clone)
     }
 
     async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {

@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,12 +23,12 @@ use rustix::io::{Errno, pwrite};
 
 use super::blocking::detach;
 use super::disk::{Disk, Step};
-use super::failure::{Failure, os};
+use super::failure::{Failure, io, os};
 use super::new_directories::NewDirectories;
 use super::options::Durability;
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
-use crate::store::reserved_keys::RESERVED;
+use crate::store::reserved_keys::{RESERVED, UPLOADS};
 use crate::store::{StoreError, ValueInfo};
 
 /// The content of the lock file while no server has the root open. Missing if the last server died, failed to make its
@@ -107,6 +109,7 @@ impl StagingDir {
         }
         let (staging, _) = make_directory(&own, "staging")?;
         remove_leftovers(&staging)?;
+        erase_uploads(root)?;
         let was_closed = is_new || fstat(&lock).is_ok_and(|stat| stat.st_size > 0);
         if !was_closed && durability == Durability::Fsync {
             // Later writes build on values that a killed server made visible, but perhaps not durable.
@@ -200,6 +203,31 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
         let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
     }
     Ok(())
+}
+
+/// The directory for the parts of uploads. It is a root of its own.
+fn uploads_of(root: &Root) -> PathBuf {
+    root.path().join(RESERVED).join(UPLOADS)
+}
+
+/// Makes that directory.
+pub(super) fn make_uploads(root: &Root) -> Result<PathBuf, StoreError> {
+    let path = uploads_of(root);
+    match std::fs::create_dir(&path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(io("make the directory of uploads", &error))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Erases the parts of uploads that another process left. They were never made durable: after a power failure, they may
+/// not hold what was acknowledged.
+fn erase_uploads(root: &Root) -> Result<(), StoreError> {
+    match std::fs::remove_dir_all(uploads_of(root)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("erase the parts of uploads", &error)),
+        _ => Ok(()),
+    }
 }
 
 /// A staging file, which is removed on drop unless it was published.

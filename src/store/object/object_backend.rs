@@ -21,10 +21,10 @@ use super::client::Connector;
 use super::failure::failure;
 use super::retries::RetryBudget;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::reserved_keys::{RESERVED, check_not_reserved, is_reserved};
+use crate::store::reserved_keys::{RESERVED, UPLOADS, check_not_reserved, is_reserved};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, Shortcuts, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
+    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// How a remote store is used.
@@ -327,6 +327,18 @@ impl Store for ObjectBackend {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.check_writable()?;
         self.remove_prefix(prefix).await
+    }
+
+    /// The same backend below the reserved name. A web server keeps none: its reserved names are its own.
+    async fn staging(&self) -> Result<SharedStore, StoreError> {
+        self.check_writable()?;
+        if self.kind == StoreKind::HTTP {
+            return Err(StoreError::NotSupported("uploads in parts"));
+        }
+        let prefix = StorePrefix::parse(&format!("{}{RESERVED}/{UPLOADS}/", self.prefix));
+        let prefix =
+            prefix.map_err(|_too_long| StoreError::InvalidKey("the prefix of the mount is too long"))?;
+        Ok(Arc::new(Self { prefix, ..self.clone() }))
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {

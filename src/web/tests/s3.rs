@@ -151,18 +151,52 @@ async fn refusals_have_the_form_of_s3() {
         ("GET", "/s3/m?max-keys=-1", &[], 400, "InvalidArgument"),
         ("GET", "/s3/m?delimiter=-", &[], 501, "NotImplemented"),
         ("GET", "/s3/m?acl", &[], 501, "NotImplemented"),
-        ("GET", "/s3/m?uploads", &[], 501, "NotImplemented"),
         ("GET", "/s3/?session", &[], 501, "NotImplemented"),
         ("GET", "/s3/m/zarr.json?tagging", &[], 501, "NotImplemented"),
-        ("PUT", "/s3/m/b", &[], 501, "NotImplemented"),
-        ("POST", "/s3/m/b?uploads", &[], 501, "NotImplemented"),
-        ("POST", "/s3/m?delete", &[], 501, "NotImplemented"),
-        ("DELETE", "/s3/m/zarr.json", &[], 501, "NotImplemented"),
-        ("PUT", "/s3/m", &[], 501, "NotImplemented"),
+        ("GET", "/s3/r?uploads", &[], 501, "NotImplemented"),
+        ("GET", "/s3/m/zarr.json?uploads", &[], 501, "NotImplemented"),
+        ("GET", "/s3/m/zarr.json?partNumber=1", &[], 501, "NotImplemented"),
+        ("PUT", "/s3/r/b", &[], 405, "MethodNotAllowed"),
+        ("PUT", "/s3/r/b?uploadId=1&partNumber=1", &[], 405, "MethodNotAllowed"),
+        ("POST", "/s3/r/b?uploads", &[], 405, "MethodNotAllowed"),
+        ("POST", "/s3/r?delete", &[], 405, "MethodNotAllowed"),
+        ("DELETE", "/s3/r/zarr.json", &[], 405, "MethodNotAllowed"),
+        ("PUT", "/s3/m/b?tagging", &[], 501, "NotImplemented"),
+        ("PUT", "/s3/m/b?partNumber=1", &[], 501, "NotImplemented"),
+        ("PUT", "/s3/m/b?uploadId=1&partNumber=0", &[], 400, "InvalidArgument"),
+        ("PUT", "/s3/m/b?uploadId=1&partNumber=10001", &[], 400, "InvalidArgument"),
+        ("PUT", "/s3/m/b", &[("x-amz-content-sha256", "0")], 400, "InvalidArgument"),
+        (
+            "PUT",
+            "/s3/m/b",
+            &[("x-amz-content-sha256", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD")],
+            501,
+            "NotImplemented",
+        ),
+        (
+            "PUT",
+            "/s3/m/b",
+            &[("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")],
+            411,
+            "MissingContentLength",
+        ),
+        ("PUT", "/s3/m/b", &[("content-encoding", "gzip")], 415, "InvalidRequest"),
+        ("PUT", "/s3/m/b", &[("content-length", "9999999999")], 413, "EntityTooLarge"),
+        ("PUT", "/s3/m/b", &[("x-amz-copy-source", "m/none")], 404, "NoSuchKey"),
+        ("PUT", "/s3/m/b", &[("x-amz-copy-source", "none/b")], 404, "NoSuchBucket"),
+        ("PUT", "/s3/m/b", &[("x-amz-copy-source", "m/%ff")], 400, "InvalidArgument"),
+        ("PUT", "/s3/m/b", &[("x-amz-copy-source", "m/zarr.json?versionId=1")], 400, "InvalidArgument"),
+        ("PUT", "/s3/m/zarr.json", &[("if-none-match", "*")], 412, "PreconditionFailed"),
+        ("PUT", "/s3/m/none", &[("if-match", "\"x\"")], 412, "PreconditionFailed"),
+        ("POST", "/s3/m/b", &[], 400, "InvalidArgument"),
+        ("POST", "/s3/m", &[], 501, "NotImplemented"),
+        ("POST", "/s3/m?delete", &[], 400, "MalformedXML"),
+        ("DELETE", "/s3/m", &[], 501, "NotImplemented"),
+        ("PUT", "/s3/none", &[], 404, "NoSuchBucket"),
         ("PUT", "/s3/", &[], 501, "NotImplemented"),
-        ("PATCH", "/s3/m/b", &[], 405, "MethodNotAllowed"),
+        ("PATCH", "/s3/r/b", &[], 405, "MethodNotAllowed"),
         ("PROPFIND", "/s3/m/", &[], 405, "MethodNotAllowed"),
-        ("TRACE", "/s3/m/b", &[], 405, "MethodNotAllowed"),
+        ("TRACE", "/s3/r/b", &[], 405, "MethodNotAllowed"),
     ] {
         let answer = server.send(method, url, headers).await;
         let path = url.split('?').next().unwrap();
@@ -176,9 +210,13 @@ async fn refusals_have_the_form_of_s3() {
     assert!(server.store.value("zarr.json").is_some());
     let long = format!("/s3/m/{}", "x".repeat(10_000));
     assert_eq!(server.get(&long).await.s3_error(&long), "InvalidURI");
-    for url in ["/s3", "/s3/m", "/s3/m/", "/s3/m/a"] {
+    for (url, allow) in [
+        ("/s3", "GET, HEAD, OPTIONS"),
+        ("/s3/r/a", "GET, HEAD, OPTIONS"),
+        ("/s3/m/a", "GET, HEAD, PUT, POST, DELETE, OPTIONS"),
+    ] {
         let answer = server.send("OPTIONS", url, &[]).await;
-        assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, "GET, HEAD, OPTIONS"));
+        assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, allow));
     }
     assert_eq!(server.get("/s3x/m").await.problem(), "not-found", "other routes do not use the S3 dialect");
     assert_eq!(server.get("/store/m/s3/x").await.problem(), "not-found");
@@ -287,4 +325,98 @@ async fn pages_of_other_origins_may_send_the_headers_of_sdks() {
     for name in headers[2].1.split(',') {
         assert!(allowed.contains(&name), "{name}");
     }
+}
+
+fn of_chunks(text: &'static str, length: &'static str) -> (Headers<'static>, &'static str) {
+    let headers: &'static [(&str, &str)] = Box::leak(Box::new([
+        ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+        ("content-encoding", "aws-chunked"),
+        ("x-amz-trailer", "x-amz-checksum-crc32"),
+        ("x-amz-decoded-content-length", length),
+    ]));
+    (headers, text)
+}
+
+#[tokio::test]
+async fn a_body_is_stored_decoded_and_only_if_everything_said_about_it_is_true() {
+    let hash = "a948904f2f0f479b8f8197694b30184b0d2ed1c1cd2a1ec0fb85d299a192a447";
+    let other: Headers<'_> =
+        &[("x-amz-content-sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")];
+    let chunks = |text, length| of_chunks(text, length);
+    let right = "6\r\nhello \r\n6\r\nworld\n\r\n0\r\nx-amz-checksum-crc32:rwg7LQ==\r\n\r\n";
+    for (headers, body) in [
+        (&[] as Headers<'_>, "hello world\n"),
+        (&[("x-amz-content-sha256", hash)], "hello world\n"),
+        (
+            &[
+                ("x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
+                ("x-amz-checksum-sha1", "IlljY7PeQLBvmB+4XYIxLowO1RE="),
+            ],
+            "hello world\n",
+        ),
+        chunks(right, "12"),
+    ] {
+        let server = Server::new(VALUES);
+        let answer = server.put("/s3/m/b", headers, body).await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, ""), "{headers:?}");
+        assert_eq!(server.store.value("b").unwrap(), "hello world\n");
+        assert_eq!(answer.header("etag"), server.send("HEAD", "/store/m/b", &[]).await.header("etag"));
+        if body == right {
+            assert_eq!(answer.header("x-amz-checksum-crc32"), "rwg7LQ==");
+        }
+    }
+    for ((headers, body), status, code) in [
+        ((other, "hello world\n"), 400, "XAmzContentSHA256Mismatch"),
+        ((&[("x-amz-checksum-crc32", "AAAAAA==")] as Headers<'_>, "hello world\n"), 400, "BadDigest"),
+        ((&[("content-md5", "x")], "hello world\n"), 400, "InvalidArgument"),
+        (chunks(right, "11"), 400, "IncompleteBody"),
+        (chunks(right, "13"), 400, "IncompleteBody"),
+        (chunks("c\r\nhello world\n\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n", "12"), 400, "BadDigest"),
+        (chunks("c\r\nhello world\n\r\n0\r\n\r\n", "12"), 400, "InvalidArgument"),
+        (chunks("c\r\nhello world\n\r\n", "12"), 400, "IncompleteBody"),
+        (chunks("c\r\nhello w", "12"), 400, "IncompleteBody"),
+        (chunks("hello world\n", "12"), 400, "InvalidArgument"),
+        (chunks("ffffffffffffffff\r\nhello world\n", "12"), 400, "IncompleteBody"),
+    ] {
+        let server = Server::new(VALUES);
+        let answer = server.put("/s3/m/b", headers, body).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.s3_error("/s3/m/b")),
+            (status, code),
+            "{headers:?} {body:?}"
+        );
+        assert_eq!(server.store.value("b"), None, "{body:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_of_any_mount_and_folders_are_made_of_nothing() {
+    let server = Server::new(VALUES);
+    for (url, source) in
+        [("/s3/m/b", "/r/a/c/0"), ("/s3/m/c", "m%2Fa/c/0"), ("/s3/w/d", "m/a/c/0?versionId=null")]
+    {
+        let answer = server.send("PUT", url, &[("x-amz-copy-source", source)]).await;
+        assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
+        assert!(answer.text().contains("<CopyObjectResult"), "{answer:?}");
+        assert_eq!(server.store.value(url.rsplit('/').next().unwrap()).unwrap(), "0123456789");
+    }
+    let failing = [("x-amz-copy-source", "m/a/c/0"), ("x-amz-copy-source-if-match", "\"other\"")];
+    assert_eq!(server.send("PUT", "/s3/m/e", &failing).await.status.as_u16(), 412);
+    let folder = server.send("PUT", "/s3/m/folder/", &[("content-length", "0")]).await;
+    assert_eq!((folder.status.as_u16(), server.store.value("folder")), (200, None));
+    assert_eq!(server.put("/s3/m/folder/", &[("content-length", "1")], "x").await.status.as_u16(), 400);
+    assert_eq!(server.send("DELETE", "/s3/m/a/", &[]).await.status.as_u16(), 204);
+    assert!(server.store.value("a/c/0").is_some(), "a folder is not a prefix that is erased");
+    let body = "<Delete><Object><Key>a/c/0</Key></Object><Object><Key>b</Key><ETag>x</ETag></Object>\
+                <Object><Key>a//b</Key></Object><Object><Key>none</Key></Object></Delete>";
+    let answer = server.send_body("POST", "/s3/m?delete", &[], Body::from(body)).await;
+    assert!(
+        answer.text().contains(
+            "<Deleted><Key>a/c/0</Key></Deleted><Error><Key>b</Key><Code>PreconditionFailed</Code>"
+        ),
+        "{answer:?}"
+    );
+    assert!(answer.text().contains("<Error><Key>a//b</Key><Code>InvalidArgument</Code>"), "{answer:?}");
+    assert!(answer.text().ends_with("<Deleted><Key>none</Key></Deleted></DeleteResult>"), "{answer:?}");
+    assert_eq!((server.store.value("a/c/0"), server.store.value("b").is_some()), (None, true));
 }

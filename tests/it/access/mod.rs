@@ -9,6 +9,7 @@ mod matrix;
 mod names;
 mod pages;
 mod redirected;
+mod s3_keys;
 mod shared;
 
 use std::collections::BTreeMap;

@@ -57,11 +57,12 @@ const NAMES: &[(&str, &[&str])] = &[
     // `main`: telemetry sends traces by the same client.
     ("reqwest", &["store", "main"]),
     ("maud", &["page"]),
-    ("ring", &["auth"]),
+    ("ring", &["auth", "http"]),
     ("subtle", &["auth"]),
     ("tower", &["web"]),
     ("ipnet", &["http"]),
     ("md5", &["http"]),
+    ("crc_fast", &["http"]),
     ("tower_http", &["web"]),
     ("prometheus_client", &["api"]),
     ("quick_xml", &["store", "api"]),
