@@ -56,6 +56,19 @@ impl Visitor for Numbers<'_> {
     }
 }
 
+/// Appends each value that is an integer.
+struct IntegersOf<'a>(&'a mut Vec<i128>);
+
+impl Visitor for IntegersOf<'_> {
+    fn integer(&mut self, number: i128) {
+        self.0.push(number);
+    }
+
+    fn float(&mut self, _number: f64) {}
+
+    fn missing(&mut self) {}
+}
+
 /// Takes values, one after the other.
 pub(super) trait Visitor {
     /// An integer that is not missing, as it is.
@@ -159,6 +172,20 @@ impl CfValues {
     pub fn append_numbers(&self, items: &[u8], numbers: &mut Vec<f64>) {
         numbers.reserve(items.len() / self.element_bytes().max(1));
         self.visit(items, &mut Numbers(numbers));
+    }
+
+    /// The values of real elements in canonical form, exactly; empty unless values are integers.
+    #[must_use]
+    pub fn integers_of(&self, items: &[u8]) -> Vec<i128> {
+        let mut numbers = Vec::with_capacity(items.len() / self.element_bytes().max(1));
+        self.visit(items, &mut IntegersOf(&mut numbers));
+        numbers
+    }
+
+    /// Whether values are floats of at most 32 bits.
+    #[must_use]
+    pub fn are_single(&self) -> bool {
+        self.packing.is_none() && Kind::of(&self.data_type) == Kind::Float && self.element_bytes() <= 4
     }
 
     /// Whether stored numbers are scaled or shifted.

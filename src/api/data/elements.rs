@@ -21,6 +21,7 @@ use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
+use crate::api::label_params::Positions;
 use crate::array::{
     Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot,
     Suggestions,
@@ -82,6 +83,8 @@ pub(crate) struct ElementsRequest {
     conversion: Arc<Conversion>,
     /// The data type and the shape of the response.
     contents: ResultSchema,
+    /// What labels were resolved to, if elements are selected by label.
+    positions: Option<Positions>,
     /// When processing of the request started.
     started: Instant,
 }
@@ -126,7 +129,13 @@ impl ElementsRequest {
         let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
         let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
         let conversion = Arc::new(conversion);
-        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, started })
+        let positions = None;
+        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, positions, started })
+    }
+
+    /// The same request, whose subset was selected by label.
+    pub(crate) fn with_positions(self, positions: Option<Positions>) -> Self {
+        Self { positions, ..self }
     }
 
     /// The response to a GET or HEAD. It may enter the response cache.
@@ -161,6 +170,7 @@ impl ElementsRequest {
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
             && self.reduction.as_ref().is_none_or(ElementsReduction::is_cacheable)
+            && self.positions.as_ref().is_none_or(|positions| positions.used.is_cacheable())
             && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
@@ -168,6 +178,10 @@ impl ElementsRequest {
             let made_of = match &self.reduction {
                 None => made_of,
                 Some(reduction) => reduction.with_dependencies(made_of),
+            };
+            let made_of = match &self.positions {
+                None => made_of,
+                Some(positions) => positions.used.with_dependencies(made_of),
             };
             CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
                 .await;
@@ -272,6 +286,9 @@ impl ElementsRequest {
         if let Some(reduction) = &self.reduction {
             reduction.put_headers(answer.headers_mut(), &self.subset);
         }
+        if let Some(positions) = &self.positions {
+            positions.put_headers(answer.headers_mut());
+        }
         // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let again = whole
@@ -296,7 +313,11 @@ impl ElementsRequest {
         if let Some(reduction) = &self.reduction {
             add(reduction.identity().as_bytes());
         }
-        for version in self.node.located.versions().chain(snapshot.versions()) {
+        if let Some(positions) = &self.positions {
+            add(positions.identity().as_bytes());
+        }
+        let labels = self.positions.iter().flat_map(|positions| &positions.used.versions).map(Option::as_ref);
+        for version in self.node.located.versions().chain(snapshot.versions()).chain(labels) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }
