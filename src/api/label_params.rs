@@ -1,4 +1,4 @@
-//! [`Positions`]: the selection of a request with positions in place of labels.
+//! [`LabelPositions`]: the selection of a request with positions in place of labels.
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -16,7 +16,7 @@ use crate::services::state::AppState;
 
 /// A selection without labels, and what they were resolved by.
 #[derive(Debug, Default)]
-pub(crate) struct Positions {
+pub(crate) struct LabelPositions {
     pub(crate) selection: SelectionParams,
     /// The coordinates that the positions are from.
     pub(crate) used: UsedLabels,
@@ -37,7 +37,7 @@ pub(crate) async fn positions(
     path: &NodePath,
     metadata: &ArrayMetadata,
     names: Option<&[Option<String>]>,
-) -> Result<Option<Positions>, Problem> {
+) -> Result<Option<LabelPositions>, Problem> {
     if !selection.has_labels() {
         return Ok(None);
     }
@@ -64,12 +64,12 @@ pub(crate) async fn positions(
         };
         let taken: Vec<String> = names.iter().zip(subset.axes()).filter_map(of_dimension).collect();
         let (taken, labels) = (taken.join(", "), labels.join(", "));
-        Ok::<_, Problem>(Positions { selection, used, taken, labels })
+        Ok::<_, Problem>(LabelPositions { selection, used, taken, labels })
     };
     Box::pin(resolve).await.map(Some)
 }
 
-impl Positions {
+impl LabelPositions {
     /// Sets the headers with the positions and the labels.
     pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
         put_labels(headers, &self.taken, &self.labels);

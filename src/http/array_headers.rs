@@ -21,6 +21,8 @@ const ARRAY_DOWNSAMPLE: HeaderName = HeaderName::from_static("array-downsample")
 const ARRAY_LEVEL: HeaderName = HeaderName::from_static("array-level");
 const ARRAY_LABELS: HeaderName = HeaderName::from_static("array-labels");
 const ARRAY_REDUCE: HeaderName = HeaderName::from_static("array-reduce");
+const ARRAY_TIME_UNITS: HeaderName = HeaderName::from_static("array-time-units");
+const ARRAY_TIME_CALENDAR: HeaderName = HeaderName::from_static("array-time-calendar");
 const ARRAY_SELECTION: HeaderName = HeaderName::from_static("array-selection");
 
 /// Sets the headers of reduced elements: the factor of each dimension of the response, and the level they are computed from,
@@ -38,6 +40,17 @@ pub(crate) fn put_axis_reduction(headers: &mut HeaderMap, dimensions: &[usize], 
     let each: Vec<String> = dimensions.iter().map(|dimension| format!("{dimension}={statistic}")).collect();
     if let Some(value) = from_text(each.join(",")) {
         headers.insert(ARRAY_REDUCE, value);
+    }
+}
+
+/// Sets the headers of numbers that are times in a calendar for whose dates the format has no type: their units and the calendar.
+pub(crate) fn put_time_units(headers: &mut HeaderMap, units: &str, calendar: &str) {
+    for (name, text) in [(ARRAY_TIME_UNITS, ascii(units)), (ARRAY_TIME_CALENDAR, ascii(calendar))] {
+        if text.len() <= HEADER_BYTES
+            && let Some(value) = from_text(text)
+        {
+            headers.insert(name, value);
+        }
     }
 }
 

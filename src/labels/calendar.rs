@@ -122,9 +122,8 @@ impl Calendar {
     fn astronomical_date(self, day: i128) -> (i128, i128, i128) {
         match self {
             Self::ProlepticGregorian => date_of_days(day),
-            Self::Julian => julian_date(day),
             Self::Standard if day >= REFORM_DAY => date_of_days(day),
-            Self::Standard => julian_date(day),
+            Self::Standard | Self::Julian => julian_date(day),
             Self::NoLeap => of_year(1970 + day.div_euclid(365), day.rem_euclid(365)),
             Self::AllLeap => {
                 let (year, rest) = (1970 + day.div_euclid(366), day.rem_euclid(366));

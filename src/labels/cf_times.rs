@@ -61,13 +61,20 @@ impl CfTimes {
         self.unit % MICROSECOND != 0 || self.origin % MICROSECOND != 0
     }
 
+    /// Whether the reference date is one of the Gregorian calendar.
+    #[must_use]
+    pub fn begin_in_gregorian(&self) -> bool {
+        self.calendar == Calendar::ProlepticGregorian
+            || self.calendar == Calendar::Standard && self.origin >= REFORM
+    }
+
     /// The instant of an integer, exactly: attoseconds since the day 0 of the calendar. `None` beyond five billion years.
     #[must_use]
     pub fn of_integer(&self, number: i128) -> Option<i128> {
         self.origin.checked_add(number.checked_mul(self.unit)?)
     }
 
-    /// The instant of a float, rounded to the microsecond, or to the unit if that is finer. `None` for what is no number, and
+    /// The instant of a float, rounded to the microsecond, or to the unit if that is finer, as cftime rounds it. `None` for what is no number, and
     /// beyond five billion years.
     #[must_use]
     pub fn of_float(&self, number: f64) -> Option<i128> {
@@ -81,8 +88,16 @@ impl CfTimes {
         let whole = whole as i128;
         #[expect(clippy::cast_precision_loss, reason = "a power of ten, or a multiple of one below 2^53")]
         let rest = rest * (self.unit / step) as f64;
+        let rounded = rest.round_ties_even();
+        // A float of days has no finer digits: what misses a whole second by less than a microsecond is that second.
+        let of_second = if self.unit % SECOND == 0 { rounded.rem_euclid(1e6) } else { 0.0 };
+        let rounded = match of_second {
+            999_999.0 => rest.ceil(),
+            1.0 => rest.floor(),
+            _ => rounded,
+        };
         #[expect(clippy::cast_possible_truncation, reason = "it is smaller than the steps of a unit")]
-        let rest = rest.round_ties_even() as i128;
+        let rest = rounded as i128;
         self.of_integer(whole)?.checked_add(rest.checked_mul(step)?)
     }
 
@@ -146,13 +161,14 @@ mod tests {
             ("minutes since 2001-02-03 04:05:06.5 UTC", None, 1.0, Some("2001-02-03T04:06:06.5")),
             ("Days Since 2000-01-01", None, 1.0, Some("2000-01-02T00:00:00")),
             ("days since 0001-01-01", Some("proleptic_gregorian"), 1.0, Some("0001-01-02T00:00:00")),
-            ("days since 0001-01-01", Some("standard"), 730_120.0, Some("1999-12-30T00:00:00")),
+            ("days since 0001-01-01", Some("standard"), 730_120.0, Some("1999-12-31T00:00:00")),
             ("days since 1582-10-04", None, 1.0, Some("1582-10-15T00:00:00")),
             ("days since 1850-01-01", Some("noleap"), 365.0, Some("1851-01-01T00:00:00")),
             ("days since 2000-02-28", Some("noleap"), 1.0, Some("2000-03-01T00:00:00")),
             ("days since 2001-02-28", Some("all_leap"), 1.0, Some("2001-02-29T00:00:00")),
             ("months since 2000-01-01", Some("360_day"), 1.5, Some("2000-02-16T00:00:00")),
             ("days since 2000-01-01", None, 1.0 / 3.0, Some("2000-01-01T08:00:00")),
+            ("days since 0001-01-01", None, 145_820.305, Some("0400-03-29T07:19:12")),
             ("nanoseconds since 2000-01-01", None, 1.0, Some("2000-01-01T00:00:00.000000001")),
             ("months since 2000-01-01", None, 1.0, None),
             ("days since 2001-02-29", None, 1.0, None),

@@ -103,9 +103,9 @@ impl<K: Key, F: Fn(usize) -> K> Keys<F> {
             Bound::Unbounded => false,
         };
         let (start, end) = match self.order {
-            Order::Descending => (self.partition(|key| is_above(key)), self.partition(|key| !is_below(key))),
+            Order::Descending => (self.partition(is_above), self.partition(|key| !is_below(key))),
             Order::Ascending | Order::Unsorted => {
-                (self.partition(|key| is_below(key)), self.partition(|key| !is_above(key)))
+                (self.partition(is_below), self.partition(|key| !is_above(key)))
             }
         };
         start..end.max(start)

@@ -3,38 +3,42 @@
 use proptest::prelude::*;
 
 use super::calendar::Calendar;
-use super::coordinate::{Coordinate, SelectedLabels};
+use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
 use super::instant::SECOND;
-use super::labels::Labels;
+use super::label_values::Labels;
 use super::query::LabelQuery;
 
 /// One day in attoseconds.
 const DAY: i128 = 86_400 * SECOND;
 
-fn floats(values: &[f64]) -> Coordinate {
-    Coordinate::of_labels("x", Labels::Floats { values: values.to_vec(), are_single: false })
+fn floats(values: &[f64]) -> DimensionLabels {
+    DimensionLabels::of_labels("x", Labels::Floats { values: values.to_vec(), are_single: false })
 }
 
-fn integers(values: &[i128]) -> Coordinate {
-    Coordinate::of_labels("x", Labels::Integers(values.to_vec()))
+fn integers(values: &[i128]) -> DimensionLabels {
+    DimensionLabels::of_labels("x", Labels::Integers(values.to_vec()))
 }
 
-fn times(instants: &[i128]) -> Coordinate {
+fn times(instants: &[i128]) -> DimensionLabels {
     let calendar = Calendar::ProlepticGregorian;
-    Coordinate::of_labels("time", Labels::Times { instants: instants.to_vec(), calendar })
+    DimensionLabels::of_labels("time", Labels::Times { instants: instants.to_vec(), calendar })
 }
 
-fn texts(values: &[&str]) -> Coordinate {
-    Coordinate::of_labels("station", Labels::Texts(values.iter().map(|&text| text.into()).collect()))
+fn texts(values: &[&str]) -> DimensionLabels {
+    DimensionLabels::of_labels("station", Labels::Texts(values.iter().map(|&text| text.into()).collect()))
 }
 
-fn wrapped(coordinate: &Coordinate, query: &str, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
+fn wrapped(
+    coordinate: &DimensionLabels,
+    query: &str,
+    wrap: Option<f64>,
+) -> Result<SelectedLabels, LabelError> {
     coordinate.select(&LabelQuery::parse("x", query)?, wrap)
 }
 
 /// The positions that a query selects, and whether the dimension is kept; or an error as text.
-fn selected(coordinate: &Coordinate, query: &str, wrap: Option<f64>) -> String {
+fn selected(coordinate: &DimensionLabels, query: &str, wrap: Option<f64>) -> String {
     match wrapped(coordinate, query, wrap) {
         Ok(SelectedLabels { range, .. }) => {
             let places: Vec<String> = (0..range.count).map(|k| range.at(k).to_string()).collect();
@@ -139,6 +143,7 @@ fn unsorted_labels_are_selected_exactly_or_not_at_all() {
 fn a_date_is_one_label_or_a_range_by_its_precision() {
     let days = times(&(0..40).map(|day| day * DAY).collect::<Vec<_>>());
     let hours = times(&(0..72).map(|hour| hour * DAY / 24).collect::<Vec<_>>());
+    let back = times(&(0..4).map(|day| (3 - day) * DAY).collect::<Vec<_>>());
     let fine = times(&(0..8).map(|quarter| quarter * SECOND / 4).collect::<Vec<_>>());
     for (coordinate, query, expected) in [
         (&days, "1970-01-02", "1"),
@@ -149,7 +154,16 @@ fn a_date_is_one_label_or_a_range_by_its_precision() {
         (&days, "1970-02-08..1970-03", "[38,39]"),
         (&days, "1970-02-09..", "[39]"),
         (&days, "..1970-01-02", "[0,1]"),
+        (
+            &days,
+            "1970..1970-01",
+            "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30]",
+        ),
         (&days, "1980..1990", "[]"),
+        (&back, "1970-01-02..", "[2,3]"),
+        (&back, "..1970-01-03", "[0,1]"),
+        (&back, "1970-01-02..1970-01-03", "[1,2]"),
+        (&back, "latest", "0"),
         (&days, "nearest::1970-01-02T11:59", "1"),
         (&days, "nearest::1970-01-02T12:00", "2"),
         (&days, "nearest(1h)::1970-01-02T00:59", "1"),
@@ -195,7 +209,7 @@ fn texts_are_selected_exactly_or_by_range() {
 #[test]
 fn labels_of_float32_are_compared_after_rounding() {
     let values = [45.1_f32, 45.2].map(f64::from).to_vec();
-    let single = Coordinate::of_labels("lat", Labels::Floats { values, are_single: true });
+    let single = DimensionLabels::of_labels("lat", Labels::Floats { values, are_single: true });
     assert_eq!(selected(&single, "45.1", None), "0");
     assert_eq!(selected(&single, "45.1..45.2", None), "[0,1]");
     assert_eq!(single.text(0).as_deref(), Some("45.1"));
@@ -233,14 +247,14 @@ fn longitudes_are_found_in_either_convention() {
     ] {
         assert_eq!(selected(coordinate, query, Some(360.0)), expected, "{query}");
     }
-    assert!(selected(&ascending, "-44", Some(360.0)).contains("the nearest are `315`"));
+    assert!(selected(&ascending, "-44", Some(360.0)).contains("the nearest is `315`"));
     assert!(selected(&ascending, "10..", Some(360.0)).contains("two ends"));
     let decimals = floats(&[0.0, 284.9, 300.0]);
     assert_eq!(selected(&decimals, "-75.1", Some(360.0)), "1");
 }
 
 proptest! {
-    /// What binary search selects is what a look at every label selects.
+    /// What binary search selects is what a comparison with every label selects.
     #[test]
     fn sorted_labels_are_found_as_by_comparing_all(
         mut values in prop::collection::vec(-20_i32..20, 1..12), descends: bool, label in -25_i32..25, other in -25_i32..25,

@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use super::coordinate::{Coordinate, SelectedLabels, slice};
+use super::dimension_labels::{DimensionLabels, SelectedLabels, slice};
 use super::error::LabelError;
-use super::labels::Labels;
+use super::label_values::Labels;
 use super::places::Order;
 use super::query::{FillMethod, LabelQuery, shortened};
 
@@ -13,7 +13,7 @@ const ROUNDING: f64 = 1e-12;
 /// A float32 has fewer digits.
 const SINGLE_ROUNDING: f64 = 1e-7;
 
-impl Coordinate {
+impl DimensionLabels {
     /// The positions that a request selects, if numbers a turn apart are the same label.
     pub(super) fn select_wrapped(&self, query: &LabelQuery, turn: f64) -> Result<SelectedLabels, LabelError> {
         let keys = self.floats();

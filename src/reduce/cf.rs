@@ -8,7 +8,7 @@ use super::missing::{Missing, attribute_number};
 use super::number::{Real, RealFloat};
 use super::read_as::read_as;
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::{ArrayMetadata, Attributes, DataType};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, ZarrFormat};
 
 /// How elements become values.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Visitor for IntegersOf<'_> {
 }
 
 /// Takes values, one after the other.
-pub(super) trait Visitor {
+pub trait Visitor {
     /// An integer that is not missing, as it is.
     fn integer(&mut self, number: i128);
 
@@ -105,6 +105,21 @@ impl CfValues {
     /// [`CfError`].
     pub fn present(metadata: &ArrayMetadata) -> Result<Self, CfError> {
         Ok(Self { packing: None, ..Self::of_array(metadata, true)? })
+    }
+
+    /// The values of a variable of a dataset: as [`CfValues::decoded`], but in v2 the fill value of Zarr marks missing elements in
+    /// place of `_FillValue`, because that is where xarray writes it.
+    ///
+    /// # Errors
+    /// [`ReduceError::MissingValues`].
+    pub fn of_variable(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
+        let (data_type, attributes) = (&metadata.data_type, &metadata.attributes);
+        if metadata.zarr_format != ZarrFormat::V2 || !metadata.has_fill_value {
+            return Self::decoded(data_type, attributes);
+        }
+        let missing = Missing::from_attributes(&attributes.without("_FillValue"), data_type)?;
+        let missing = missing.with(metadata.fill_value.as_bytes());
+        Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
     }
 
     /// As [`CfValues::decoded`], but no element is missing, as of coordinates.
@@ -249,7 +264,7 @@ impl CfValues {
     }
 
     /// Gives the values of elements in canonical form to a visitor.
-    pub(super) fn visit(&self, items: &[u8], visitor: &mut impl Visitor) {
+    pub fn visit(&self, items: &[u8], visitor: &mut impl Visitor) {
         match &self.data_type {
             DataType::Bool | DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
                 self.integers::<u8>(items, visitor);

@@ -27,7 +27,7 @@ use crate::http::cache_status::CACHE_STATUS;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::timing::{SERVER_TIMING, put_hit};
-use crate::labels::Coordinate;
+use crate::labels::DimensionLabels;
 use crate::store::Version;
 
 /// Longer responses are not cached: to render them takes no longer than to send them.
@@ -49,7 +49,7 @@ pub(crate) struct ResponseCaches {
     /// Statistics of chunks and of selections.
     pub(crate) statistics: StatisticsCache,
     /// The labels of dimensions, by a digest of what they were read from.
-    pub(crate) coordinates: ResponseCache<Arc<Coordinate>>,
+    pub(crate) coordinates: ResponseCache<Arc<DimensionLabels>>,
     /// The value ranges of sampled arrays, by a digest of what they were read from.
     pub(crate) ranges: ResponseCache<(f64, f64)>,
     /// The long texts that responses in flight share.

@@ -4,8 +4,8 @@ import io
 import random
 import urllib.parse
 
-import cftime
 import numpy
+import pandas
 import pytest
 import requests
 import xarray
@@ -15,7 +15,7 @@ import processes
 from processes import SECONDS
 
 SEED = 20261124
-EACH = 60
+EACH = 40
 """Selections of each dimension of each dataset."""
 
 CALENDARS = ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"]
@@ -95,12 +95,12 @@ def session():
 
 
 def opened(folder, name):
-    return xarray.open_zarr(folder / name, consolidated=False, decode_timedelta=False)
+    return xarray.open_zarr(folder / name, consolidated=False, decode_timedelta=False).load()
 
 
 def ask(running, session, name, **selection):
     query = urllib.parse.urlencode(selection | {"format": "npy"})
-    return session.get(f"{running.url}/v1/data/m/{name}/v?{query}", timeout=SECONDS)
+    return session.get(f"{running.data('m', name)}/v?{query}", timeout=SECONDS)
 
 
 def elements(answer):
@@ -111,7 +111,7 @@ def expected(select):
     """What xarray selects; `None` if it refuses."""
     try:
         return select().values
-    except (KeyError, ValueError, TypeError, pytest.importorskip("pandas").errors.InvalidIndexError):
+    except (KeyError, ValueError, TypeError, pandas.errors.InvalidIndexError):
         return None
 
 
@@ -142,7 +142,7 @@ def numeric(draw, labels):
     if whole:
         label, other = int(label), int(other)
     kind = draw.choice(["exact", "exact", "nearest", "tolerance", "ffill", "bfill", "range", "range", "latest"])
-    descends = len(labels) > 1 and labels[0] > labels[-1]
+    descends = bool(labels[0] > labels[-1])
     match kind:
         case "exact":
             return f"{label}", lambda x: x.sel(x=label)
@@ -154,7 +154,8 @@ def numeric(draw, labels):
         case "ffill" | "bfill":
             return f"{kind}::{label}", lambda x: x.sel(x=label, method=kind)
         case "range":
-            ends = sorted([label, other], reverse=descends)
+            # Here an end is rounded as the labels are.
+            ends = [labels.dtype.type(end) if labels.dtype == "float32" else end for end in sorted([label, other], reverse=descends)]
             return draw.choice([f"{label}..{other}", f"{other}..{label}"]), lambda x: x.sel(x=slice(*ends))
         case "latest":
             return "latest", lambda x: x.isel(x=int(numpy.flatnonzero(labels == labels.max())[-1]))
@@ -171,6 +172,9 @@ def test_numbers_select_what_xarray_selects(running, session, folder, name, vers
     unique = dataset.indexes["x"].is_unique
     for _ in range(EACH * 2):
         query, select = numeric(draw, labels)
+        if labels.dtype.kind == "u" and query.startswith("nearest"):
+            # pandas subtracts without a sign: the nearest to 20 of 0 and 77 is 77.
+            continue
         if "repeated" in name and (query.startswith(("nearest", "ffill", "bfill")) or query == "latest"):
             # pandas has no such selection of labels that are repeated.
             continue
@@ -205,7 +209,7 @@ def test_dates_select_what_xarray_selects(running, session, folder, name, calend
         kind = draw.choice(["exact", "exact", "range", "nearest", "latest"])
         label = date(draw, calendar, dataset.time.values)
         if kind == "exact":
-            wanted = expected(lambda: dataset.v.sel(time=[label] if len(label) == 19 else label))
+            wanted = expected(lambda: dataset.v.sel(time=label))
             answer = ask(running, session, name, **{"sel.time": label})
             if wanted is not None and wanted.size == 0 and answer.status_code == 400:
                 # Of `cftime` xarray takes every date as a range; one as precise as the labels is one of them.
@@ -215,8 +219,8 @@ def test_dates_select_what_xarray_selects(running, session, folder, name, calend
         elif kind == "range":
             other = date(draw, calendar, dataset.time.values)
             ends = sorted([label, other])
-            query = draw.choice([f"{label}..{other}", f"{other}..{label}"])
-            # An end is a period, so the order of two that begin together decides nothing.
+            begin_together = len({end + "0000-01-01T00:00:00"[len(end):] for end in ends}) == 1
+            query = "..".join(ends if begin_together else draw.sample(ends, 2))
             wanted = expected(lambda: dataset.v.sel(time=slice(*ends)))
             compare(ask(running, session, name, **{"sel.time": query}), wanted, (name, query))
         elif kind == "nearest":
@@ -234,7 +238,7 @@ def test_times_of_numpy_and_texts_select_what_xarray_selects(running, session, f
     dataset = opened(folder, "numpy-3")
     for _ in range(EACH):
         label = date(draw, "standard", dataset.time.values)
-        wanted = expected(lambda: dataset.v.sel(time=[label] if len(label) == 19 else label))
+        wanted = expected(lambda: dataset.v.sel(time=label))
         compare(ask(running, session, "numpy-3", **{"sel.time": label}), wanted, label, squeezes=True)
     for name in ("texts-2", "texts-3"):
         dataset = opened(folder, name)

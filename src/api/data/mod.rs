@@ -110,7 +110,8 @@ pub(crate) enum ElementsResponses {
 /// Read a selection of an array
 ///
 /// Returns the decoded elements of a selection; without `slice`, `isel.NAME` and `sel.NAME`, of the whole array. Elements are
-/// returned as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`.
+/// returned as stored; with `decode=cf` they are the values that CF attributes such as `scale_factor`, `add_offset` and `units`
+/// describe.
 ///
 /// With `sel.NAME` elements are selected by label. `Array-Selection` has the positions, `Array-Labels` the labels of single
 /// positions. A label that no element has is a 400 (`no-such-label`) with those that are near.
@@ -389,7 +390,9 @@ pub(crate) async fn open(
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let format = negotiate::choose(headers, query.format.format.as_deref(), FORMATS)?;
     let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
-    Ok(Rendering { style, fields: query.fields.fields.clone(), header: query.format.has_header() })
+    let (fields, header, decodes) =
+        (query.fields.fields.clone(), query.format.has_header(), query.format.decodes());
+    Ok(Rendering { style, fields, header, decodes })
 }
 
 fn no_such_chunk() -> Problem {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::layout::{Layout, no_picture};
 use super::query::ImageQuery;
-use crate::api::label_params::{Positions, positions};
+use crate::api::label_params::{LabelPositions, positions};
 use crate::array::{Array, OpenNode};
 use crate::chunk::{AxisRange, Subset};
 use crate::conventions::{Dimensions, OmeImage, SummaryAxis};
@@ -59,7 +59,7 @@ pub(crate) struct Subject {
     /// The nodes above the array that decide whether it is a level of an image; `None` if others decided as well.
     pub(crate) above: Option<Vec<NodeAbove>>,
     /// What the labels of the request were resolved to, if it selects by label.
-    pub(crate) positions: Option<Arc<Positions>>,
+    pub(crate) positions: Option<Arc<LabelPositions>>,
 }
 
 impl Subject {

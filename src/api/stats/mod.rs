@@ -20,7 +20,7 @@ use crate::admission::AdmissionRequest;
 use crate::api::data;
 use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::json_response::text_answer;
-use crate::api::label_params::{Positions, positions};
+use crate::api::label_params::{LabelPositions, positions};
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
 use crate::chunk::Subset;
@@ -125,7 +125,7 @@ struct StatsRequest {
     query: StatsQuery,
     node: Arc<crate::array::OpenNode>,
     subset: Subset,
-    positions: Option<Positions>,
+    positions: Option<LabelPositions>,
     values: Arc<CfValues>,
     field: Option<StructField>,
     pieces: Pieces,

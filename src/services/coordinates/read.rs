@@ -11,7 +11,7 @@ use crate::array::{Array, ArrayError, ChunkVersions, OpenNode, Plan, Snapshot};
 use crate::chunk::{Elements, Subset};
 use crate::http::problem::Problem;
 use crate::http::validators::hex_tag;
-use crate::labels::{Coordinate, LabelError};
+use crate::labels::{DimensionLabels, LabelError};
 use crate::services::state::AppState;
 use crate::store::Version;
 
@@ -27,7 +27,7 @@ const TRIES: usize = 3;
 /// The labels of a dimension, and what they were read from.
 #[derive(Debug)]
 pub(super) struct ReadCoordinate {
-    pub(super) coordinate: Arc<Coordinate>,
+    pub(super) coordinate: Arc<DimensionLabels>,
     /// The versions of the documents and chunks.
     pub(super) versions: Vec<Option<Version>>,
     /// The chunks, if all of them exist.
@@ -106,7 +106,7 @@ async fn read(
     dimension: &str,
     array: &Arc<Array>,
     snapshot: Snapshot,
-) -> Result<Coordinate, Unread> {
+) -> Result<DimensionLabels, Unread> {
     let context = state.engine.reader.read_context(array.mount());
     let bytes = snapshot.plan().response_bytes();
     let metadata = array.metadata();
@@ -119,7 +119,7 @@ async fn read(
     let parts = state.engine.reader.elements(snapshot, 0..bytes, &context);
     let parts: Vec<Elements> = parts.try_collect().await.map_err(Unread::Failed)?;
     let (dimension, array) = (dimension.to_owned(), Arc::clone(array));
-    let work = move || Coordinate::new(&dimension, array.metadata(), &parts);
+    let work = move || DimensionLabels::new(&dimension, array.metadata(), &parts);
     let coordinate = state.engine.cpu.run_document(held, work).await;
     let coordinate = coordinate.map_err(|error| Unread::Failed(error.into()))?;
     coordinate.map_err(|error| Unread::Refused(error.into()))

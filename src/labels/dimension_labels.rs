@@ -1,11 +1,11 @@
-//! [`Coordinate`]: the labels of a dimension, and the positions that a request selects by them.
+//! [`DimensionLabels`]: the labels of a dimension, and the positions that a request selects by them.
 
 use std::ops::Bound;
 
 use super::date_label::DateLabel;
-use super::error::{LabelError, NoSuchLabel};
-use super::instant::{DAY, Instant, SECOND, span_text};
-use super::labels::{Labels, rounded};
+use super::error::LabelError;
+use super::instant::{DAY, Instant, SECOND};
+use super::label_values::{Labels, rounded};
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
 use super::tolerance;
@@ -19,12 +19,10 @@ const COORDINATE_BYTES: u64 = 512;
 const LISTED_POSITIONS: usize = 8;
 /// Texts that are compared to suggest one.
 const MOST_COMPARED: usize = 1000;
-/// A full turn, by which longitudes are written in two ways.
-pub(super) const FULL_TURN: f64 = 360.0;
 
 /// The labels of a dimension in memory.
 #[derive(Debug)]
-pub struct Coordinate {
+pub struct DimensionLabels {
     pub(super) dimension: String,
     pub(super) labels: Labels,
     pub(super) order: Order,
@@ -43,12 +41,12 @@ pub struct SelectedLabels {
 
 /// A number in a request: as an integer where it is one.
 #[derive(Clone, Copy)]
-pub(super) enum Number {
+pub(super) enum LabelNumber {
     Integer(i128),
     Float(f64),
 }
 
-impl Coordinate {
+impl DimensionLabels {
     /// The coordinate of the dimension with this name: its array has these elements, in one part or several. Its values are never masked.
     ///
     /// # Errors
@@ -155,14 +153,14 @@ impl Coordinate {
                 let is_one = self.spacing.is_none_or(|spacing| end - start <= spacing);
                 match &found[..] {
                     [place] if is_one => Ok(self.one(*place)),
-                    [] if is_one || !is_sorted || !self.is_amid(&keys, start, end) => {
+                    [] if is_one || !is_sorted || !Self::is_amid(&keys, start, end) => {
                         self.no_such_time(query, &keys, start)
                     }
                     [] => Ok(SelectedLabels {
                         range: AxisRange { start: 0, count: 0, step: 1, keep: true },
                         label: None,
                     }),
-                    _ => self.places(query, &found).map(|selected| selected.with_dimension()),
+                    _ => self.places(query, &found).map(SelectedLabels::with_dimension),
                 }
             }
             LabelQuery::Near { method, tolerance, label } => {
@@ -185,17 +183,15 @@ impl Coordinate {
                 };
                 let (one, other) = (period(start)?, period(end)?);
                 self.check_sorted()?;
-                let low = match (one, other) {
-                    (Some((one, _)), Some((other, _))) => Bound::Included(one.min(other)),
-                    // An open end is that of the coordinate in the order asked for: time goes on.
-                    (Some((one, _)), None) => Bound::Included(one),
-                    (None, _) => Bound::Unbounded,
+                // An open end is that of the coordinate in stored order.
+                let (from, to) = match (one, other) {
+                    (Some(one), Some(other)) if one.0 <= other.0 => (Some(one), Some(other)),
+                    (Some(_), Some(_)) => (other, one),
+                    _ if self.order == Order::Descending => (other, one),
+                    _ => (one, other),
                 };
-                let high = match (one, other) {
-                    (Some((_, one)), Some((_, other))) => Bound::Excluded(one.max(other)),
-                    (None, Some((_, other))) => Bound::Excluded(other),
-                    (_, None) => Bound::Unbounded,
-                };
+                let low = from.map_or(Bound::Unbounded, |(start, _)| Bound::Included(start));
+                let high = to.map_or(Bound::Unbounded, |(_, end)| Bound::Excluded(end));
                 Ok(slice(&keys.between(low, high)))
             }
         }
@@ -210,12 +206,12 @@ impl Coordinate {
             }
             LabelQuery::Latest => Vec::new(),
         };
-        let are_integers = all.iter().all(|number| matches!(number, Number::Integer(_)));
+        let are_integers = all.iter().all(|number| matches!(number, LabelNumber::Integer(_)));
         match &self.labels {
             Labels::Integers(values) if are_integers => {
                 let integer = |number| match number {
-                    Number::Integer(number) => number,
-                    Number::Float(_) => 0,
+                    LabelNumber::Integer(number) => number,
+                    LabelNumber::Float(_) => 0,
                 };
                 #[expect(clippy::cast_precision_loss, reason = "a tolerance is a float")]
                 let distance = |distance: u128| distance as f64;
@@ -305,14 +301,14 @@ impl Coordinate {
         let away = (keys.at)(place).distance(key);
         let is_near = match tolerance {
             Some(tolerance) => distance(away) <= tolerance,
-            None => method != FillMethod::Nearest || self.is_within_half_a_step(keys, key),
+            None => method != FillMethod::Nearest || Self::is_within_half_a_step(keys, key),
         };
         Ok(is_near.then_some(place))
     }
 
     /// Whether a key is between the labels, or beyond them by at most half of the step at that end. It must not snap to an end
     /// that is far away.
-    fn is_within_half_a_step<K: Key, F: Fn(usize) -> K>(&self, keys: &Keys<F>, key: K) -> bool {
+    pub(super) fn is_within_half_a_step<K: Key, F: Fn(usize) -> K>(keys: &Keys<F>, key: K) -> bool {
         let Some(last) = keys.length.checked_sub(1) else { return false };
         let (end, next) = match (keys.forward(key), keys.backward(key)) {
             (Some(_), Some(_)) => return true,
@@ -400,7 +396,7 @@ impl Coordinate {
     }
 
     /// Whether a period without labels overlaps with the time from the first to the last label.
-    fn is_amid<F: Fn(usize) -> Instant>(&self, keys: &Keys<F>, start: Instant, end: Instant) -> bool {
+    fn is_amid<F: Fn(usize) -> Instant>(keys: &Keys<F>, start: Instant, end: Instant) -> bool {
         let Some(last) = keys.length.checked_sub(1) else { return false };
         let (one, other) = ((keys.at)(0), (keys.at)(last));
         start <= one.max(other) && end > one.min(other)
@@ -430,21 +426,21 @@ impl Coordinate {
     }
 
     /// A number as it is compared with labels that are floats.
-    pub(super) fn float(&self, number: Number) -> f64 {
+    pub(super) fn float(&self, number: LabelNumber) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "the labels are floats")]
         let number = match number {
-            Number::Integer(number) => number as f64,
-            Number::Float(number) => number,
+            LabelNumber::Integer(number) => number as f64,
+            LabelNumber::Float(number) => number,
         };
         if matches!(self.labels, Labels::Floats { are_single: true, .. }) { rounded(number) } else { number }
     }
 
-    pub(super) fn number(&self, query: &LabelQuery, label: &str) -> Result<Number, LabelError> {
-        let float = || label.parse().ok().filter(|number: &f64| !number.is_nan()).map(Number::Float);
-        let number = label.parse().ok().map(Number::Integer).or_else(float);
+    pub(super) fn number(&self, query: &LabelQuery, label: &str) -> Result<LabelNumber, LabelError> {
+        let float = || label.parse().ok().filter(|number: &f64| !number.is_nan()).map(LabelNumber::Float);
+        let number = label.parse().ok().map(LabelNumber::Integer).or_else(float);
         let truth = match label {
-            "true" => Some(Number::Integer(1)),
-            "false" => Some(Number::Integer(0)),
+            "true" => Some(LabelNumber::Integer(1)),
+            "false" => Some(LabelNumber::Integer(0)),
             _ => None,
         };
         number.or(truth).ok_or_else(|| self.not_of_type(query, "numbers"))
@@ -480,103 +476,6 @@ impl Coordinate {
         let (dimension, label) = (self.dimension.clone(), shortened(&query.to_string()));
         LabelError::NotOfType { dimension, label, are, example: self.text(0).unwrap_or_default() }
     }
-
-    fn no_such_time<T, F: Fn(usize) -> Instant>(
-        &self,
-        query: &LabelQuery,
-        keys: &Keys<F>,
-        instant: Instant,
-    ) -> Result<T, LabelError> {
-        self.no_such_label(query, self.near_texts(keys, instant))
-    }
-
-    /// The error of a number that no element has.
-    pub(super) fn no_such_number<T, K: Key, F: Fn(usize) -> K>(
-        &self,
-        query: &LabelQuery,
-        keys: &Keys<F>,
-        key: K,
-    ) -> Result<T, LabelError> {
-        self.no_such_label(query, self.near_texts(keys, key))
-    }
-
-    /// The labels around a key.
-    fn near_texts<K: Key, F: Fn(usize) -> K>(&self, keys: &Keys<F>, key: K) -> Vec<String> {
-        let around = match self.order {
-            Order::Ascending | Order::Descending => keys.around(key),
-            Order::Unsorted => {
-                let below = (0..keys.length).filter(|&place| (keys.at)(place) < key);
-                let above = (0..keys.length).filter(|&place| (keys.at)(place) > key);
-                let nearer = |one: usize, other: usize| {
-                    let closer = (keys.at)(other).distance(key) < (keys.at)(one).distance(key);
-                    if closer { other } else { one }
-                };
-                below.reduce(nearer).into_iter().chain(above.reduce(nearer)).collect()
-            }
-        };
-        around.into_iter().filter_map(|place| self.text(place)).collect()
-    }
-
-    /// The error of a label that no element has, with those that are near.
-    pub(super) fn no_such_label<T>(&self, query: &LabelQuery, near: Vec<String>) -> Result<T, LabelError> {
-        let extent = self.text(0).zip(self.len().checked_sub(1).and_then(|last| self.text(last)));
-        let extent = extent.map(|(first, last)| (first, last, self.step()));
-        let (dimension, label) = (self.dimension.clone(), shortened(&query.to_string()));
-        let hint = self.hint(query);
-        Err(LabelError::NoSuchLabel(Box::new(NoSuchLabel { dimension, label, near, extent, hint })))
-    }
-
-    /// What may be wrong with a label beyond the ends.
-    fn hint(&self, query: &LabelQuery) -> String {
-        let label = match query {
-            LabelQuery::Exact(label) | LabelQuery::Near { label, .. } => label,
-            LabelQuery::Latest | LabelQuery::Range { .. } => return String::new(),
-        };
-        let is_number = matches!(self.labels, Labels::Floats { .. } | Labels::Integers(_));
-        if let (true, Ok(number)) = (is_number, label.parse::<f64>()) {
-            let keys = self.floats();
-            let is_inside = |number| keys.forward(number).is_some() && keys.backward(number).is_some();
-            let turned = [number - FULL_TURN, number + FULL_TURN].into_iter().any(is_inside);
-            if self.order != Order::Unsorted && !is_inside(number) && turned {
-                return "; if these are longitudes in the other convention, add `wrap=360`".to_owned();
-            }
-        }
-        match query {
-            LabelQuery::Near { method: FillMethod::Nearest, tolerance: None, .. } => {
-                format!(
-                    "; it is not taken from so far away, unless `nearest(inf)::{}` says so",
-                    shortened(label)
-                )
-            }
-            LabelQuery::Exact(_)
-                if !matches!(self.labels, Labels::Texts(_)) && self.order != Order::Unsorted =>
-            {
-                format!("; `nearest::{}` selects the nearest", shortened(label))
-            }
-            _ => String::new(),
-        }
-    }
-
-    /// The step from one label to the next, if it is regular.
-    fn step(&self) -> Option<String> {
-        match &self.labels {
-            Labels::Integers(values) => regular(values).map(|step| step.to_string()),
-            Labels::Times { instants, .. } => regular(instants).map(|step| span_text(step.abs())),
-            Labels::Floats { values, .. } => {
-                let [first, .., last] = values[..] else { return None };
-                #[expect(clippy::cast_precision_loss, reason = "a coordinate is shorter than 2^52")]
-                let steps = (values.len() - 1) as f64;
-                let step = (last - first) / steps;
-                // As many digits as all floats of 32 bits have.
-                let is_regular = values.windows(2).all(
-                    |pair| matches!(pair, [one, other] if ((other - one) - step).abs() <= 1e-3 * step.abs()),
-                );
-                is_regular
-                    .then(|| format!("{:.6}", step).trim_end_matches('0').trim_end_matches('.').to_owned())
-            }
-            Labels::Texts(_) => None,
-        }
-    }
 }
 
 impl SelectedLabels {
@@ -591,15 +490,6 @@ pub(super) fn slice(positions: &std::ops::Range<usize>) -> SelectedLabels {
     let (start, count) = (positions.start as u64, positions.len() as u64);
     let start = if count == 0 { 0 } else { start };
     SelectedLabels { range: AxisRange { start, count, step: 1, keep: true }, label: None }
-}
-
-/// The distance of integers in a row, if all have the same.
-fn regular(values: &[i128]) -> Option<i128> {
-    let [first, second, ..] = values[..] else { return None };
-    let step = second.checked_sub(first)?;
-    let is_regular =
-        values.windows(2).all(|pair| matches!(pair, [one, other] if other.checked_sub(*one) == Some(step)));
-    is_regular.then_some(step)
 }
 
 /// The smallest distance of two times in a row that are not the same. With one time, its last unit that is not 0.

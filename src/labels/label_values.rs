@@ -101,7 +101,9 @@ impl Labels {
         }
         let are_single = values.are_single();
         if are_single {
-            numbers.iter_mut().for_each(|number| *number = rounded(*number));
+            for number in &mut numbers {
+                *number = rounded(*number);
+            }
         }
         Self::Floats { values: numbers, are_single }
     }
