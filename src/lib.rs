@@ -31,6 +31,7 @@ pub mod error;
 pub mod hierarchy;
 pub mod http;
 pub mod key;
+pub mod labels;
 pub mod metadata;
 pub mod metrics;
 pub mod page;

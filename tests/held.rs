@@ -117,6 +117,7 @@ const ROWS: &[Row] = &[
     ("elements that fit", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?fit=1000,1000&method=max&format=npy", None, Nothing),
     ("means over a dimension", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/rows?reduce.1=mean", None, Nothing),
     ("deviations for JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/rows?reduce.1=std&format=json", None, Nothing),
+    ("decoded elements by label", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/labelled?sel.row=0..&decode=cf", None, Nothing),
     ("elements of the root", "GET", "/v1/data/{mount}", "/v1/data/a", None, Nothing),
     ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536&slice=:1024", None, Nothing),
     ("statistics over a dimension of all rows", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/rows?over=1&histogram=64", None, Nothing),
@@ -239,6 +240,19 @@ fn fill(root: &Path) {
     // Many rows with few elements each, because a reduction takes long in a build that is not optimised.
     write("m/rows/zarr.json", document_of([4096, 64], "float32", [4096, 64]).to_string().as_bytes());
     write("m/rows/c/0/0", &vec![7; 4096 * 64 * 4]);
+    // The same with labels, and packed.
+    let mut labelled = document_of([4096, 64], "float32", [4096, 64]);
+    labelled["dimension_names"] = json!(["row", "column"]);
+    labelled["attributes"] = json!({ "scale_factor": 0.5 });
+    write("m/labelled/zarr.json", labelled.to_string().as_bytes());
+    write("m/labelled/c/0/0", &vec![7; 4096 * 64 * 4]);
+    labelled["shape"] = json!([4096]);
+    labelled["chunk_grid"]["configuration"]["chunk_shape"] = json!([4096]);
+    labelled["data_type"] = json!("float64");
+    labelled["dimension_names"] = json!(["row"]);
+    write("m/row/zarr.json", labelled.to_string().as_bytes());
+    let rows: Vec<u8> = (0..4096).flat_map(|row| f64::from(row).to_le_bytes()).collect();
+    write("m/row/c/0", &rows);
     // Of bytes that cannot be compressed, and of few stored chunks.
     let bytes = document("uint8", 128);
     write("m/bytes/zarr.json", bytes.to_string().as_bytes());

@@ -13,6 +13,7 @@ pub(crate) mod icon;
 pub(crate) mod image;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
+pub(crate) mod label_params;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod pyramid;

@@ -12,6 +12,7 @@ use utoipa::IntoParams;
 
 use crate::chunk::SelectionError;
 use crate::error::{Classify, ErrorClass, nearest};
+use crate::labels::LabelError;
 
 /// Longest part of a name or a value that an error repeats, in characters.
 const SHOWN_CHARACTERS: usize = 40;
@@ -128,7 +129,9 @@ pub(crate) enum ParamError {
         hint: String,
     },
     /// The query selects by position and by name at once.
-    #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
+    #[error(
+        "`slice` cannot be mixed with `isel.NAME` or `sel.NAME`: select in the order of dimensions or by their names"
+    )]
     SliceAndNames,
     /// Parameters exclude each other.
     #[error("{0} cannot be mixed: use one of them")]
@@ -136,6 +139,9 @@ pub(crate) enum ParamError {
     /// The selection is invalid.
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    /// The label is invalid.
+    #[error(transparent)]
+    Label(#[from] LabelError),
 }
 
 impl Classify for ParamError {
@@ -148,6 +154,7 @@ impl Classify for ParamError {
             | Self::Exclusive(_)
             | Self::Value { .. } => ErrorClass::InvalidRequest,
             Self::Selection(error) => error.class(),
+            Self::Label(error) => error.class(),
         }
     }
 }

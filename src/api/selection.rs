@@ -3,14 +3,20 @@
 use utoipa::IntoParams;
 
 use super::query_params::{ParamError, ParseParams, QueryParams, once};
-use crate::chunk::{Selection, SelectionError, Subset};
+use crate::array::slice_text;
+use crate::chunk::{AxisRange, Selection, SelectionError, Subset, dimension_called};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::switch::is_on;
+use crate::labels::LabelQuery;
 use crate::metadata::ArrayMetadata;
 
 /// Prefix of a parameter that selects along a named dimension.
 const BY_NAME: &str = "isel.";
+/// Prefix of a parameter that selects by label.
+const BY_LABEL: &str = "sel.";
+/// What `wrap` takes.
+const WRAP: &str = "the length of a full turn, a number above 0: `360` for longitudes";
 
 /// The parameters that select elements.
 #[derive(Clone, Debug, Default, IntoParams)]
@@ -24,6 +30,15 @@ pub(crate) struct SelectionParams {
     /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
     #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
     isel: Vec<(String, String)>,
+    /// Selection by label: one parameter for each named dimension, whose labels are in the array of its name beside the array
+    /// or above it. A label (`45.25`, `KSEA`, `2020-01-15`), the nearest one (`nearest::45.2`, `nearest(0.3)::45.2`), the one before or
+    /// after (`ffill::`, `bfill::`), a range with both ends (`30..60`), a date as a range (`2020-01`), or `latest`. An example is
+    /// `{"sel.time": "2020-01", "sel.lat": "nearest::45.2"}`. Excludes `slice`.
+    #[param(rename = "sel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
+    sel: Vec<(String, LabelQuery)>,
+    /// With `sel.NAME`: numbers that are this far apart are the same label. `360` finds longitudes in either convention.
+    #[param(value_type = Option<f64>)]
+    wrap: Option<f64>,
 }
 
 impl QueryParams for SelectionParams {
@@ -36,10 +51,19 @@ impl ParseParams for SelectionParams {
             once("slice", &mut self.slice, Selection::parse(value)?)?;
         } else if let Some(dimension) = name.strip_prefix(BY_NAME) {
             self.isel.push((dimension.to_owned(), value.to_owned()));
+        } else if let Some(dimension) = name.strip_prefix(BY_LABEL) {
+            let query = LabelQuery::parse(dimension, value)?;
+            if self.sel.iter().any(|(known, _)| known == dimension) {
+                return Err(SelectionError::DimensionTwice { name: dimension.to_owned() }.into());
+            }
+            self.sel.push((dimension.to_owned(), query));
+        } else if name == "wrap" {
+            let turn = value.parse().ok().filter(|turn: &f64| turn.is_finite() && *turn > 0.0);
+            once("wrap", &mut self.wrap, turn.ok_or_else(|| ParamError::value("wrap", value, WRAP))?)?;
         } else {
             return Ok(false);
         }
-        if self.slice.is_some() && !self.isel.is_empty() {
+        if self.slice.is_some() && !(self.isel.is_empty() && self.sel.is_empty()) {
             return Err(ParamError::SliceAndNames);
         }
         Ok(true)
@@ -49,7 +73,48 @@ impl ParseParams for SelectionParams {
 impl SelectionParams {
     /// Whether there is a selection.
     pub(crate) fn selects(&self) -> bool {
-        self.slice.is_some() || !self.isel.is_empty()
+        self.slice.is_some() || !self.isel.is_empty() || !self.sel.is_empty()
+    }
+
+    /// Whether there is a selection by label, which has to be resolved first.
+    pub(crate) fn has_labels(&self) -> bool {
+        !self.sel.is_empty()
+    }
+
+    /// The labels that are requested along each dimension of these names and lengths.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if there is no such dimension, or several, or it is selected by position too.
+    pub(crate) fn labels(
+        &self,
+        shape: &[u64],
+        names: &[Option<String>],
+    ) -> Result<Vec<(&str, u64, &LabelQuery)>, SelectionError> {
+        let requested = self.sel.iter().map(|(name, query)| {
+            let axis = dimension_called(name, names)?;
+            if self.isel.iter().any(|(known, _)| known == name) {
+                return Err(SelectionError::DimensionTwice { name: name.clone() });
+            }
+            Ok((name.as_str(), shape.get(axis).copied().unwrap_or_default(), query))
+        });
+        requested.collect()
+    }
+
+    /// The turn after which labels repeat themselves.
+    pub(crate) fn wrap(&self) -> Option<f64> {
+        self.wrap
+    }
+
+    /// The same selection with positions in place of labels.
+    pub(crate) fn with_positions(&self, positions: impl IntoIterator<Item = (String, AxisRange)>) -> Self {
+        let positions = positions.into_iter().map(|(name, range)| (name, slice_text(&Subset(vec![range]))));
+        let isel = self.isel.iter().cloned().chain(positions).collect();
+        Self { slice: self.slice.clone(), isel, sel: Vec::new(), wrap: None }
+    }
+
+    /// The names of the dimensions that are selected by name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        self.isel.iter().map(|(name, _)| name.as_str())
     }
 
     /// The selected subset of an array; without a selection, the whole array.

@@ -28,6 +28,8 @@ pub struct Dependencies {
     /// Other paths that the response depends on.
     others: Vec<(NodePath, Other)>,
     chunks: ChunkVersions,
+    /// The chunks of other arrays.
+    other_chunks: Vec<ChunkVersions>,
     validity: Mutex<Validity>,
 }
 
@@ -62,6 +64,7 @@ impl Dependencies {
             node: Arc::downgrade(node),
             others: Vec::new(),
             chunks,
+            other_chunks: Vec::new(),
             validity: Mutex::default(),
         }
     }
@@ -80,12 +83,20 @@ impl Dependencies {
         self
     }
 
+    /// These dependencies and chunks of another array of the same hierarchy.
+    #[must_use]
+    pub fn and_chunks(mut self, chunks: ChunkVersions) -> Self {
+        self.other_chunks.push(chunks);
+        self
+    }
+
     /// Bytes of memory, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let path =
             |(path, _): &(NodePath, Other)| (path.as_str().len() + size_of::<(NodePath, Other)>()) as u64;
-        self.others.iter().map(path).fold(self.chunks.bytes(), u64::saturating_add)
+        let chunks = self.other_chunks.iter().map(ChunkVersions::bytes);
+        self.others.iter().map(path).chain(chunks).fold(self.chunks.bytes(), u64::saturating_add)
     }
 
     /// Whether all of them are known without I/O to be current, as fresh as the store requires for a request that began at
@@ -133,6 +144,11 @@ impl Dependencies {
             };
             checked_at = checked_at.min(other_at);
         }
+        for chunks in &self.other_chunks {
+            if chunks.len() > 0 {
+                checked_at = checked_at.min(chunks.validated_since(began).await?);
+            }
+        }
         Some(self.chunks.validated_since(began).await?.min(checked_at))
     }
 
@@ -142,11 +158,16 @@ impl Dependencies {
         std::ptr::eq(Arc::as_ptr(&node), known.as_ptr()).then_some(checked_at)
     }
 
+    fn all_chunks(&self) -> impl Iterator<Item = &ChunkVersions> {
+        std::iter::once(&self.chunks).chain(&self.other_chunks)
+    }
+
     /// Lets the store report changes from now on.
     async fn watch(&self) {
         let nodes = std::iter::once(&self.path).chain(self.others.iter().map(|(path, _)| path));
         let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
-        let keys: Vec<StoreKey> = self.chunks.keys().cloned().chain(documents).collect();
+        let keys: Vec<StoreKey> =
+            self.all_chunks().flat_map(ChunkVersions::keys).cloned().chain(documents).collect();
         let Some(watch) = self.opener.hierarchy().store().watch(keys).await else { return };
         let mut validity = self.validity.lock().await;
         // A check after the start of the watch, which does not report earlier changes.

@@ -46,6 +46,15 @@ impl Rights {
         self.covering_grant(mount, need).is_some()
     }
 
+    /// Whether every caller has a permission: what is found with it is not private.
+    pub(crate) fn are_those_of_all(&self, mount: &str, need: &Permission) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::All => true,
+            Self::Of { access, .. } => access.anonymous(mount).has(need.scope),
+        }
+    }
+
     /// The widest granted prefix that covers a permission; `None` if no grant covers it.
     pub(crate) fn covering_grant(&self, mount: &str, need: &Permission) -> Option<StorePrefix> {
         let (access, principal) = match self {

@@ -26,6 +26,6 @@ pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;
 pub use key_set::{ChunkKeySet, Overlap};
 pub use runs::Runs;
-pub use selection::{Selection, SelectionError};
+pub use selection::{Selection, SelectionError, dimension_called};
 pub use subset::{AxisRange, Subset};
 pub use window::{CopyRegion, RowRange};

@@ -147,25 +147,13 @@ impl Selection {
     pub fn by_name(pairs: &[(String, String)], names: &[Option<String>]) -> Result<Self, SelectionError> {
         let mut dims = vec![None; names.len()];
         for (name, text) in pairs {
-            let mut slots = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
-            let slot = match (slots.next(), slots.next()) {
-                (Some((_, slot)), None) => slot,
-                (Some(_), Some(_)) => return Err(SelectionError::AmbiguousDimension { name: name.clone() }),
-                (None, _) => {
-                    let known: Vec<&str> =
-                        names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
-                    return Err(SelectionError::UnknownDimension {
-                        name: name.clone(),
-                        known: known.join(", "),
-                    });
-                }
-            };
+            let axis = dimension_called(name, names)?;
             let &[dim @ (DimSelection::Index(_) | DimSelection::Slice { .. })] =
                 Self::parse(text)?.0.as_slice()
             else {
                 return Err(SelectionError::Syntax { position: 0, part: text.chars().take(40).collect() });
             };
-            if slot.replace(dim).is_some() {
+            if dims.get_mut(axis).and_then(|slot| slot.replace(dim)).is_some() {
                 return Err(SelectionError::DimensionTwice { name: name.clone() });
             }
         }
@@ -204,6 +192,22 @@ impl Selection {
         }
         axes.extend(shape.iter().skip(axes.len()).map(|&length| AxisRange::full(length)).collect::<Vec<_>>());
         Ok(Subset(axes))
+    }
+}
+
+/// Which dimension has a name.
+///
+/// # Errors
+/// [`SelectionError::UnknownDimension`] and [`SelectionError::AmbiguousDimension`].
+pub fn dimension_called(name: &str, names: &[Option<String>]) -> Result<usize, SelectionError> {
+    let mut found = names.iter().enumerate().filter(|(_, known)| known.as_deref() == Some(name));
+    match (found.next(), found.next()) {
+        (Some((axis, _)), None) => Ok(axis),
+        (Some(_), Some(_)) => Err(SelectionError::AmbiguousDimension { name: name.to_owned() }),
+        (None, _) => {
+            let known: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
+            Err(SelectionError::UnknownDimension { name: name.to_owned(), known: known.join(", ") })
+        }
     }
 }
 

@@ -24,7 +24,6 @@ mod plane;
 mod range;
 mod rules;
 mod summary;
-mod time;
 mod values;
 mod view;
 mod warning;

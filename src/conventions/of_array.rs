@@ -12,9 +12,9 @@ use super::plane::{DefaultPlane, DimensionRole, Dimensions};
 use super::range::default_range;
 use super::rules;
 use super::summary::NodeSummary;
-use super::time::time_text;
 use super::values::cut;
 use crate::key::NodePath;
+use crate::labels::CfTimes;
 use crate::metadata::{Attributes, DataType};
 
 /// Summarizes an array, given the nodes of [`Needed::of_array`](super::Needed::of_array) and
@@ -202,8 +202,8 @@ pub(super) fn times<'a>(mut coordinates: impl Iterator<Item = &'a ArrayFacts>) -
         let attributes = &coordinate.metadata.attributes;
         let (units, calendar) = (cf::attribute(attributes, "units")?, cf::attribute(attributes, "calendar"));
         let (first, last) = coordinate.ends?;
-        let text = |value| time_text(&units, calendar.as_deref(), value);
-        Some([text(first.min(last))?, text(first.max(last))?])
+        let times = CfTimes::parse(&units, calendar.as_deref())?;
+        Some([times.utc_text_of(first.min(last))?, times.utc_text_of(first.max(last))?])
     })
 }
 

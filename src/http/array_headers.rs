@@ -1,5 +1,5 @@
 //! Response headers that describe elements: `Array-Shape`, `Array-Data-Type`, `Array-Dimension-Names`, and of reduced ones
-//! `Array-Downsample` and `Array-Level`, or `Array-Reduce`.
+//! `Array-Downsample` and `Array-Level`, or `Array-Reduce`, and of a selection by label `Array-Selection` and `Array-Labels`.
 
 use std::fmt::Write;
 
@@ -19,7 +19,11 @@ const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimensi
 
 const ARRAY_DOWNSAMPLE: HeaderName = HeaderName::from_static("array-downsample");
 const ARRAY_LEVEL: HeaderName = HeaderName::from_static("array-level");
+const ARRAY_LABELS: HeaderName = HeaderName::from_static("array-labels");
 const ARRAY_REDUCE: HeaderName = HeaderName::from_static("array-reduce");
+const ARRAY_TIME_UNITS: HeaderName = HeaderName::from_static("array-time-units");
+const ARRAY_TIME_CALENDAR: HeaderName = HeaderName::from_static("array-time-calendar");
+const ARRAY_SELECTION: HeaderName = HeaderName::from_static("array-selection");
 
 /// Sets the headers of reduced elements: the factor of each dimension of the response, and the level they are computed from,
 /// which is the array itself.
@@ -36,6 +40,30 @@ pub(crate) fn put_axis_reduction(headers: &mut HeaderMap, dimensions: &[usize], 
     let each: Vec<String> = dimensions.iter().map(|dimension| format!("{dimension}={statistic}")).collect();
     if let Some(value) = from_text(each.join(",")) {
         headers.insert(ARRAY_REDUCE, value);
+    }
+}
+
+/// Sets the headers of numbers that are times in a calendar for whose dates the format has no type: their units and the calendar.
+pub(crate) fn put_time_units(headers: &mut HeaderMap, units: &str, calendar: &str) {
+    for (name, text) in [(ARRAY_TIME_UNITS, ascii(units)), (ARRAY_TIME_CALENDAR, ascii(calendar))] {
+        if text.len() <= HEADER_BYTES
+            && let Some(value) = from_text(text)
+        {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// Sets the headers of a selection by label: the positions along each dimension, `time=120:151, lat=180`, and the labels of single
+/// positions, `lat=45.25`. One that would be too long is omitted.
+pub(crate) fn put_labels(headers: &mut HeaderMap, positions: &str, labels: &str) {
+    for (name, text) in [(ARRAY_SELECTION, ascii(positions)), (ARRAY_LABELS, ascii(labels))] {
+        if !text.is_empty()
+            && text.len() <= HEADER_BYTES
+            && let Some(value) = from_text(text)
+        {
+            headers.insert(name, value);
+        }
     }
 }
 

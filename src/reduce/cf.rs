@@ -8,7 +8,7 @@ use super::missing::{Missing, attribute_number};
 use super::number::{Real, RealFloat};
 use super::read_as::read_as;
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::{ArrayMetadata, Attributes, DataType};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, ZarrFormat};
 
 /// How elements become values.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +56,21 @@ impl Visitor for Numbers<'_> {
     }
 }
 
+/// Appends each value that is an integer.
+struct IntegersOf<'a>(&'a mut Vec<i128>);
+
+impl Visitor for IntegersOf<'_> {
+    fn integer(&mut self, number: i128) {
+        self.0.push(number);
+    }
+
+    fn float(&mut self, _number: f64) {}
+
+    fn missing(&mut self) {}
+}
+
 /// Takes values, one after the other.
-pub(super) trait Visitor {
+pub trait Visitor {
     /// An integer that is not missing, as it is.
     fn integer(&mut self, number: i128);
 
@@ -92,6 +105,21 @@ impl CfValues {
     /// [`CfError`].
     pub fn present(metadata: &ArrayMetadata) -> Result<Self, CfError> {
         Ok(Self { packing: None, ..Self::of_array(metadata, true)? })
+    }
+
+    /// The values of a variable of a dataset: as [`CfValues::decoded`], but in v2 the fill value of Zarr marks missing elements in
+    /// place of `_FillValue`, because that is where xarray writes it.
+    ///
+    /// # Errors
+    /// [`ReduceError::MissingValues`].
+    pub fn of_variable(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
+        let (data_type, attributes) = (&metadata.data_type, &metadata.attributes);
+        if metadata.zarr_format != ZarrFormat::V2 || !metadata.has_fill_value {
+            return Self::decoded(data_type, attributes);
+        }
+        let missing = Missing::from_attributes(&attributes.without("_FillValue"), data_type)?;
+        let missing = missing.with(metadata.fill_value.as_bytes());
+        Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
     }
 
     /// As [`CfValues::decoded`], but no element is missing, as of coordinates.
@@ -161,6 +189,20 @@ impl CfValues {
         self.visit(items, &mut Numbers(numbers));
     }
 
+    /// The values of real elements in canonical form, exactly; empty unless values are integers.
+    #[must_use]
+    pub fn integers_of(&self, items: &[u8]) -> Vec<i128> {
+        let mut numbers = Vec::with_capacity(items.len() / self.element_bytes().max(1));
+        self.visit(items, &mut IntegersOf(&mut numbers));
+        numbers
+    }
+
+    /// Whether values are floats of at most 32 bits.
+    #[must_use]
+    pub fn are_single(&self) -> bool {
+        self.packing.is_none() && Kind::of(&self.data_type) == Kind::Float && self.element_bytes() <= 4
+    }
+
     /// Whether stored numbers are scaled or shifted.
     #[must_use]
     pub fn are_packed(&self) -> bool {
@@ -222,7 +264,7 @@ impl CfValues {
     }
 
     /// Gives the values of elements in canonical form to a visitor.
-    pub(super) fn visit(&self, items: &[u8], visitor: &mut impl Visitor) {
+    pub fn visit(&self, items: &[u8], visitor: &mut impl Visitor) {
         match &self.data_type {
             DataType::Bool | DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
                 self.integers::<u8>(items, visitor);

@@ -57,6 +57,14 @@ impl Missing {
         Ok(Self { values })
     }
 
+    /// These values and another, as an element in canonical form.
+    pub(super) fn with(mut self, element: &[u8]) -> Self {
+        if !self.values.iter().any(|known| known == element) {
+            self.values.push(element.to_vec());
+        }
+        self
+    }
+
     /// The values as elements in canonical form.
     pub(super) fn elements(&self) -> impl Iterator<Item = &[u8]> {
         self.values.iter().map(Vec::as_slice)

@@ -44,7 +44,7 @@ mod windows;
 
 pub use accumulate::Accumulate;
 pub use axis_reduction::{AxisReduction, SumOverflow};
-pub use cf::{CfError, CfValues};
+pub use cf::{CfError, CfValues, Visitor};
 pub use method::{Method, ReduceError};
 pub use missing::{Missing, missing_element};
 pub use read_as::read_as;

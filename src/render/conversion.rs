@@ -1,13 +1,15 @@
-//! [`Conversion`]: changes the byte order of elements, or selects fields of a struct.
+//! [`Conversion`]: changes the byte order of elements, selects fields of a struct, or decodes values.
 //!
 //! A conversion is pure and maps each item independently, so a range of the output needs only the items it overlaps.
 //! The paths of nested fields are our own, since no specification names them: `p.x` is `a["p"]["x"]` in numpy.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::RenderError;
+use super::cf_decoding::CfDecoding;
 use crate::metadata::{DataType, Endianness, Field, StructType, SubarrayType};
 
 /// Most fields that an error names.
@@ -29,6 +31,8 @@ pub struct Conversion {
     source_element_bytes: usize,
     element_bytes: usize,
     runs: Vec<ByteRun>,
+    /// What elements are decoded to before their bytes are copied.
+    decoding: Option<Arc<CfDecoding>>,
 }
 
 impl Conversion {
@@ -83,7 +87,19 @@ impl Conversion {
         }
         let runs = byte_runs(selected, endian);
         let element_bytes = runs.iter().map(|run| run.bytes).sum::<usize>();
-        Self { data_type, inner_shape, source_element_bytes: source.element_bytes(), element_bytes, runs }
+        let source_element_bytes = source.element_bytes();
+        Self { data_type, inner_shape, source_element_bytes, element_bytes, runs, decoding: None }
+    }
+
+    /// Decodes all elements of this type to values, and writes these in this byte order.
+    #[must_use]
+    pub fn decoded(stored: &DataType, decoding: CfDecoding, endian: Endianness) -> Self {
+        let whole = Self::whole(&decoding.data_type(), endian);
+        if decoding.is_identity() {
+            return whole;
+        }
+        let source_element_bytes = stored.element_bytes();
+        Self { source_element_bytes, decoding: Some(Arc::new(decoding)), ..whole }
     }
 
     /// The type of the converted elements.
@@ -101,7 +117,8 @@ impl Conversion {
     /// Whether items stay unchanged.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.runs == [ByteRun { offset: 0, bytes: self.source_element_bytes, unit_bytes: 1 }]
+        self.decoding.is_none()
+            && self.runs == [ByteRun { offset: 0, bytes: self.source_element_bytes, unit_bytes: 1 }]
     }
 
     /// The number of output bytes for a number of source bytes.
@@ -120,6 +137,13 @@ impl Conversion {
     /// Converts whole items.
     #[must_use]
     pub fn convert(&self, items: Bytes) -> Bytes {
+        if let Some(decoding) = &self.decoding {
+            let mut items = decoding.decode(&items);
+            for &ByteRun { unit_bytes, .. } in self.runs.iter().filter(|run| run.unit_bytes > 1) {
+                items.chunks_exact_mut(unit_bytes).for_each(<[u8]>::reverse);
+            }
+            return items.into();
+        }
         if self.is_identity() {
             return items;
         }

@@ -79,6 +79,12 @@ impl Format {
         matches!(self.encoding, Encoding::Items { .. })
     }
 
+    /// Whether elements are written as text.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.name, "json" | "csv")
+    }
+
     /// The bytes before streamed elements.
     #[must_use]
     pub fn preamble(&self, data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {

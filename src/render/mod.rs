@@ -6,6 +6,7 @@
 //! `http` chooses the format of a response. A new format is a file with a constant `FORMAT`, and an entry in [`FORMATS`].
 
 mod arrow;
+mod cf_decoding;
 mod conversion;
 mod csv;
 mod date;
@@ -26,6 +27,7 @@ mod value;
 mod vertices;
 mod write;
 
+pub use cf_decoding::CfDecoding;
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};

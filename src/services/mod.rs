@@ -2,6 +2,7 @@
 
 pub(crate) mod access_control;
 pub(crate) mod coordinate_ends;
+pub(crate) mod coordinates;
 pub(crate) mod element_groups;
 pub(crate) mod engine;
 pub(crate) mod extract;

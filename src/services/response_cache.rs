@@ -27,6 +27,7 @@ use crate::http::cache_status::CACHE_STATUS;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::timing::{SERVER_TIMING, put_hit};
+use crate::labels::DimensionLabels;
 use crate::store::Version;
 
 /// Longer responses are not cached: to render them takes no longer than to send them.
@@ -47,6 +48,8 @@ pub(crate) struct ResponseCaches {
     pub(crate) elements: ResponseCache<CachedResponse>,
     /// Statistics of chunks and of selections.
     pub(crate) statistics: StatisticsCache,
+    /// The labels of dimensions, by a digest of what they were read from.
+    pub(crate) coordinates: ResponseCache<Arc<DimensionLabels>>,
     /// The value ranges of sampled arrays, by a digest of what they were read from.
     pub(crate) ranges: ResponseCache<(f64, f64)>,
     /// The long texts that responses in flight share.
@@ -54,11 +57,12 @@ pub(crate) struct ResponseCaches {
 }
 
 impl ResponseCaches {
-    /// Empty caches, which take up to this number of bytes together; a quarter of them for statistics.
+    /// Empty caches, which take up to this number of bytes together; a quarter of them for statistics, and a quarter for labels.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
-            elements: ResponseCache::new(bytes / 4 * 3),
+            elements: ResponseCache::new(bytes / 2),
             statistics: StatisticsCache::new(bytes / 4),
+            coordinates: ResponseCache::new(bytes / 4),
             ranges: ResponseCache::new(RANGES_BYTES),
             texts: SharedTexts::default(),
         }

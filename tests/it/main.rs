@@ -46,6 +46,7 @@ mod icechunk_branches;
 mod images;
 mod kerchunk;
 mod killed;
+mod labels;
 mod latency;
 mod levels;
 mod links;

@@ -32,6 +32,8 @@ const DOCUMENT_BYTES: usize = 640 << 10;
 const NODES: usize = 50;
 /// Stored chunks of an array.
 const CHUNKS: usize = 300;
+/// Labels of a coordinate.
+const LABELS: u32 = 100_000;
 /// Keys of one request.
 const KEYS: usize = 1000;
 
@@ -269,6 +271,17 @@ async fn store() -> SharedStore {
     for number in 0..CHUNKS {
         put(&store, &format!("shards/c/{number}"), shard.clone()).await;
     }
+
+    // A long coordinate of its own labels.
+    let labels = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [LABELS], "data_type": "float64", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [LABELS]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": bytes, "dimension_names": ["label"],
+        "attributes": {"units": "seconds since 2000-01-01"},
+    });
+    put(&store, "label/zarr.json", labels.to_string()).await;
+    let numbers: Vec<u8> = (0..LABELS).flat_map(|number| f64::from(number).to_le_bytes()).collect();
+    put(&store, "label/c/0", numbers).await;
     store
 }
 
@@ -351,6 +364,8 @@ fn others() -> Vec<Request<Body>> {
         post("/v1/vectors/m/s/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
         Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
+        Request::get("/v1/data/m/label?sel.label=2000-01-01T06..&decode=cf").body(Body::empty()).unwrap(),
+        Request::get("/v1/data/m/label?sel.label=1999-01-01").body(Body::empty()).unwrap(),
     ]
 }
 

@@ -15,27 +15,30 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
+use crate::api::label_params::LabelPositions;
 use crate::array::{
     Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot,
     Suggestions,
 };
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
-use crate::http::array_headers::put_contents;
+use crate::http::array_headers::{put_contents, put_time_units};
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
 use crate::http::{download, range};
-use crate::metadata::Endianness;
-use crate::render::{Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
+use crate::labels::CfTimes;
+use crate::metadata::{DataType, Endianness};
+use crate::render::{CfDecoding, Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
@@ -59,6 +62,8 @@ pub(crate) struct Rendering {
     pub(crate) fields: Option<String>,
     /// Whether CSV starts with a header line.
     pub(crate) header: bool,
+    /// Whether elements are decoded by the CF attributes.
+    pub(crate) decodes: bool,
 }
 
 impl Rendering {
@@ -82,6 +87,8 @@ pub(crate) struct ElementsRequest {
     conversion: Arc<Conversion>,
     /// The data type and the shape of the response.
     contents: ResultSchema,
+    /// What labels were resolved to, if elements are selected by label.
+    positions: Option<LabelPositions>,
     /// When processing of the request started.
     started: Instant,
 }
@@ -120,13 +127,23 @@ impl ElementsRequest {
         let data_type =
             reduction.as_ref().map_or_else(|| stored.clone(), |reduction| reduction.data_type(stored));
         let conversion = match &rendering.fields {
+            None if rendering.decodes && reduction.is_none() => {
+                let decoding = CfDecoding::new(metadata, format.is_text())?;
+                Conversion::decoded(stored, decoding, endian)
+            }
             None => Conversion::whole(&data_type, endian),
             Some(names) => Conversion::fields(&data_type, names, endian)?,
         };
         let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
         let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
         let conversion = Arc::new(conversion);
-        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, started })
+        let positions = None;
+        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, positions, started })
+    }
+
+    /// The same request, whose subset was selected by label.
+    pub(crate) fn with_positions(self, positions: Option<LabelPositions>) -> Self {
+        Self { positions, ..self }
     }
 
     /// The response to a GET or HEAD. It may enter the response cache.
@@ -161,6 +178,7 @@ impl ElementsRequest {
         if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
             && self.reduction.as_ref().is_none_or(ElementsReduction::is_cacheable)
+            && self.positions.as_ref().is_none_or(|positions| positions.used.is_cacheable())
             && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
@@ -168,6 +186,10 @@ impl ElementsRequest {
             let made_of = match &self.reduction {
                 None => made_of,
                 Some(reduction) => reduction.with_dependencies(made_of),
+            };
+            let made_of = match &self.positions {
+                None => made_of,
+                Some(positions) => positions.used.with_dependencies(made_of),
             };
             CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
                 .await;
@@ -225,7 +247,9 @@ impl ElementsRequest {
             Some(whole) => whole.min(state.options.max_buffered_response_size),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         };
-        response.saturating_add(plan.reduced_source_bytes())
+        // What was decoded is held beside what it was decoded from.
+        let decoded = if self.rendering.decodes { self.conversion.converted_bytes(response) } else { 0 };
+        response.saturating_add(decoded).saturating_add(plan.reduced_source_bytes())
     }
 
     async fn attempt(
@@ -272,6 +296,18 @@ impl ElementsRequest {
         if let Some(reduction) = &self.reduction {
             reduction.put_headers(answer.headers_mut(), &self.subset);
         }
+        let metadata = self.array.metadata();
+        // Numbers that are left as they are need their units.
+        if self.rendering.decodes
+            && DataType::NUMPY_REALS.contains(&self.contents.data_type)
+            && let Some(times) = CfTimes::of_attributes(&metadata.attributes)
+            && let Some(units) = metadata.attributes.get("units").as_ref().and_then(Value::as_str)
+        {
+            put_time_units(answer.headers_mut(), units, times.calendar().name());
+        }
+        if let Some(positions) = &self.positions {
+            positions.put_headers(answer.headers_mut());
+        }
         // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let again = whole
@@ -296,7 +332,11 @@ impl ElementsRequest {
         if let Some(reduction) = &self.reduction {
             add(reduction.identity().as_bytes());
         }
-        for version in self.node.located.versions().chain(snapshot.versions()) {
+        if let Some(positions) = &self.positions {
+            add(positions.identity().as_bytes());
+        }
+        let labels = self.positions.iter().flat_map(|positions| &positions.used.versions).map(Option::as_ref);
+        for version in self.node.located.versions().chain(snapshot.versions()).chain(labels) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }

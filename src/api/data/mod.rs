@@ -23,6 +23,7 @@ use utoipa::IntoResponses;
 use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
+use crate::api::label_params::positions;
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
@@ -108,9 +109,12 @@ pub(crate) enum ElementsResponses {
 
 /// Read a selection of an array
 ///
-/// Returns the decoded elements of a selection; without `slice` and `isel.NAME`, of the whole array. Elements are returned
-/// as stored: the server does not apply CF attributes such as `scale_factor`, `add_offset` and `units`. Elements are
-/// selected by index; labels are in the coordinate arrays.
+/// Returns the decoded elements of a selection; without `slice`, `isel.NAME` and `sel.NAME`, of the whole array. Elements are
+/// returned as stored; with `decode=cf` they are the values that CF attributes such as `scale_factor`, `add_offset` and `units`
+/// describe.
+///
+/// With `sel.NAME` elements are selected by label. `Array-Selection` has the positions, `Array-Labels` the labels of single
+/// positions. A label that no element has is a 400 (`no-such-label`) with those that are near.
 ///
 /// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
 /// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
@@ -158,10 +162,14 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
         let plan = |node: Arc<OpenNode>| async {
             let array = Arc::clone(node.array()?);
             query.array.check_shape(&array.metadata().shape)?;
-            let subset = query.selection.subset(array.metadata())?;
+            let (path, request) = (array.path(), (state, head, &target));
+            let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
+            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            let subset = selection.subset(array.metadata())?;
             let rights = Caller::of(&head.extensions).rights();
             let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
-            ElementsRequest::new(node, subset, reduction, rendering.clone(), started)
+            let request = ElementsRequest::new(node, subset, reduction, rendering.clone(), started)?;
+            Ok::<_, Problem>(request.with_positions(positions))
         };
         let span = || tracing::trace_span!(target: "zarrd::span", "plan");
         let respond =
@@ -337,7 +345,7 @@ async fn windows(
 /// along it and where its labels are.
 async fn about_dimensions(error: ParamError, target: &NodeTarget) -> Problem {
     let ParamError::Unknown { name, .. } = &error else { return error.into() };
-    let dimension = name.strip_prefix("sel.").unwrap_or(name);
+    let dimension = name;
     let opened = target.opener.find(&target.path).await.ok().flatten();
     let array = opened.as_ref().and_then(|node| node.array().ok());
     let names = array.and_then(|array| array.metadata().dimension_names.as_ref());
@@ -348,8 +356,8 @@ async fn about_dimensions(error: ParamError, target: &NodeTarget) -> Problem {
     let beside = target.path.parent().unwrap_or_else(NodePath::root).child(dimension);
     let labels = beside.map(|path| format!("; its labels, if they are stored: `{}`", url(target, &path)));
     let detail = format!(
-        "`{name}` is not a parameter here. `{dimension}` is a dimension, and elements are selected by index: \
-         `isel.{dimension}=0:10`{}",
+        "`{name}` is not a parameter here. `{dimension}` is a dimension, and elements are selected by index, \
+         `isel.{dimension}=0:10`, or by label, `sel.{dimension}=…`{}",
         labels.unwrap_or_default()
     );
     Problem::from(error).detail(detail)
@@ -382,7 +390,9 @@ pub(crate) async fn open(
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let format = negotiate::choose(headers, query.format.format.as_deref(), FORMATS)?;
     let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
-    Ok(Rendering { style, fields: query.fields.fields.clone(), header: query.format.has_header() })
+    let (fields, header, decodes) =
+        (query.fields.fields.clone(), query.format.has_header(), query.format.decodes());
+    Ok(Rendering { style, fields, header, decodes })
 }
 
 fn no_such_chunk() -> Problem {

@@ -27,6 +27,11 @@ pub(crate) struct FormatParams {
     /// Header line of CSV with the names of the columns: `present` (default) or `absent`.
     #[param(value_type = Option<String>)]
     header: Option<bool>,
+    /// `cf`: the elements are decoded to the values that the CF attributes `_FillValue`, `missing_value`, `scale_factor`,
+    /// `add_offset` and `_Unsigned` describe, in the types that xarray gives them, and numbers of a unit since a date to times.
+    /// `none` (default): the elements as they are stored.
+    #[param(value_type = Option<String>)]
+    decode: Option<bool>,
 }
 
 impl QueryParams for FormatParams {
@@ -39,6 +44,7 @@ impl ParseParams for FormatParams {
             "format" => once("format", &mut self.format, value.to_owned()),
             "endian" => once("endian", &mut self.endian, parse_endian(value)?),
             "nan" => once("nan", &mut self.nan, parse_nan(value)?),
+            "decode" => once("decode", &mut self.decode, parse_decode(value)?),
             "header" => once("header", &mut self.header, parse_header(value)?),
             _ => Ok(false),
         }
@@ -54,6 +60,11 @@ impl FormatParams {
     /// The representation of NaN and infinities.
     pub(crate) fn nan(&self) -> NanMode {
         self.nan.unwrap_or_default()
+    }
+
+    /// Whether elements are decoded by the CF attributes.
+    pub(crate) fn decodes(&self) -> bool {
+        self.decode.unwrap_or_default()
     }
 
     /// Whether CSV starts with a header line.
@@ -101,6 +112,12 @@ impl DataQuery {
         if query.reduction.reduces() && query.over.reduces() {
             return Err(ParamError::Exclusive("downsampling and `reduce.NAME`"));
         }
+        if query.format.decodes() && (query.reduction.reduces() || query.over.reduces()) {
+            return Err(ParamError::Exclusive("`decode=cf` and a reduction"));
+        }
+        if query.format.decodes() && query.fields.fields.is_some() {
+            return Err(ParamError::Exclusive("`decode=cf` and `fields`"));
+        }
         Ok(query)
     }
 
@@ -128,6 +145,14 @@ fn parse_nan(value: &str) -> Result<NanMode, ParamError> {
         "null" => Ok(NanMode::Null),
         "string" => Ok(NanMode::String),
         _ => Err(ParamError::value("nan", value, "`null` or `string`")),
+    }
+}
+
+fn parse_decode(value: &str) -> Result<bool, ParamError> {
+    match value {
+        "cf" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(ParamError::value("decode", value, "`cf` or `none`")),
     }
 }
 

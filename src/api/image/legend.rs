@@ -155,6 +155,7 @@ pub(super) async fn scene(
     query: &ImageQuery,
 ) -> Result<Scene, Problem> {
     let subject = opening::open(state, head, target).await?;
+    let subject = subject.with_labels(state, head, target, query).await?;
     let layout = subject.layout(query)?;
     let (rows, columns) = layout.sides();
     let layout = layout.with_sides(rows.part(0, 1), columns.part(0, 1));

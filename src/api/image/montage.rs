@@ -65,6 +65,7 @@ type Planes = Vec<(Plane, Decoding)>;
 /// 400, 413 and 422 if one of the images cannot be drawn as the request has it.
 pub(super) async fn planned(
     state: &AppState,
+    head: &Parts,
     target: &NodeTarget,
     query: &ImageQuery,
     grid: ImageGrid,
@@ -74,6 +75,7 @@ pub(super) async fn planned(
     let frame = PictureFrame::of(query, state.options.image.max_pixels).part(grid.columns, grid.rows);
     let mut images = Vec::with_capacity(grid.images.len());
     for (row, column, subject) in grid.images {
+        let subject = subject.with_labels(state, head, target, query).await?;
         let whole = subject.layout(query)?;
         let (mut scene, _) = planned_image(state, target, query, subject, whole, frame, &limits).await?;
         scene.flips_rows = query.plane.origin == Some(RowOrigin::Lower);

@@ -115,13 +115,14 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         match Pictured::open(state, head, &target).await? {
             Pictured::One(subject) => *subject,
             Pictured::Grid(grid) => {
-                let montage = montage::planned(state, &target, &query, grid).await?;
+                let montage = montage::planned(state, head, &target, &query, grid).await?;
                 // Each image has a selection of its own, which follows from that of the request.
                 let location = content_location(head, &pairs, None);
                 return Box::pin(montage::respond(state, &target, head, montage, location)).await;
             }
         }
     };
+    let subject = subject.with_labels(state, head, &target, &query).await?;
     let whole = subject.layout(&query)?;
     let layout = boxed(whole.clone(), &query, &subject.array.metadata().shape)?;
     let frame = PictureFrame::of(&query, state.options.image.max_pixels);
@@ -147,7 +148,9 @@ async fn image(state: &AppState, head: &Parts) -> Result<Response, Problem> {
 
 /// The URL of the same picture: with the selection of this layout, else that of the request.
 fn content_location(head: &Parts, pairs: &[(String, String)], layout: Option<&Layout>) -> HeaderMap {
-    let is_selection = |name: &str| matches!(name, "slice" | "select") || name.starts_with("isel.");
+    let is_selection = |name: &str| {
+        matches!(name, "slice" | "select" | "wrap") || name.starts_with("isel.") || name.starts_with("sel.")
+    };
     let others = pairs.iter().filter(|(name, _)| layout.is_none() || !is_selection(name));
     let others = others.map(|(name, value)| format!("{}={}", encode(name), text_of(value)));
     let slice = layout.map(|layout| format!("slice={}", text_of(&slice_text(&layout.selection()))));

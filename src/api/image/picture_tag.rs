@@ -31,6 +31,12 @@ impl PictureTag {
         for version in &scene.versions {
             self.add(version.as_ref());
         }
+        if let Some(positions) = &scene.subject.positions {
+            self.add_text(positions.identity().as_bytes());
+            for version in &positions.used.versions {
+                self.add(version.as_ref());
+            }
+        }
         for node in &scene.subject.nodes {
             for version in node.located.versions() {
                 self.add(version);

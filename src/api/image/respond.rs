@@ -89,12 +89,16 @@ pub(crate) async fn respond(
         }
     };
     put_common(&mut answer, target, extra);
+    if let Some(positions) = &scene.subject.positions {
+        positions.put_headers(answer.headers_mut());
+    }
     // What was only read is no longer in memory.
     permit.resize(held_bytes)?;
     if let Some((made_of, version, body)) =
         again.filter(|_| scene.subject.nodes.len() == 1 && !scene.depends_on_neighbours)
         && let Some(node) = scene.subject.nodes.first()
         && node.dependent.is_none()
+        && scene.subject.positions.is_none()
         && let Some(above) = scene.subject.above.as_deref().filter(|above| are_known(above))
         && state.responses.elements.fits(made_of.bytes() + body.len() as u64)
     {

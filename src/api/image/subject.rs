@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
 use super::layout::{Layout, no_picture};
 use super::query::ImageQuery;
+use crate::api::label_params::{LabelPositions, positions};
 use crate::array::{Array, OpenNode};
 use crate::chunk::{AxisRange, Subset};
 use crate::conventions::{Dimensions, OmeImage, SummaryAxis};
@@ -14,6 +16,7 @@ use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::DataType;
 use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
 use crate::views::NodeAbove;
 
 /// The attributes that a picture depends on.
@@ -55,6 +58,8 @@ pub(crate) struct Subject {
     pub(crate) is_image: bool,
     /// The nodes above the array that decide whether it is a level of an image; `None` if others decided as well.
     pub(crate) above: Option<Vec<NodeAbove>>,
+    /// What the labels of the request were resolved to, if it selects by label.
+    pub(crate) positions: Option<Arc<LabelPositions>>,
 }
 
 impl Subject {
@@ -70,8 +75,27 @@ impl Subject {
     /// An array that is in no image.
     pub(super) fn alone(node: Arc<OpenNode>, array: Arc<Array>, path: NodePath, is_image: bool) -> Self {
         let sampled = Arc::clone(&array);
-        let (nodes, levels, above) = (vec![node], vec![path], None);
-        Self { nodes, array, sampled, ome: None, levels, level: 0, is_image, above }
+        let (nodes, levels, above, positions) = (vec![node], vec![path], None, None);
+        Self { nodes, array, sampled, ome: None, levels, level: 0, is_image, above, positions }
+    }
+
+    /// The same with positions in place of the labels of a request.
+    ///
+    /// # Errors
+    /// Those of [`positions`].
+    pub(super) async fn with_labels(
+        self,
+        state: &AppState,
+        head: &Parts,
+        target: &NodeTarget,
+        query: &ImageQuery,
+    ) -> Result<Self, Problem> {
+        let (path, names) = (self.array.path().clone(), self.names());
+        let metadata = self.array.metadata();
+        let found =
+            positions((state, head, target), &query.selection, &path, metadata, Some(names.as_slice()))
+                .await?;
+        Ok(Self { positions: found.map(Arc::new), ..self })
     }
 
     /// Adds the group that says whether the image is one of labels, if it was asked.
@@ -114,7 +138,8 @@ impl Subject {
     pub(crate) fn layout(&self, query: &ImageQuery) -> Result<Layout, Problem> {
         let metadata = self.array.metadata();
         let names = self.names();
-        let selected = query.selection.subset_named(&metadata.shape, &names)?;
+        let selection = self.positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+        let selected = selection.subset_named(&metadata.shape, &names)?;
         let dimensions = Dimensions {
             shape: &metadata.shape,
             names: &names,
@@ -148,8 +173,8 @@ impl Subject {
         nodes.extend(self.nodes.iter().cloned());
         let layout = layout.scaled(from, to);
         let (ome, levels, sampled) = (self.ome.clone(), self.levels.clone(), Arc::clone(&self.sampled));
-        let (is_image, above) = (self.is_image, None);
-        Ok((Self { nodes, array, sampled, ome, levels, level, is_image, above }, layout))
+        let (is_image, above, positions) = (self.is_image, None, self.positions.clone());
+        Ok((Self { nodes, array, sampled, ome, levels, level, is_image, above, positions }, layout))
     }
 }
 

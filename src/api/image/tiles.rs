@@ -140,6 +140,7 @@ async fn tile(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     check_format(&head.headers, query.format.format.as_deref())?;
     let side = query.tile.tile.unwrap_or(DEFAULT_TILE);
     let subject = opening::open(state, head, &target).await?;
+    let subject = subject.with_labels(state, head, &target, &query).await?;
     let layout = whole_plane(&subject, &query)?;
     let levels = levels(&layout);
     if address.z >= levels {

@@ -20,6 +20,7 @@ use crate::admission::AdmissionRequest;
 use crate::api::data;
 use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::json_response::text_answer;
+use crate::api::label_params::{LabelPositions, positions};
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::array::{ArrayError, Pieces};
 use crate::chunk::Subset;
@@ -85,7 +86,7 @@ pub(crate) enum StatsResponses {
 /// Compute statistics of a selection
 ///
 /// Returns counts, extremes, mean, standard deviation, sum, and on request percentiles and a histogram of a selection; without
-/// `slice` and `isel.NAME`, of the whole array. NaN and missing values are counted and otherwise skipped. Sums of integers are
+/// `slice`, `isel.NAME` and `sel.NAME`, of the whole array. NaN and missing values are counted and otherwise skipped. Sums of integers are
 /// exact. With `over` there is one of each for every index of the dimensions that are left. Statistics of unchanged chunks are
 /// cached.
 #[utoipa::path(
@@ -124,6 +125,7 @@ struct StatsRequest {
     query: StatsQuery,
     node: Arc<crate::array::OpenNode>,
     subset: Subset,
+    positions: Option<LabelPositions>,
     values: Arc<CfValues>,
     field: Option<StructField>,
     pieces: Pieces,
@@ -137,7 +139,10 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let node = data::open(head, &target, &target.path, &query.array).await?;
     let array = Arc::clone(node.array()?);
     query.array.check_shape(&array.metadata().shape)?;
-    let subset = query.selection.subset(array.metadata())?;
+    let (path, request) = (array.path(), (state, head, &target));
+    let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
+    let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+    let subset = selection.subset(array.metadata())?;
     let (field, values) = values_of(array.metadata(), &query)?;
     let values = Arc::new(values);
     let groups = groups::of_query(&query, array.metadata(), &subset)?;
@@ -146,7 +151,7 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let most_elements = if keeps_values { MAX_VALUES } else { u64::MAX };
     let limits = &state.engine.read;
     let pieces = Pieces::choose(&array, &subset, query.sampling(), limits, most_elements)?;
-    let request = StatsRequest { query, node, subset, values, field, pieces, groups };
+    let request = StatsRequest { query, node, subset, positions, values, field, pieces, groups };
     let bytes = request.held_bytes(state, keeps_values);
     let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
     let mut tries = 1;
@@ -157,6 +162,9 @@ async fn stats(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         }
     };
     answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+    if let Some(positions) = &request.positions {
+        positions.put_headers(answer.headers_mut());
+    }
     // The chunks are read; what is left is the text.
     permit.resize(bytes)?;
     Ok(permit.hold(answer))
@@ -292,7 +300,11 @@ impl StatsRequest {
             .array()
             .map_or_else(|_| String::new(), |array| format!("{} {}", array.mount(), array.path()))
             .as_bytes());
-        for version in statistics.versions() {
+        if let Some(positions) = &self.positions {
+            add(positions.identity().as_bytes());
+        }
+        let labels = self.positions.iter().flat_map(|positions| &positions.used.versions).map(Option::as_ref);
+        for version in statistics.versions().chain(labels) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }

@@ -8,6 +8,7 @@ mod children;
 mod error_page;
 mod headers;
 mod home;
+mod labelled;
 mod labels;
 mod links;
 mod node;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use tokio::time::timeout;
 
 use super::children::{are_there, item, open};
 use super::links::PageLinks;
-use super::{headers, labels, site};
+use super::{headers, labelled, labels, site};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
@@ -63,6 +64,7 @@ const PAGE_BYTES: u64 = 16 << 10;
     ),
     responses(
         (status = 200, description = "The page", content_type = "text/html"),
+        (status = 307, description = "The page of the positions that labels select (`sel.NAME`)"),
         (status = 304, description = "The page still has an entity tag of `If-None-Match`"),
         (status = 404, description = "The mount or the node does not exist, or `server.ui` is false"),
     )
@@ -72,9 +74,9 @@ pub(super) async fn get_view(
     target: NodeTarget,
     caller: Caller,
     base: BasePath,
-    uri: Uri,
-    request: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Problem> {
+    let (uri, request) = (head.uri.clone(), head.headers.clone());
     if !state.options.ui {
         return Err(
             Problem::from_class(ErrorClass::NotFound).detail("this server serves no pages (`server.ui`)")
@@ -109,6 +111,11 @@ pub(super) async fn get_view(
     let bytes = PAGE_BYTES.saturating_add(node.located.document_bytes());
     match &node.node {
         Node::Array(metadata) => {
+            if let Ok(array) = node.array()
+                && let Some(redirect) = labelled::redirect(&state, &head, &target, array).await?
+            {
+                return Ok(redirect);
+            }
             let page = view.array(&node, metadata).await;
             render(&state, request, bytes, move || page.render(&site)).await
         }
@@ -135,10 +142,9 @@ pub(super) async fn get_root_view(
     target: NodeTarget,
     caller: Caller,
     base: BasePath,
-    uri: Uri,
-    request: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Problem> {
-    get_view(state, target, caller, base, uri, request).await
+    get_view(state, target, caller, base, head).await
 }
 
 /// Renders a page where it delays no other request.

@@ -1,6 +1,7 @@
 //! Authorization: forged credentials, every route for every kind of caller, and what is disclosed to whom.
 #![expect(clippy::too_many_lines, reason = "tables of what is refused are long")]
 
+mod coordinates;
 mod decided;
 mod disclosure;
 mod forged;

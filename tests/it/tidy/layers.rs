@@ -10,13 +10,14 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 26] = [
+const LAYERS: [&str; 27] = [
     "units",
     "error",
     "key",
     "metadata",
     "chunk",
     "reduce",
+    "labels",
     "conventions",
     "codec",
     "cpu",
@@ -43,8 +44,19 @@ const LAYERS: [&str; 26] = [
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, rendering and templates.
-const SYNC: [&str; 10] =
-    ["units", "error", "key", "metadata", "chunk", "reduce", "conventions", "codec", "render", "page"];
+const SYNC: [&str; 11] = [
+    "units",
+    "error",
+    "key",
+    "metadata",
+    "chunk",
+    "reduce",
+    "labels",
+    "conventions",
+    "codec",
+    "render",
+    "page",
+];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[

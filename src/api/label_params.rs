@@ -1,0 +1,82 @@
+//! [`LabelPositions`]: the selection of a request with positions in place of labels.
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::selection::SelectionParams;
+use crate::array::slice_text;
+use crate::chunk::Subset;
+use crate::http::array_headers::put_labels;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::ArrayMetadata;
+use crate::services::coordinates::{LabelRequest, LabelSelection, UsedLabels};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+
+/// A selection without labels, and what they were resolved by.
+#[derive(Debug, Default)]
+pub(crate) struct LabelPositions {
+    pub(crate) selection: SelectionParams,
+    /// The coordinates that the positions are from.
+    pub(crate) used: UsedLabels,
+    /// The positions along each dimension that is selected by name, for a header.
+    taken: String,
+    /// The labels of single positions, for a header.
+    labels: String,
+}
+
+/// The positions that a request selects in an array by labels; `None` if it selects by none. The array has these names of
+/// dimensions.
+///
+/// # Errors
+/// 400 if there is no such dimension, it has no coordinate, or no such label; failures of reading.
+pub(crate) async fn positions(
+    (state, head, target): (&AppState, &Parts, &NodeTarget),
+    selection: &SelectionParams,
+    path: &NodePath,
+    metadata: &ArrayMetadata,
+    names: Option<&[Option<String>]>,
+) -> Result<Option<LabelPositions>, Problem> {
+    if !selection.has_labels() {
+        return Ok(None);
+    }
+    let shape = &metadata.shape;
+    let unnamed = vec![None; shape.len()];
+    let names = names.or(metadata.dimension_names.as_deref()).unwrap_or(&unnamed);
+    // Boxed, because the rare branch would enlarge the future of every request.
+    let resolve = async {
+        let requested = selection.labels(shape, names)?;
+        let request = LabelRequest { state, head, target };
+        let found = request.resolve(path, &requested, selection.wrap()).await?;
+        let LabelSelection { dimensions, used } = found;
+        let labels: Vec<String> = dimensions
+            .iter()
+            .filter_map(|dimension| Some(format!("{}={}", dimension.name, dimension.label.as_ref()?)))
+            .collect();
+        let ranges = dimensions.into_iter().map(|dimension| (dimension.name, dimension.range));
+        let selection = selection.with_positions(ranges);
+        let subset = selection.subset_named(shape, names)?;
+        let named: Vec<&str> = selection.named().collect();
+        let of_dimension = |(name, range): (&Option<String>, &_)| {
+            let name = name.as_deref().filter(|name| named.contains(name))?;
+            Some(format!("{name}={}", slice_text(&Subset(vec![*range]))))
+        };
+        let taken: Vec<String> = names.iter().zip(subset.axes()).filter_map(of_dimension).collect();
+        let (taken, labels) = (taken.join(", "), labels.join(", "));
+        Ok::<_, Problem>(LabelPositions { selection, used, taken, labels })
+    };
+    Box::pin(resolve).await.map(Some)
+}
+
+impl LabelPositions {
+    /// Sets the headers with the positions and the labels.
+    pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
+        put_labels(headers, &self.taken, &self.labels);
+    }
+
+    /// What of a response's bytes follows from the labels, for its version.
+    pub(crate) fn identity(&self) -> String {
+        format!("labels {} {}", self.taken, self.labels)
+    }
+}

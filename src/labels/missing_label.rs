@@ -1,0 +1,121 @@
+//! The error of a label that no element has: with the labels near it, those at the ends, and what may be wrong.
+
+use super::dimension_labels::DimensionLabels;
+use super::error::{LabelError, NoSuchLabel};
+use super::instant::{Instant, span_text};
+use super::label_values::Labels;
+use super::places::{Key, Keys, Order};
+use super::query::{FillMethod, LabelQuery, shortened};
+
+/// A full turn, by which longitudes are written in two ways.
+const FULL_TURN: f64 = 360.0;
+
+impl DimensionLabels {
+    /// The error of a time that no element has.
+    pub(super) fn no_such_time<T, F: Fn(usize) -> Instant>(
+        &self,
+        query: &LabelQuery,
+        keys: &Keys<F>,
+        instant: Instant,
+    ) -> Result<T, LabelError> {
+        self.no_such_label(query, self.near_texts(keys, instant))
+    }
+
+    /// The error of a number that no element has.
+    pub(super) fn no_such_number<T, K: Key, F: Fn(usize) -> K>(
+        &self,
+        query: &LabelQuery,
+        keys: &Keys<F>,
+        key: K,
+    ) -> Result<T, LabelError> {
+        self.no_such_label(query, self.near_texts(keys, key))
+    }
+
+    /// The labels around a key.
+    fn near_texts<K: Key, F: Fn(usize) -> K>(&self, keys: &Keys<F>, key: K) -> Vec<String> {
+        let around = match self.order {
+            Order::Ascending | Order::Descending => keys.around(key),
+            Order::Unsorted => {
+                let below = (0..keys.length).filter(|&place| (keys.at)(place) < key);
+                let above = (0..keys.length).filter(|&place| (keys.at)(place) > key);
+                let nearer = |one: usize, other: usize| {
+                    let closer = (keys.at)(other).distance(key) < (keys.at)(one).distance(key);
+                    if closer { other } else { one }
+                };
+                below.reduce(nearer).into_iter().chain(above.reduce(nearer)).collect()
+            }
+        };
+        around.into_iter().filter_map(|place| self.text(place)).collect()
+    }
+
+    /// The error of a label that no element has, with those that are near.
+    pub(super) fn no_such_label<T>(&self, query: &LabelQuery, near: Vec<String>) -> Result<T, LabelError> {
+        let extent = self.text(0).zip(self.len().checked_sub(1).and_then(|last| self.text(last)));
+        let extent = extent.map(|(first, last)| (first, last, self.step()));
+        let (dimension, label) = (self.dimension.clone(), shortened(&query.to_string()));
+        let hint = self.hint(query);
+        Err(LabelError::NoSuchLabel(Box::new(NoSuchLabel { dimension, label, near, extent, hint })))
+    }
+
+    /// What may be wrong with a label beyond the ends.
+    fn hint(&self, query: &LabelQuery) -> String {
+        let label = match query {
+            LabelQuery::Exact(label) | LabelQuery::Near { label, .. } => label,
+            LabelQuery::Latest | LabelQuery::Range { .. } => return String::new(),
+        };
+        let is_number = matches!(self.labels, Labels::Floats { .. } | Labels::Integers(_));
+        if let (true, Ok(number)) = (is_number, label.parse::<f64>()) {
+            let keys = self.floats();
+            let is_inside = |number| keys.forward(number).is_some() && keys.backward(number).is_some();
+            let is_near = |number| Self::is_within_half_a_step(&keys, number);
+            let turned = [number - FULL_TURN, number + FULL_TURN].into_iter().any(is_near);
+            if self.order != Order::Unsorted && !is_inside(number) && turned {
+                return "; if these are longitudes in the other convention, add `wrap=360`".to_owned();
+            }
+        }
+        match query {
+            LabelQuery::Near { method: FillMethod::Nearest, tolerance: None, .. } => {
+                format!(
+                    "; it is not taken from so far away, unless `nearest(inf)::{}` says so",
+                    shortened(label)
+                )
+            }
+            LabelQuery::Exact(_)
+                if !matches!(self.labels, Labels::Texts(_)) && self.order != Order::Unsorted =>
+            {
+                format!("; `nearest::{}` selects the nearest", shortened(label))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// The step from one label to the next, if it is regular.
+    fn step(&self) -> Option<String> {
+        match &self.labels {
+            Labels::Integers(values) => regular(values).map(|step| step.to_string()),
+            Labels::Times { instants, .. } => regular(instants).map(|step| span_text(step.abs())),
+            Labels::Floats { values, .. } => {
+                let [first, .., last] = values[..] else { return None };
+                #[expect(clippy::cast_precision_loss, reason = "a coordinate is shorter than 2^52")]
+                let steps = (values.len() - 1) as f64;
+                let step = (last - first) / steps;
+                // As many digits as all floats of 32 bits have.
+                let is_regular = values.windows(2).all(
+                    |pair| matches!(pair, [one, other] if ((other - one) - step).abs() <= 1e-3 * step.abs()),
+                );
+                is_regular
+                    .then(|| format!("{step:.6}").trim_end_matches('0').trim_end_matches('.').to_owned())
+            }
+            Labels::Texts(_) => None,
+        }
+    }
+}
+
+/// The distance of integers in a row, if all have the same.
+fn regular(values: &[i128]) -> Option<i128> {
+    let [first, second, ..] = values[..] else { return None };
+    let step = second.checked_sub(first)?;
+    let is_regular =
+        values.windows(2).all(|pair| matches!(pair, [one, other] if other.checked_sub(*one) == Some(step)));
+    is_regular.then_some(step)
+}

@@ -1,0 +1,292 @@
+//! Selections of small coordinates. Those of random ones are compared with xarray in `tests/clients`.
+
+use proptest::prelude::*;
+
+use super::calendar::Calendar;
+use super::dimension_labels::{DimensionLabels, SelectedLabels};
+use super::error::LabelError;
+use super::instant::SECOND;
+use super::label_values::Labels;
+use super::query::LabelQuery;
+
+/// One day in attoseconds.
+const DAY: i128 = 86_400 * SECOND;
+
+fn floats(values: &[f64]) -> DimensionLabels {
+    DimensionLabels::of_labels("x", Labels::Floats { values: values.to_vec(), are_single: false })
+}
+
+fn integers(values: &[i128]) -> DimensionLabels {
+    DimensionLabels::of_labels("x", Labels::Integers(values.to_vec()))
+}
+
+fn times(instants: &[i128]) -> DimensionLabels {
+    let calendar = Calendar::ProlepticGregorian;
+    DimensionLabels::of_labels("time", Labels::Times { instants: instants.to_vec(), calendar })
+}
+
+fn texts(values: &[&str]) -> DimensionLabels {
+    DimensionLabels::of_labels("station", Labels::Texts(values.iter().map(|&text| text.into()).collect()))
+}
+
+fn wrapped(
+    coordinate: &DimensionLabels,
+    query: &str,
+    wrap: Option<f64>,
+) -> Result<SelectedLabels, LabelError> {
+    coordinate.select(&LabelQuery::parse("x", query)?, wrap)
+}
+
+/// The positions that a query selects, and whether the dimension is kept; or an error as text.
+fn selected(coordinate: &DimensionLabels, query: &str, wrap: Option<f64>) -> String {
+    match wrapped(coordinate, query, wrap) {
+        Ok(SelectedLabels { range, .. }) => {
+            let places: Vec<String> = (0..range.count).map(|k| range.at(k).to_string()).collect();
+            let places = places.join(",");
+            if range.keep { format!("[{places}]") } else { places }
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn numbers_are_selected_as_pandas_selects_them() {
+    let ascending = floats(&[10.0, 20.0, 30.0, 30.0, 40.0]);
+    let descending = floats(&[40.0, 30.0, 20.0, 10.0]);
+    let counts = integers(&[0, 5, 10, 15]);
+    for (coordinate, query, expected) in [
+        (&ascending, "20", "1"),
+        (&ascending, "2e1", "1"),
+        (&ascending, "30", "[2,3]"),
+        (&ascending, "nearest::24", "1"),
+        (&ascending, "nearest::25", "[2,3]"),
+        (&ascending, "nearest::5", "0"),
+        (&ascending, "nearest(inf)::-1000", "0"),
+        (&ascending, "nearest(6)::4", "0"),
+        (&ascending, "ffill::29", "1"),
+        (&ascending, "ffill::1000", "4"),
+        (&ascending, "bfill::-1000", "0"),
+        (&ascending, "bfill(2)::18", "1"),
+        (&ascending, "15..30", "[1,2,3]"),
+        (&ascending, "30..15", "[1,2,3]"),
+        (&ascending, "..20", "[0,1]"),
+        (&ascending, "30..", "[2,3,4]"),
+        (&ascending, "21..22", "[]"),
+        (&ascending, "100..200", "[]"),
+        (&ascending, "latest", "4"),
+        (&descending, "20", "2"),
+        (&descending, "nearest::25", "1"),
+        (&descending, "ffill::25", "1"),
+        (&descending, "bfill::25", "2"),
+        (&descending, "ffill::5", "3"),
+        (&descending, "bfill::45", "0"),
+        (&descending, "15..35", "[1,2]"),
+        (&descending, "35..15", "[1,2]"),
+        (&descending, "30..", "[1,2,3]"),
+        (&descending, "latest", "0"),
+        (&counts, "5", "1"),
+        (&counts, "5.0", "1"),
+        (&counts, "nearest::7.4", "1"),
+        (&counts, "nearest::7.5", "2"),
+        (&counts, "4.5..10.5", "[1,2]"),
+    ] {
+        assert_eq!(selected(coordinate, query, None), expected, "{query}");
+    }
+}
+
+#[test]
+fn a_label_far_outside_is_refused_with_what_is_there() {
+    let latitudes = floats(&[60.0, 59.75, 59.5]);
+    for (query, says) in [
+        (
+            "59.6",
+            "the nearest are `59.75` and `59.5`; labels go from `60` to `59.5` by -0.25; `nearest::59.6` selects the nearest",
+        ),
+        (
+            "nearest::61",
+            "no element has this label; the nearest is `60`; labels go from `60` to `59.5` by -0.25; it is not taken",
+        ),
+        ("nearest(0.1)::59.6", "59.6"),
+        ("ffill::61", "no element has this label"),
+        ("north", "labels of `x` are numbers, such as `60`"),
+        ("nan", "labels of `x` are numbers"),
+        ("nearest(-1)::60", "a tolerance is a number from 0 on"),
+    ] {
+        let error = selected(&latitudes, query, None);
+        assert!(error.starts_with("`sel.x=") && error.contains(says), "{query}: {error}");
+    }
+    assert_eq!(selected(&latitudes, "nearest::60.125", None), "0");
+    assert!(selected(&latitudes, "nearest::60.126", None).contains("no element"));
+    assert!(selected(&floats(&[]), "1", None).contains("the coordinate is empty"));
+    assert!(selected(&floats(&[]), "latest", None).contains("the coordinate is empty"));
+    let longitudes = floats(&[0.0, 120.0, 240.0]);
+    assert!(selected(&longitudes, "-75", None).contains("add `wrap=360`"));
+    assert!(!selected(&longitudes, "75", None).contains("wrap"));
+}
+
+#[test]
+fn unsorted_labels_are_selected_exactly_or_not_at_all() {
+    let unsorted = floats(&[3.0, 1.0, 2.0, 1.0, f64::NAN]);
+    assert_eq!(selected(&unsorted, "2", None), "2");
+    assert_eq!(selected(&unsorted, "1", None), "[1,3]");
+    assert_eq!(selected(&unsorted, "latest", None), "0");
+    for query in ["nearest::2", "1..2", "ffill::2"] {
+        assert!(selected(&unsorted, query, None).contains("not sorted"), "{query}");
+    }
+    assert!(selected(&unsorted, "1.6", None).contains("the nearest are `1` and `2`"));
+    let scattered = integers(&[7, 1, 7, 7, 2]);
+    assert!(selected(&scattered, "7", None).contains("irregular positions"));
+    assert!(selected(&scattered, "7", None).ends_with("the first are 0, 2, 3"));
+}
+
+#[test]
+fn a_date_is_one_label_or_a_range_by_its_precision() {
+    let days = times(&(0..40).map(|day| day * DAY).collect::<Vec<_>>());
+    let hours = times(&(0..72).map(|hour| hour * DAY / 24).collect::<Vec<_>>());
+    let back = times(&(0..4).map(|day| (3 - day) * DAY).collect::<Vec<_>>());
+    let fine = times(&(0..8).map(|quarter| quarter * SECOND / 4).collect::<Vec<_>>());
+    for (coordinate, query, expected) in [
+        (&days, "1970-01-02", "1"),
+        (&days, "1970-01-02T00:00", "1"),
+        (&days, "1970-02", "[31,32,33,34,35,36,37,38,39]"),
+        (&days, "1970-02-05..1970-02-07", "[35,36,37]"),
+        (&days, "1970-02-07..1970-02-05", "[35,36,37]"),
+        (&days, "1970-02-08..1970-03", "[38,39]"),
+        (&days, "1970-02-09..", "[39]"),
+        (&days, "..1970-01-02", "[0,1]"),
+        (
+            &days,
+            "1970..1970-01",
+            "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30]",
+        ),
+        (&days, "1980..1990", "[]"),
+        (&back, "1970-01-02..", "[2,3]"),
+        (&back, "..1970-01-03", "[0,1]"),
+        (&back, "1970-01-02..1970-01-03", "[1,2]"),
+        (&back, "latest", "0"),
+        (&days, "nearest::1970-01-02T11:59", "1"),
+        (&days, "nearest::1970-01-02T12:00", "2"),
+        (&days, "nearest(1h)::1970-01-02T00:59", "1"),
+        (&days, "ffill::1970-01-02T23:59", "1"),
+        (&days, "latest", "39"),
+        (&hours, "1970-01-01T05", "5"),
+        (&hours, "1970-01-03", "[48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,67,68,69,70,71]"),
+        (&fine, "1970-01-01T00:00:01", "[4,5,6,7]"),
+        (&fine, "1970-01-01T00:00:01.25", "5"),
+    ] {
+        assert_eq!(selected(coordinate, query, None), expected, "{query}");
+    }
+    for (query, says) in [
+        ("1970-03", "no element has this label; the nearest is `1970-02-09T00:00:00`"),
+        ("1970-01-02T06", "the nearest are `1970-01-02T00:00:00` and `1970-01-03T00:00:00`; labels go from"),
+        ("1970-02-30", "the calendar of `time`, `proleptic_gregorian`, has no such date"),
+        ("nearest(1h)::1970-01-02T12:00", "no element has this label"),
+        ("nearest(3)::1970-01-02", "is a duration"),
+        ("31", "labels of `time` are dates in ISO 8601, such as `1970-01-01T00:00:00`"),
+        ("nearest::1980-01-01", "not taken from so far away"),
+    ] {
+        let error = selected(&days, query, None);
+        assert!(error.contains(says), "{query}: {error}");
+    }
+    assert!(selected(&days, "1970-03", None).contains("by 1 day"));
+    // A day without data amid others is an empty range, not an error.
+    let gap = times(&[0, DAY / 2, 3 * DAY]);
+    assert_eq!(selected(&gap, "1970-01-02", None), "[]");
+}
+
+#[test]
+fn texts_are_selected_exactly_or_by_range() {
+    let stations = texts(&["KBOS", "KJFK", "KSEA"]);
+    assert_eq!(selected(&stations, "KJFK", None), "1");
+    assert_eq!(selected(&stations, "KB..KK", None), "[0,1]");
+    assert_eq!(selected(&stations, "latest", None), "2");
+    assert_eq!(selected(&texts(&["latest", "x"]), "latest", None), "0");
+    assert!(selected(&stations, "KSAE", None).contains("the nearest is `KSEA`"));
+    assert!(selected(&stations, "nearest::KS", None).contains("only exact labels and ranges"));
+    assert!(selected(&texts(&["b", "a", "c"]), "a..b", None).contains("not sorted"));
+}
+
+#[test]
+fn labels_of_float32_are_compared_after_rounding() {
+    let values = [45.1_f32, 45.2].map(f64::from).to_vec();
+    let single = DimensionLabels::of_labels("lat", Labels::Floats { values, are_single: true });
+    assert_eq!(selected(&single, "45.1", None), "0");
+    assert_eq!(selected(&single, "45.1..45.2", None), "[0,1]");
+    assert_eq!(single.text(0).as_deref(), Some("45.1"));
+    let double = floats(&[f64::from(45.1_f32)]);
+    assert!(selected(&double, "45.1", None).contains("no element"));
+}
+
+#[test]
+fn longitudes_are_found_in_either_convention() {
+    let east: Vec<f64> = (0..8).map(|step| f64::from(step) * 45.0).collect();
+    let (ascending, mut reversed) = (floats(&east), east.clone());
+    reversed.reverse();
+    let descending = floats(&reversed);
+    for (coordinate, query, expected) in [
+        (&ascending, "-45", "7"),
+        (&ascending, "315", "7"),
+        (&ascending, "675", "7"),
+        (&ascending, "nearest::-10", "0"),
+        (&ascending, "nearest::-30", "7"),
+        (&ascending, "nearest::359", "0"),
+        (&ascending, "-100..-80", "[6]"),
+        (&ascending, "45..-45", "[1,2,3,4,5,6,7]"),
+        (
+            &ascending,
+            "-180..179",
+            "`sel.x=-180..179` goes over the end of the coordinate: request its two parts, `sel.x=180..315` and `sel.x=0..135`",
+        ),
+        (&ascending, "-180..180", "[0,1,2,3,4,5,6,7]"),
+        (&ascending, "-30..10", "[0]"),
+        (&descending, "-45", "0"),
+        (&descending, "-100..-80", "[1]"),
+        (&descending, "nearest::-10", "7"),
+        (&integers(&[0, 90, 180, 270]), "-90", "3"),
+        (&floats(&[90.0, 0.0, 180.0]), "-180", "2"),
+    ] {
+        assert_eq!(selected(coordinate, query, Some(360.0)), expected, "{query}");
+    }
+    assert!(selected(&ascending, "-44", Some(360.0)).contains("the nearest is `315`"));
+    assert!(selected(&ascending, "10..", Some(360.0)).contains("two ends"));
+    let decimals = floats(&[0.0, 284.9, 300.0]);
+    assert_eq!(selected(&decimals, "-75.1", Some(360.0)), "1");
+}
+
+proptest! {
+    /// What binary search selects is what a comparison with every label selects.
+    #[test]
+    fn sorted_labels_are_found_as_by_comparing_all(
+        mut values in prop::collection::vec(-20_i32..20, 1..12), descends: bool, label in -25_i32..25, other in -25_i32..25,
+    ) {
+        values.sort_unstable();
+        if descends {
+            values.reverse();
+        }
+        let coordinate = integers(&values.iter().copied().map(i128::from).collect::<Vec<_>>());
+        let all = |is: &dyn Fn(i32) -> bool| -> Vec<u64> {
+            (0_u64..).zip(&values).filter(|(_, value)| is(**value)).map(|(place, _)| place).collect()
+        };
+        let places = |query: String| {
+            let range = wrapped(&coordinate, &query, None).ok()?.range;
+            Some((0..range.count).map(|k| range.at(k)).collect::<Vec<_>>())
+        };
+        let (low, high) = (label.min(other), label.max(other));
+        prop_assert_eq!(places(format!("{label}..{other}")), Some(all(&|value| (low..=high).contains(&value))));
+        let exact = all(&|value| value == label);
+        prop_assert_eq!(places(label.to_string()), (!exact.is_empty()).then_some(exact));
+        let distance = values.iter().map(|value| value.abs_diff(label)).min().unwrap_or_default();
+        let nearest = values.iter().filter(|value| value.abs_diff(label) == distance).max().copied();
+        let nearest = all(&|value| Some(value) == nearest);
+        prop_assert_eq!(places(format!("nearest(inf)::{label}")), Some(nearest));
+    }
+
+    #[test]
+    fn no_query_of_any_coordinate_panics(text in "[-0-9a-z.:() ]{0,24}", values in prop::collection::vec(any::<f64>(), 0..6)) {
+        for wrap in [None, Some(360.0), Some(1e-300)] {
+            let _ = wrapped(&floats(&values), &text, wrap);
+            let _ = wrapped(&texts(&["a", "b"]), &text, wrap);
+            let _ = wrapped(&times(&[0, i128::MAX, i128::MIN]), &text, wrap);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! [`FoundCoordinate`]: the array that has the labels of a dimension.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::array::{Array, ArrayError, CachedLookup, OpenNode};
+use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::key::NodePath;
+use crate::services::extract::NodeTarget;
+use crate::views::{FoundAbove, NodeAbove};
+
+/// Groups above an array in which its coordinates are searched.
+const MOST_GROUPS: usize = 16;
+
+/// What was found of the coordinate of a dimension.
+#[derive(Debug, Default)]
+pub(super) struct FoundCoordinate {
+    /// The coordinate: its path, its node and its array. `None` if the dimension has none that the caller may read.
+    pub(super) coordinate: Option<(NodePath, Arc<OpenNode>, Arc<Array>)>,
+    /// The paths that decided, the nearest first.
+    pub(super) nodes: Vec<NodeAbove>,
+    /// Whether every caller who may read the array finds the same.
+    pub(super) is_public: bool,
+}
+
+impl FoundCoordinate {
+    /// The coordinate of a dimension of an array: the array of one dimension with its name, beside the array, else beside a
+    /// group above it. One that the caller may not read is as if it was not there.
+    ///
+    /// # Errors
+    /// Failures of the store, and broken documents.
+    pub(super) async fn of_dimension(
+        target: &NodeTarget,
+        rights: &Rights,
+        array: &NodePath,
+        name: &str,
+        began: Instant,
+    ) -> Result<Self, ArrayError> {
+        let mut found = Self { is_public: true, ..Self::default() };
+        let mut below = array.clone();
+        for _ in 0..MOST_GROUPS {
+            let Some(group) = below.parent() else { break };
+            // A name that no node can have is of no coordinate.
+            let Ok(path) = group.child(name) else { break };
+            let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+            found.is_public &= rights.are_those_of_all(&target.mount.name, &need);
+            below = group;
+            if !rights.allows(&target.mount.name, &need) {
+                found.nodes.push(NodeAbove { path, found: FoundAbove::Unknown });
+                continue;
+            }
+            match Box::pin(target.opener.find_cached(&path, began)).await? {
+                CachedLookup::Absent(located_at) => {
+                    found.nodes.push(NodeAbove { path, found: FoundAbove::Absent(located_at) });
+                }
+                CachedLookup::Node(node) => {
+                    found
+                        .nodes
+                        .push(NodeAbove { path: path.clone(), found: FoundAbove::Node(Arc::clone(&node)) });
+                    let Ok(coordinate) = node.array() else { continue };
+                    if coordinate.metadata().shape.len() == 1 {
+                        let coordinate = Arc::clone(coordinate);
+                        found.coordinate = Some((path, node, coordinate));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,7 @@
+//! The coordinates of dimensions: which array has the labels of a dimension, and its labels in memory.
+
+mod find;
+mod label_selection;
+mod read;
+
+pub(crate) use label_selection::{LabelRequest, LabelSelection, UsedLabels};

@@ -1,0 +1,142 @@
+//! [`ReadCoordinate`]: the labels of a dimension in memory, cached by the versions of what they were read from.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use futures::TryStreamExt;
+use sha2::{Digest, Sha256};
+
+use crate::admission::AdmissionRequest;
+use crate::array::{Array, ArrayError, ChunkVersions, OpenNode, Plan, Snapshot};
+use crate::chunk::{Elements, Subset};
+use crate::http::problem::Problem;
+use crate::http::validators::hex_tag;
+use crate::labels::{DimensionLabels, LabelError};
+use crate::services::state::AppState;
+use crate::store::Version;
+
+/// The most labels of a coordinate.
+const MAX_LABELS: u64 = 4 << 20;
+/// The most bytes of texts of a coordinate.
+const MAX_TEXT_BYTES: u64 = 32 << 20;
+/// Bytes of memory that a label takes while the coordinate is read: its element twice, and the label.
+const LABEL_BYTES: u64 = 16;
+/// Maximum number of attempts for a coordinate whose chunks change while it is read.
+const TRIES: usize = 3;
+
+/// The labels of a dimension, and what they were read from.
+#[derive(Debug)]
+pub(super) struct ReadCoordinate {
+    pub(super) coordinate: Arc<DimensionLabels>,
+    /// The versions of the documents and chunks.
+    pub(super) versions: Vec<Option<Version>>,
+    /// The chunks, if all of them exist.
+    pub(super) chunks: Option<ChunkVersions>,
+}
+
+impl ReadCoordinate {
+    /// The labels in an array of one dimension. Once they are cached, only versions are requested.
+    ///
+    /// # Errors
+    /// [`LabelError`] if the array has too many elements or no labels; 503 without memory to read it; failures of reading.
+    pub(super) async fn of_array(
+        state: &AppState,
+        head: &Parts,
+        dimension: &str,
+        node: &OpenNode,
+        array: &Arc<Array>,
+    ) -> Result<Self, Problem> {
+        let length = array.metadata().shape.iter().product();
+        if length > MAX_LABELS {
+            let dimension = dimension.to_owned();
+            return Err(LabelError::TooLong { dimension, length, limit: MAX_LABELS }.into());
+        }
+        let plan = Plan::new(array, Subset::full(&array.metadata().shape), &state.engine.read)?;
+        let plan = plan.with_heap_limit(MAX_TEXT_BYTES);
+        let context = state.engine.reader.read_context(array.mount());
+        let mut tries = 1;
+        loop {
+            let snapshot = state.engine.reader.lookup_versions(&plan, &context).await?;
+            let versions: Vec<Option<Version>> =
+                node.located.versions().chain(snapshot.versions()).map(Option::<&Version>::cloned).collect();
+            let chunks = snapshot.chunk_versions();
+            let key = key(dimension, array, &versions);
+            if let Some(coordinate) = state.responses.coordinates.get(&key) {
+                return Ok(Self { coordinate: Arc::clone(&coordinate), versions, chunks });
+            }
+            match read(state, head, dimension, array, snapshot).await {
+                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                Err(error) => return Err(error.into_problem()),
+                Ok(coordinate) => {
+                    let coordinate = Arc::new(coordinate);
+                    let bytes = coordinate.memory_bytes();
+                    if state.responses.coordinates.fits(bytes) {
+                        state.responses.coordinates.insert(&key, Arc::clone(&coordinate), bytes);
+                    }
+                    return Ok(Self { coordinate, versions, chunks });
+                }
+            }
+        }
+    }
+}
+
+/// Why a coordinate was not read.
+enum Unread {
+    Refused(Problem),
+    Failed(ArrayError),
+}
+
+impl Unread {
+    fn is_changed(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.is_changed())
+    }
+
+    fn into_problem(self) -> Problem {
+        match self {
+            Self::Refused(problem) => problem,
+            Self::Failed(error) => error.into(),
+        }
+    }
+}
+
+/// Reads the labels of a snapshot of all elements.
+async fn read(
+    state: &AppState,
+    head: &Parts,
+    dimension: &str,
+    array: &Arc<Array>,
+    snapshot: Snapshot,
+) -> Result<DimensionLabels, Unread> {
+    let context = state.engine.reader.read_context(array.mount());
+    let bytes = snapshot.plan().response_bytes();
+    let metadata = array.metadata();
+    let labels = metadata.shape.iter().product::<u64>().saturating_mul(LABEL_BYTES);
+    let texts = if metadata.data_type.is_variable() { MAX_TEXT_BYTES.saturating_mul(2) } else { 0 };
+    let held = [labels, texts, bytes].into_iter().fold(bytes, u64::saturating_add);
+    // It ends before the request asks for more: what stays in memory is the cache's.
+    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), held).await;
+    let _permit = permit.map_err(Unread::Refused)?;
+    let parts = state.engine.reader.elements(snapshot, 0..bytes, &context);
+    let parts: Vec<Elements> = parts.try_collect().await.map_err(Unread::Failed)?;
+    let (dimension, array) = (dimension.to_owned(), Arc::clone(array));
+    let work = move || DimensionLabels::new(&dimension, array.metadata(), &parts);
+    let coordinate = state.engine.cpu.run_document(held, work).await;
+    let coordinate = coordinate.map_err(|error| Unread::Failed(error.into()))?;
+    coordinate.map_err(|error| Unread::Refused(error.into()))
+}
+
+/// What the labels follow from. The parts contain no zero byte: tags are visible ASCII, and paths have none.
+fn key(dimension: &str, array: &Array, versions: &[Option<Version>]) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |part: &str| {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    };
+    add(dimension);
+    add(array.mount());
+    add(array.path().as_str());
+    for version in versions {
+        add(version.as_ref().map_or("", Version::tag));
+    }
+    hex_tag(&digest.finalize())
+}
