@@ -2,8 +2,8 @@
 
 use futures::TryStreamExt;
 
-use super::data::SentArray;
 use super::open_dataset::OpenDataset;
+use super::sent_array::SentArray;
 use crate::api::export::error::ExportError;
 use crate::api::export::sources::ExportSources;
 use crate::api::export::texts::{check_texts, read_texts};

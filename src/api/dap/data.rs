@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::ascii::ascii;
 use super::open_dataset::OpenDataset;
+use super::sent_array::SentArray;
 use super::text_response::{put_description, text_response};
-use crate::admission::Permit;
+use crate::admission::AdmissionRequest;
 use crate::api::export::body::ExportBody;
 use crate::api::export::error::ExportError;
 use crate::api::export::limits::plans;
@@ -27,7 +28,7 @@ use crate::http::dap_path::DapResponse;
 use crate::http::problem::Problem;
 use crate::http::validators::put_validators;
 use crate::render::dap::{ConstrainedArray, ConstrainedDataset, dds};
-use crate::render::dataset::{ElementEncoding, ExportedTexts, ExternalType};
+use crate::render::dataset::{ExportedTexts, ExternalType};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::ValueInfo;
@@ -45,13 +46,6 @@ pub(super) struct DapRequest {
     pub(super) held: u64,
 }
 
-/// One array of a response: what is selected of it, and how its elements are sent.
-pub(super) struct SentArray {
-    pub(super) shape: Vec<u64>,
-    /// `None` for texts.
-    pub(super) encoding: Option<ElementEncoding>,
-}
-
 impl DapRequest {
     /// The response to GET or HEAD.
     pub(super) async fn respond(
@@ -60,7 +54,6 @@ impl DapRequest {
         target: &NodeTarget,
         head: &Parts,
         asked: DapResponse,
-        permit: &mut Permit,
     ) -> Result<Response, Problem> {
         let (leaves, arrays) = self.leaves();
         let most_text = state.options.max_buffered_response_size;
@@ -69,11 +62,12 @@ impl DapRequest {
         let has_texts = arrays.iter().any(|array| array.encoding.is_none());
         let held = self.held.saturating_add(held_bytes(&leaves, &plans));
         let whole = if has_texts || asked == DapResponse::Ascii { most_text } else { 0 };
-        permit.resize(held.saturating_add(whole))?;
+        let bytes = held.saturating_add(whole);
+        let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
         if asked == DapResponse::Ascii {
             let text = ascii(state, &self.opened, &leaves, &arrays, &plans).await?;
-            permit.resize(held.saturating_add(text.len() as u64))?;
-            return Ok(text_response(head, text, HeaderValue::from_static("dods-ascii")));
+            permit.release(whole.saturating_sub(text.len() as u64));
+            return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
         }
         let mut tries = 1;
         let (mut answer, text_bytes) = loop {
@@ -82,11 +76,11 @@ impl DapRequest {
                 answered => break answered?,
             }
         };
-        permit.resize(held.saturating_add(text_bytes))?;
+        permit.release(whole.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         put_description(headers, HeaderValue::from_static("dods-data"));
-        Ok(answer)
+        Ok(permit.hold(answer))
     }
 
     /// The arrays of the response, in the order of their values.

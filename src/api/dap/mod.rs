@@ -8,6 +8,7 @@ mod data;
 mod error;
 mod info;
 mod open_dataset;
+mod sent_array;
 mod text_response;
 mod wide_integers;
 
@@ -42,8 +43,10 @@ pub(crate) const DAP: RouteSpec =
     RouteSpec::new("/dap/{mount}/{*path}", Resource::Dap).admitted_by(AdmittedBy::Handler).speaks_dap();
 
 /// The dataset at the root of a mount; the suffix is behind the name of the mount.
-pub(crate) const ROOT_DAP: RouteSpec =
-    RouteSpec::new("/dap/{mount}", Resource::Dap).admitted_by(AdmittedBy::Handler).speaks_dap();
+pub(crate) const ROOT_DAP: RouteSpec = RouteSpec::new("/dap/{mount}", Resource::Dap)
+    .with_slash("/dap/{mount}/")
+    .admitted_by(AdmittedBy::Handler)
+    .speaks_dap();
 
 /// The routes of DAP.
 pub(crate) fn routes() -> Vec<Route> {
@@ -124,8 +127,9 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let (text, description) = match asked {
         DapResponse::Dods | DapResponse::Ascii => {
             let request = DapRequest { opened, constrained, held };
-            let answer = request.respond(state, &target, head, asked, &mut permit).await?;
-            return Ok(permit.hold(answer));
+            // With its permit: one request must not wait for what it holds itself.
+            drop(permit);
+            return request.respond(state, &target, head, asked).await;
         }
         DapResponse::Dds => (dds(&opened.dataset, &constrained), "dods-dds"),
         DapResponse::Das => (das(&opened.dataset), "dods-das"),

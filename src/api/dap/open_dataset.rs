@@ -84,7 +84,7 @@ impl OpenDataset {
         let bytes = sources.attribute_bytes();
         let make = move || DapDataset::new(&name, ExportedDataset::new(&described, &attributes));
         let dataset = state.engine.cpu.run_document(bytes, make).await?;
-        permit.resize(held)?;
+        permit.release(3 * MAX_READ_BYTES);
         Ok((Self { sources, encodings, dataset }, held))
     }
 }

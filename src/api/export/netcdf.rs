@@ -13,7 +13,9 @@ use super::respond::{held_bytes, respond, snapshots, version_of};
 use super::sources::{ExportSource, ExportSources};
 use super::texts::{check_texts, read_texts};
 use crate::admission::AdmissionRequest;
-use crate::array::{Plan, ReadContext, Snapshot};
+use crate::api::data::error::ElementsError;
+use crate::api::data::too_large::Broken;
+use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Snapshot, Suggestions};
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
@@ -79,7 +81,7 @@ impl NetcdfRequest {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plans = plans(&self.sources, &state.engine.read)?;
+        let plans = plans(&self.sources, &state.engine.read).map_err(|error| self.too_large(state, error))?;
         let most_text = state.options.max_buffered_response_size;
         let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
         let has_texts = self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type));
@@ -95,7 +97,7 @@ impl NetcdfRequest {
                 answered => break answered?,
             }
         };
-        permit.resize(held.saturating_add(text_bytes))?;
+        permit.release(texts.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         self.sources.put_omitted(headers);
@@ -104,6 +106,19 @@ impl NetcdfRequest {
             download::put(answer.headers_mut(), &name, FORMAT.extension);
         }
         Ok(permit.hold(answer))
+    }
+
+    /// The problem for an error. For an exceeded limit it suggests slices of an array within the limit.
+    fn too_large(&self, state: &AppState, error: ArrayError) -> Problem {
+        let limits = &state.engine.read;
+        let error = ElementsError::from(error);
+        let whole_bytes = state.options.max_buffered_response_size;
+        let Some(broken) = Broken::of(limits, whole_bytes, &error) else { return error.into() };
+        let suggestions = match (&self.sources.group, self.sources.sources.split_last()) {
+            (None, Some((array, others))) => suggestions(array, others, limits),
+            _ => Suggestions::default(),
+        };
+        broken.problem(error, suggestions)
     }
 
     /// The response, and the bytes of the texts in it.
@@ -186,7 +201,7 @@ impl NetcdfRequest {
             for ((place, variable), (snapshot, texts)) in parts {
                 match (&variable.encoding, texts) {
                     (VariableEncoding::Numbers(encoding), _) => {
-                        body.push_elements(snapshot, encoding.clone())
+                        body.push_elements(snapshot, encoding.clone());
                     }
                     (_, Some(texts)) => body.push_bytes(&texts.cells(place.cell_bytes)),
                     (_, None) => return Err(DatasetError::ElementCount),
@@ -198,4 +213,18 @@ impl NetcdfRequest {
         let body = state.engine.cpu.run_document(bytes.saturating_add(text_bytes), make).await??;
         Ok((body, text_bytes))
     }
+}
+
+/// Slices of an array that are within the limits together with the others.
+fn suggestions(array: &ExportSource, others: &[ExportSource], limits: &ReadLimits) -> Suggestions {
+    let mut left = *limits;
+    for other in others {
+        let Ok(plan) = Plan::new(&other.array, other.subset.clone(), limits) else {
+            return Suggestions::default();
+        };
+        left.max_response_size = left.max_response_size.saturating_sub(plan.response_bytes());
+        left.max_decoded_size = left.max_decoded_size.saturating_sub(plan.decoded_bytes());
+        left.max_chunks = left.max_chunks.saturating_sub(plan.chunks());
+    }
+    Suggestions::new(&array.array, &array.subset, &left, |_| true)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
@@ -117,7 +117,7 @@ pub(crate) async fn respond(
             joined.extend_from_slice(&next);
             first = joined.freeze();
         }
-        *answer.body_mut() = content_length_body::<ExportError>(Bytes::from(first), parts, length);
+        *answer.body_mut() = content_length_body::<ExportError>(first, parts, length);
     }
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

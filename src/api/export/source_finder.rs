@@ -57,7 +57,7 @@ impl SourceFinder<'_> {
         let array = Arc::clone(node.array()?);
         let path = array.path().clone();
         let name =
-            if path.name().is_empty() { self.target.mount.name.to_string() } else { path.name().to_owned() };
+            if path.name().is_empty() { self.target.mount.name.clone() } else { path.name().to_owned() };
         let chosen = vec![source(name, node, array, subset)];
         let beside = path.parent();
         let mut found = ExportSources::default();

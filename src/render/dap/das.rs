@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::dataset::DapDataset;
 use super::dds::type_name;
 use super::name::dap_name;
-use crate::render::dataset::{AttributeValue, ExportAttribute};
+use crate::render::dataset::{AttributeValue, ExportAttribute, ExternalType};
 
 /// The attributes of a dataset and of its variables.
 #[must_use]
@@ -27,7 +27,7 @@ fn write_container(out: &mut String, name: &str, attributes: &[ExportAttribute])
             AttributeValue::Text(text) => ("String", vec![quoted(text)]),
             AttributeValue::Texts(texts) => ("String", texts.iter().map(|text| quoted(text)).collect()),
             AttributeValue::Numbers(external, bytes) => {
-                let values = bytes.chunks_exact(external.bytes()).map(|value| external.text_of(value));
+                let values = bytes.chunks_exact(external.bytes()).map(|value| number_text(*external, value));
                 (type_name(*external), values.collect())
             }
         };
@@ -36,6 +36,16 @@ fn write_container(out: &mut String, name: &str, attributes: &[ExportAttribute])
         }
     }
     out.push_str("    }\n");
+}
+
+/// The text of a number. That of a `Float32` has the digits of the same `Float64`: clients parse it as one, and compare.
+fn number_text(external: ExternalType, value: &[u8]) -> String {
+    match <[u8; 4]>::try_from(value) {
+        Ok(bytes) if external == ExternalType::Float => {
+            ExternalType::Double.text_of(&f64::from(f32::from_be_bytes(bytes)).to_be_bytes())
+        }
+        _ => external.text_of(value),
+    }
 }
 
 /// A text in quotes, with a backslash before quotes and backslashes.

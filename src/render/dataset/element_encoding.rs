@@ -72,9 +72,12 @@ impl ElementEncoding {
     /// `is_narrow`, else `Float64`.
     #[must_use]
     pub fn dap2(data_type: &DataType, is_narrow: bool) -> Option<Self> {
-        let wide = |is_signed: bool| match is_narrow {
-            true => Self::new(data_type, ExternalType::Int, Step::Narrow { is_signed }, 4),
-            false => Self::new(data_type, ExternalType::Double, Step::Exact { is_signed }, 8),
+        let wide = |is_signed: bool| {
+            if is_narrow {
+                Self::new(data_type, ExternalType::Int, Step::Narrow { is_signed }, 4)
+            } else {
+                Self::new(data_type, ExternalType::Double, Step::Exact { is_signed }, 8)
+            }
         };
         Some(match data_type {
             DataType::Bool => Self::new(data_type, ExternalType::UByte, Step::Reverse, 1),
@@ -224,8 +227,8 @@ fn wide(item: &[u8], is_signed: bool) -> i128 {
 #[expect(clippy::cast_precision_loss, reason = "the significant bits fit")]
 fn exact(number: i128) -> Result<f64, DatasetError> {
     let magnitude = number.unsigned_abs();
-    let significant = u128::BITS - magnitude.leading_zeros() - magnitude.trailing_zeros().min(u128::BITS - 1);
-    if magnitude != 0 && significant > EXACT_BITS {
+    let significant = if magnitude == 0 { 0 } else { magnitude.ilog2() + 1 - magnitude.trailing_zeros() };
+    if significant > EXACT_BITS {
         return Err(DatasetError::Inexact(64));
     }
     Ok(number as f64)

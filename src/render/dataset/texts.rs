@@ -62,6 +62,7 @@ impl ExportedTexts {
     }
 
     /// The texts.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let spans: Vec<(usize, usize)> = starts.zip(self.ends.iter().copied()).collect();
