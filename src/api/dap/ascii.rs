@@ -9,8 +9,12 @@ use crate::api::export::sources::ExportSources;
 use crate::api::export::texts::{check_texts, read_texts};
 use crate::array::Plan;
 use crate::render::dap::{AsciiTable, dap_name};
-use crate::render::dataset::DatasetError;
 use crate::services::state::AppState;
+
+/// Elements whose text is written before the length is checked.
+const ELEMENTS: usize = 4096;
+/// The fewest bytes of a value and what separates it from others.
+const LEAST_BYTES: u64 = 3;
 
 /// The text of arrays.
 ///
@@ -26,6 +30,9 @@ pub(super) async fn ascii(
     let (engine, limit) = (&state.engine, state.options.max_buffered_response_size);
     let mut text = format!("Dataset: {}\n", dap_name(&opened.dataset.name));
     for ((source, array), plan) in leaves.sources.iter().zip(arrays).zip(plans) {
+        let elements = source.subset.elements();
+        let least = u64::try_from(elements).unwrap_or(u64::MAX).saturating_mul(LEAST_BYTES);
+        check_texts(least, limit)?;
         let trace = engine.reader.read_context(source.array.mount());
         let snapshot = engine.reader.snapshot(plan, &trace).await?;
         let mut table = AsciiTable::new(&source.name, &array.shape);
@@ -41,12 +48,15 @@ pub(super) async fn ascii(
             let encoding = encoding.clone();
             let write = move || {
                 let mut values = Vec::new();
-                encoding.encode(part.items(), &mut values)?;
-                table.numbers(&encoding, &values, &mut text);
-                Ok::<_, DatasetError>((table, text))
+                for some in part.items().chunks(encoding.element_bytes().saturating_mul(ELEMENTS)) {
+                    values.clear();
+                    encoding.encode(some, &mut values)?;
+                    table.numbers(&encoding, &values, &mut text);
+                    check_texts(text.len() as u64, limit)?;
+                }
+                Ok::<_, ExportError>((table, text))
             };
             (table, text) = engine.cpu.run(write).await??;
-            check_texts(text.len() as u64, limit)?;
         }
         table.finish(&mut text);
     }

@@ -27,7 +27,7 @@ use crate::http::conditions::{Conditions, Verdict};
 use crate::http::dap_path::DapResponse;
 use crate::http::problem::Problem;
 use crate::http::validators::put_validators;
-use crate::render::dap::{ConstrainedArray, ConstrainedDataset, dds};
+use crate::render::dap::{ConstrainedArray, ConstrainedDataset};
 use crate::render::dataset::{ExportedTexts, ExternalType};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
@@ -42,6 +42,8 @@ const FORM: &str = "dap2 1";
 pub(super) struct DapRequest {
     pub(super) opened: OpenDataset,
     pub(super) constrained: ConstrainedDataset,
+    /// The descriptor of what is selected.
+    pub(super) described: String,
     /// The memory in bytes that the description takes.
     pub(super) held: u64,
 }
@@ -61,7 +63,8 @@ impl DapRequest {
         let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
         let has_texts = arrays.iter().any(|array| array.encoding.is_none());
         let held = self.held.saturating_add(held_bytes(&leaves, &plans));
-        let whole = if has_texts || asked == DapResponse::Ascii { most_text } else { 0 };
+        // Texts as they are read, and what is written of them.
+        let whole = if has_texts || asked == DapResponse::Ascii { most_text.saturating_mul(2) } else { 0 };
         let bytes = held.saturating_add(whole);
         let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
         if asked == DapResponse::Ascii {
@@ -111,7 +114,7 @@ impl DapRequest {
         let mount = self.opened.sources.sources.first().map(|source| Arc::clone(source.array.mount()));
         let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
         let snapshots = snapshots(engine, plans, &trace).await?;
-        let described = dds(&self.opened.dataset, &self.constrained);
+        let described = &self.described;
         let version = version_of(&format!("{FORM} {described}"), leaves, &snapshots);
         let (mut answer, text_bytes) = match Conditions::from_headers(&head.headers).for_read(&version, None)
         {
@@ -120,7 +123,7 @@ impl DapRequest {
             }
             Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), 0),
             Verdict::Proceed => {
-                let (body, text_bytes) = body(state, &described, arrays, snapshots, &trace).await?;
+                let (body, text_bytes) = body(state, described, arrays, snapshots, &trace).await?;
                 let content_type = HeaderValue::from_static("application/octet-stream");
                 (respond(engine, head, &version, content_type, body, &trace).await?, text_bytes)
             }

@@ -2,21 +2,20 @@
 
 use std::fmt::Write;
 
-use super::open_dataset::OpenDataset;
-use crate::render::dap::{ConstrainedDataset, Constraint, das, dds};
+use crate::api::export::sources::OmittedVariable;
+use crate::render::dap::{ConstrainedDataset, Constraint, DapDataset, das, dds};
 
 /// The description.
-pub(super) fn info(opened: &OpenDataset) -> String {
-    let dataset = &opened.dataset;
+pub(super) fn info(dataset: &DapDataset, omitted: &[OmittedVariable]) -> String {
     let mut out = format!("Dataset {}\n\n", dataset.name);
     if let Ok(whole) = ConstrainedDataset::new(dataset, &Constraint::default()) {
         out.push_str(&dds(dataset, &whole));
         out.push('\n');
     }
     out.push_str(&das(dataset));
-    if !opened.sources.omitted.is_empty() {
+    if !omitted.is_empty() {
         out.push_str("\nLeft out:\n");
-        for omitted in &opened.sources.omitted {
+        for omitted in omitted {
             // Writing to a `String` cannot fail.
             let _ = writeln!(out, "    {}: {}", omitted.name, omitted.reason);
         }

@@ -14,6 +14,7 @@ mod wide_integers;
 
 pub(crate) use error::DapErrors;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
@@ -26,11 +27,12 @@ use utoipa_axum::routes;
 use crate::admission::AdmissionRequest;
 use crate::api::data::open;
 use crate::api::documented::{ConditionResponses, MountParam};
+use crate::api::export::respond::described_bytes;
 use crate::api::selection::ArrayParams;
 use crate::http::dap_path::DapResponse;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::render::dap::{ConstrainedDataset, Constraint, das, dds};
+use crate::render::dap::{ConstrainedDataset, Constraint, DapError, das, dds};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -122,18 +124,29 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let node = open(head, &target, &target.path, &ArrayParams::default()).await?;
     let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), 0).await?;
     let (opened, held) = OpenDataset::new(state, head, &target, node, started, &mut permit).await?;
-    let constraint = Constraint::parse(head.uri.query().unwrap_or_default())?;
-    let constrained = ConstrainedDataset::new(&opened.dataset, &constraint)?;
-    let (text, description) = match asked {
+    let (dataset, omitted) = (Arc::clone(&opened.dataset), opened.sources.omitted.clone());
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let describe = move || {
+        let constrained = ConstrainedDataset::new(&dataset, &Constraint::parse(&query)?)?;
+        let text = match asked {
+            DapResponse::Das => das(&dataset),
+            DapResponse::Info | DapResponse::Ver => info::info(&dataset, &omitted),
+            DapResponse::Dds | DapResponse::Dods | DapResponse::Ascii => dds(&dataset, &constrained),
+        };
+        Ok::<_, DapError>((constrained, text))
+    };
+    let bytes = described_bytes(&opened.sources);
+    let (constrained, text) = state.engine.cpu.run_document(bytes, describe).await??;
+    let description = match asked {
         DapResponse::Dods | DapResponse::Ascii => {
-            let request = DapRequest { opened, constrained, held };
+            let request = DapRequest { opened, constrained, described: text, held };
             // With its permit: one request must not wait for what it holds itself.
             drop(permit);
             return request.respond(state, &target, head, asked).await;
         }
-        DapResponse::Dds => (dds(&opened.dataset, &constrained), "dods-dds"),
-        DapResponse::Das => (das(&opened.dataset), "dods-das"),
-        DapResponse::Info | DapResponse::Ver => (info::info(&opened), "dods-info"),
+        DapResponse::Dds => "dods-dds",
+        DapResponse::Das => "dods-das",
+        DapResponse::Info | DapResponse::Ver => "dods-info",
     };
     let answer = text_response(head, text, HeaderValue::from_static(description));
     Ok(permit.hold(answer))

@@ -29,7 +29,7 @@ pub(super) struct OpenDataset {
     pub(super) sources: ExportSources,
     /// How the elements of each are sent; `None` for texts.
     pub(super) encodings: Vec<Option<ElementEncoding>>,
-    pub(super) dataset: DapDataset,
+    pub(super) dataset: Arc<DapDataset>,
 }
 
 impl OpenDataset {
@@ -82,7 +82,7 @@ impl OpenDataset {
         let (name, described) = (name.to_owned(), described(&sources, &encodings));
         let attributes = sources.attributes();
         let bytes = sources.attribute_bytes();
-        let make = move || DapDataset::new(&name, ExportedDataset::new(&described, &attributes));
+        let make = move || Arc::new(DapDataset::new(&name, ExportedDataset::new(&described, &attributes)));
         let dataset = state.engine.cpu.run_document(bytes, make).await?;
         permit.release(3 * MAX_READ_BYTES);
         Ok((Self { sources, encodings, dataset }, held))

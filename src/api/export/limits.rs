@@ -4,7 +4,7 @@ use super::sources::ExportSources;
 use crate::array::{ArrayError, Plan, ReadLimits};
 
 /// Most bytes of attributes that a response is described with.
-const MAX_ATTRIBUTE_BYTES: u64 = 8 << 20;
+const MAX_ATTRIBUTE_BYTES: u64 = 4 << 20;
 
 /// The plans of all arrays, in their order.
 ///

@@ -4,7 +4,7 @@
 //! beside it or in a group above; and what its attributes `coordinates`, `grid_mapping` and `bounds` name, beside it. These
 //! are selected along the dimensions that they share with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -178,18 +178,18 @@ impl SourceFinder<'_> {
         let mut coordinates: BTreeMap<String, ExportSource> = BTreeMap::new();
         let mut others: Vec<ExportSource> = Vec::new();
         let mut order: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
         for source in &chosen {
+            if source.is_coordinate {
+                order.push(source.name.clone());
+            }
             for (name, &length) in source.dimension_names.iter().zip(&source.metadata().shape) {
-                let Some(name) = name else { continue };
-                if order.contains(name) {
-                    continue;
-                }
-                order.push(name.clone());
-                let is_chosen = chosen.iter().any(|source| source.name == *name);
-                if !is_chosen
-                    && let Some(group) = group
+                let Some(name) = name.as_ref().filter(|name| !seen.contains(*name)) else { continue };
+                seen.insert(name.clone());
+                if let Some(group) = group
                     && let Some(coordinate) = self.coordinate(group, name, length, &ranges).await?
                 {
+                    order.push(name.clone());
                     coordinates.insert(name.clone(), coordinate);
                 }
             }
@@ -219,17 +219,18 @@ impl SourceFinder<'_> {
                 }
             }
         }
-        let mut sources: Vec<ExportSource> = Vec::new();
-        let mut chosen = chosen;
-        for name in &order {
-            if let Some(coordinate) = coordinates.remove(name) {
-                sources.push(coordinate);
-            } else if let Some(place) = chosen.iter().position(|one| one.is_coordinate && one.name == *name) {
-                sources.push(chosen.remove(place));
+        let mut variables = Vec::with_capacity(chosen.len());
+        for source in chosen {
+            if source.is_coordinate {
+                coordinates.insert(source.name.clone(), source);
+            } else {
+                variables.push(source);
             }
         }
+        let mut sources: Vec<ExportSource> =
+            order.iter().filter_map(|name| coordinates.remove(name)).collect();
         sources.append(&mut others);
-        sources.append(&mut chosen);
+        sources.append(&mut variables);
         if sources.len() > MAX_VARIABLES {
             let detail = "there are more than 1000 variables; name some with `vars`";
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
