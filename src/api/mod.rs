@@ -4,10 +4,12 @@
 //! is no handler of the API: the OpenAPI document, its page, and the icon.
 
 pub(crate) mod cache;
+pub(crate) mod dap;
 pub(crate) mod data;
 pub(crate) mod dependents;
 pub(crate) mod dimension_list;
 mod documented;
+mod export;
 pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod image;
@@ -41,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         cache::routes(),
         data::routes(),
         stats::routes(),
+        dap::routes(),
         image::routes(),
         #[cfg(feature = "vectors")]
         vectors::routes(),

@@ -125,6 +125,22 @@ impl SelectionParams {
         self.subset_named(&array.shape, array.dimension_names.as_deref().unwrap_or_default())
     }
 
+    /// Whether the selection is by the positions of dimensions, not by their names.
+    pub(crate) fn is_positional(&self) -> bool {
+        self.slice.is_some()
+    }
+
+    /// The selected subset of one of several arrays: a selection along a dimension that it does not have is of the others.
+    ///
+    /// # Errors
+    /// As [`SelectionParams::subset`].
+    pub(crate) fn subset_of_variable(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
+        let names = array.dimension_names.as_deref().unwrap_or_default();
+        let has = |name: &str| names.iter().flatten().any(|known| known == name);
+        let isel = self.isel.iter().filter(|(name, _)| has(name)).cloned().collect();
+        Self { slice: self.slice.clone(), isel, ..Self::default() }.subset(array)
+    }
+
     /// The same of an array of this shape whose dimensions have these names; without names, none has one.
     ///
     /// # Errors
@@ -182,6 +198,25 @@ impl QueryParams for FieldsParams {}
 impl ParseParams for FieldsParams {
     fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
         if name == "fields" { once("fields", &mut self.fields, value.to_owned()) } else { Ok(false) }
+    }
+}
+
+/// The parameter that selects variables of a group.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct VariablesParams {
+    /// Names of arrays in a group, such as `t2m,msl`; the default is all of them. For `format=nc` of a group.
+    #[param(value_type = Option<String>)]
+    pub(crate) vars: Option<Vec<String>>,
+}
+
+impl QueryParams for VariablesParams {}
+
+impl ParseParams for VariablesParams {
+    fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        let names =
+            || value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        if name == "vars" { once("vars", &mut self.vars, names()) } else { Ok(false) }
     }
 }
 

@@ -66,6 +66,12 @@ impl Array {
         &self.metadata
     }
 
+    /// The same, shared.
+    #[must_use]
+    pub fn shared_metadata(&self) -> &Arc<ArrayMetadata> {
+        &self.metadata
+    }
+
     /// The grid of stored chunks (of shards, if the array is sharded).
     #[must_use]
     pub fn grid(&self) -> &ChunkGrid {

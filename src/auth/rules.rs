@@ -60,7 +60,10 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
         (Resource::Stored, "PUT" | "PATCH" | "MKCOL") | (Resource::Object, "PUT" | "POST") => &[Scope::Write],
         (Resource::Stored | Resource::Object, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
-        | (Resource::Node | Resource::Tile | Resource::Page | Resource::Chunk, "GET" | "HEAD")
+        | (
+            Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk,
+            "GET" | "HEAD",
+        )
         | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
         (Resource::Stored, "MOVE") => &[Scope::Read, Scope::Delete],
         (Resource::Cache, "POST" | "DELETE") => &[Scope::Admin],
@@ -101,6 +104,7 @@ pub(super) fn access_request(
             | Resource::Node
             | Resource::Tile
             | Resource::Page
+            | Resource::Dap
             | Resource::Chunk
             | Resource::Vectors
     );
@@ -115,7 +119,8 @@ pub(super) fn access_request(
         EVERYTHING.iter().map(|scope| Permission::derived(*scope, all.clone())).collect()
     };
     // The children of a node are listed for callers that may list them.
-    let mut of_more = if matches!(resource, Resource::Node | Resource::Tile | Resource::Page) {
+    let mut of_more = if matches!(resource, Resource::Node | Resource::Tile | Resource::Page | Resource::Dap)
+    {
         vec![need(&Scope::List)]
     } else {
         Vec::new()

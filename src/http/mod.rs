@@ -14,6 +14,7 @@ pub(crate) mod coding;
 pub(crate) mod conditions;
 pub(crate) mod consolidated_query;
 pub(crate) mod cors;
+pub(crate) mod dap_path;
 pub(crate) mod digest;
 pub(crate) mod download;
 pub(crate) mod fixed_text;

@@ -180,6 +180,14 @@ pub(crate) fn node_of_page(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), P
     node_behind(raw_path, 1)
 }
 
+/// The mount name and the node path of a raw path `/dap/{mount}/{path}` without the suffix of a response, as [`node_of`].
+///
+/// # Errors
+/// [`PathError`] if the path is invalid.
+pub(crate) fn dap_node(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
+    node_behind(raw_path, 1)
+}
+
 fn node_behind(raw_path: &str, literals: usize) -> Result<(Cow<'_, str>, NodePath), PathError> {
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;

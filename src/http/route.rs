@@ -28,6 +28,8 @@ pub(crate) enum Resource {
     Tile,
     /// A node as a page for people.
     Page,
+    /// A node as a dataset of DAP: its path, with the suffix of a response.
+    Dap,
     /// A chunk of an array: a node and the chunk's key.
     Chunk,
     /// A Zarr Vector Format store and one of its subresources.
@@ -100,6 +102,8 @@ pub(crate) struct RouteSpec {
     pub(crate) post_reads: bool,
     /// Whether errors are S3 error documents.
     pub(crate) speaks_s3: bool,
+    /// Whether errors are error objects of DAP.
+    pub(crate) speaks_dap: bool,
     /// Whether errors are pages, for requests that prefer HTML.
     pub(crate) is_for_people: bool,
     /// Whether responses may be sent in a content coding.
@@ -124,6 +128,7 @@ impl RouteSpec {
             is_admins: false,
             post_reads: false,
             speaks_s3: false,
+            speaks_dap: false,
             is_for_people: false,
             may_be_encoded: true,
             is_fixed: false,
@@ -165,6 +170,11 @@ impl RouteSpec {
     /// Selects S3 errors, without content codings.
     pub(crate) const fn speaks_s3(self) -> Self {
         Self { speaks_s3: true, may_be_encoded: false, ..self }
+    }
+
+    /// Selects error objects of DAP.
+    pub(crate) const fn speaks_dap(self) -> Self {
+        Self { speaks_dap: true, ..self }
     }
 
     /// Makes errors pages, for requests that prefer HTML.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use axum::http::{Extensions, Uri};
 
 use super::chunk_path::split_chunk;
+use super::dap_path::dap_of;
 use super::path::{
     KeyOrPrefix, PathError, encode, node_of, node_of_page, place_of, prefix_of, pyramid_place,
     rechunked_place, segments, tile_of,
@@ -110,6 +111,10 @@ impl Target<'_> {
             }
             Resource::Page => {
                 let (mount, path) = node_of_page(raw_path)?;
+                Target::Node { mount, node: path.clone(), path }
+            }
+            Resource::Dap => {
+                let (mount, path) = dap_of(raw_path)?;
                 Target::Node { mount, node: path.clone(), path }
             }
             Resource::Keys | Resource::Cache => {

@@ -34,6 +34,11 @@ pub enum RenderError {
         /// The highest rank that the format can represent.
         max: usize,
     },
+    /// The format is of an array with its coordinates, or of a group.
+    #[error(
+        "the requested format is a file of several arrays: request it of `/v1/data`, without reductions and `fields`"
+    )]
+    NotOneArray,
     /// numpy treats zeros at the end of a text as padding, so it would shorten this element.
     #[error(
         "an element ends in a zero, which numpy treats as padding; request `format=bytes` or `format=arrow`"
@@ -95,6 +100,7 @@ impl Classify for RenderError {
             Self::UnsupportedType { .. }
             | Self::Rank { .. }
             | Self::TrailingZero
+            | Self::NotOneArray
             | Self::DateRange { .. }
             | Self::NoFields { .. }
             | Self::UnknownField { .. }

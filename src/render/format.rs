@@ -49,6 +49,8 @@ pub(super) enum Encoding {
         max_bytes: fn(&ResultSchema) -> u64,
         writer: WriterFn,
     },
+    /// A file of several arrays, which is no response of the elements of one.
+    File,
 }
 
 /// Returns a writer for these elements, of at most a number of bytes.
@@ -69,8 +71,15 @@ impl Format {
     pub fn delivery(&self, data_type: &DataType) -> Delivery {
         match self.encoding {
             Encoding::Items { .. } if !data_type.is_variable() => Delivery::Streamed,
+            Encoding::File => Delivery::Streamed,
             Encoding::Items { .. } | Encoding::Written { .. } => Delivery::Buffered,
         }
+    }
+
+    /// Whether a response is a file of several arrays.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        matches!(self.encoding, Encoding::File)
     }
 
     /// Whether the elements have a byte order, which the client chooses.
@@ -90,7 +99,7 @@ impl Format {
     pub fn preamble(&self, data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
         match self.encoding {
             Encoding::Items { preamble, .. } => preamble(data_type, shape, endian),
-            Encoding::Written { .. } => Vec::new(),
+            Encoding::Written { .. } | Encoding::File => Vec::new(),
         }
     }
 }

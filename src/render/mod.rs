@@ -9,11 +9,14 @@ mod arrow;
 mod cf_decoding;
 mod conversion;
 mod csv;
+pub mod dap;
+pub mod dataset;
 mod date;
 mod error;
 mod format;
 mod json;
 mod length_prefixed;
+pub mod netcdf;
 mod npy;
 mod npy_text;
 mod output;
@@ -38,5 +41,11 @@ pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices, VertexFormat};
 pub use write::Writer;
 
 /// All formats of decoded elements; the first is the default.
-pub const FORMATS: &[&Format] =
-    &[&length_prefixed::FORMAT, &npy_text::FORMAT, &json::FORMAT, &csv::FORMAT, &arrow::FORMAT];
+pub const FORMATS: &[&Format] = &[
+    &length_prefixed::FORMAT,
+    &npy_text::FORMAT,
+    &json::FORMAT,
+    &csv::FORMAT,
+    &arrow::FORMAT,
+    &netcdf::FORMAT,
+];

@@ -9,6 +9,7 @@ impl ResultSchema {
     #[must_use]
     pub fn max_output_bytes(&self, format: &Format) -> Option<u64> {
         match format.encoding {
+            Encoding::File => None,
             _ if self.data_type.is_variable() => Some(u64::MAX),
             Encoding::Written { max_bytes, .. } => Some(max_bytes(self)),
             Encoding::Items { .. } => None,
@@ -21,7 +22,7 @@ impl ResultSchema {
 ///
 /// # Errors
 /// [`RenderError::TooLarge`] if the upper bound by type and shape is over `limit_bytes`;
-/// [`RenderError::UnsupportedType`], [`RenderError::Rank`].
+/// [`RenderError::UnsupportedType`], [`RenderError::Rank`], [`RenderError::NotOneArray`].
 pub fn writer(
     options: FormatOptions,
     schema: &ResultSchema,
@@ -31,6 +32,7 @@ pub fn writer(
         Encoding::Written { writer, .. } => writer,
         Encoding::Items { variable, .. } if schema.data_type.is_variable() => variable,
         Encoding::Items { .. } => return Ok(None),
+        Encoding::File => return Err(RenderError::NotOneArray),
     };
     new(options, schema, limit_bytes).map(Some)
 }
@@ -44,7 +46,7 @@ mod tests {
 
     #[test]
     fn buffered_responses_have_a_writer_and_a_bound_and_streamed_ones_neither() {
-        for format in FORMATS {
+        for format in FORMATS.iter().filter(|format| !format.is_file()) {
             for data_type in [DataType::UInt8, DataType::String] {
                 let schema = schema(&data_type, &[3]);
                 let options = FormatOptions { format, endian: Endianness::Little, nan: NanMode::String };

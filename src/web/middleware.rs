@@ -35,7 +35,7 @@ use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
 use crate::admission::memory_pressure::MemoryPressure;
 use crate::admission::overloaded;
-use crate::api::{s3, view};
+use crate::api::{dap, s3, view};
 use crate::auth::Refusal;
 use crate::auth::caller::Administrator;
 use crate::auth::caller::Caller;
@@ -407,7 +407,10 @@ pub(crate) async fn no_method(request: Request) -> Response {
     let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
     let route = request.extensions().get::<&'static RouteSpec>();
     let reads = route.is_some_and(|route| {
-        matches!(route.resource, Resource::Node | Resource::Tile | Resource::Page | Resource::Chunk)
+        matches!(
+            route.resource,
+            Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk
+        )
     });
     let problem = if reads {
         problem.detail(
@@ -434,6 +437,7 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let dialect = s3::ErrorFormat::of(spec, request.uri());
+    let dap_errors = dap::DapErrors::of(spec, request.uri());
     let error_page = view::ErrorPage::of(state, spec, &request);
     let is_health = spec.is_some_and(|spec| spec.answers_under_load);
     // Headers that the middleware adds do not count towards the limits.
@@ -505,6 +509,9 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     };
     if let Some(dialect) = dialect {
         dialect.render(observed.id(), &mut answer);
+    }
+    if let Some(dap_errors) = dap_errors {
+        dap_errors.render(&mut answer);
     }
     if let Some(error_page) = error_page {
         error_page.render(&mut answer);

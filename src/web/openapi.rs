@@ -159,6 +159,8 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
         {
             let (media_type, content) = if spec.speaks_s3 {
                 ("application/xml", Content::default())
+            } else if spec.speaks_dap {
+                ("text/plain", Content::default())
             } else {
                 ("application/problem+json", Content::new(Some(Ref::from_schema_name(PROBLEM))))
             };

@@ -297,7 +297,10 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
         ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
         ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
         ("path", data) if data.starts_with("/v1/data/") => {
-            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max"]
+            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max", "b?format=nc"]
+        }
+        ("path", dap) if dap.starts_with("/dap/") => {
+            &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info"]
         }
         ("path", stats) if stats.starts_with("/v1/stats/") => {
             &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards"]

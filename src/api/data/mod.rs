@@ -24,14 +24,17 @@ use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::label_params::positions;
+use crate::api::export::netcdf::NetcdfRequest;
+use crate::api::export::source_finder::SourceFinder;
 use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
-use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
+use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams, VariablesParams};
 use crate::array::{Array, OpenNode};
 use crate::auth::Rights;
 use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
+use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::http::chunk_path::split_chunk;
 use crate::http::negotiate;
@@ -40,6 +43,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::reduce::Method;
+use crate::render::netcdf::NetcdfVariant;
 use crate::render::{FORMATS, FormatOptions};
 use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
@@ -134,6 +138,7 @@ pub(crate) enum ElementsResponses {
         AxisReductionParams,
         ArrayParams,
         FieldsParams,
+        VariablesParams,
         FormatParams,
     ),
     responses(ElementsResponses, ArrayResponses, ConditionResponses)
@@ -155,6 +160,13 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
         };
         let rendering = rendering(&head.headers, &query)?;
+        if rendering.style.format.is_file() {
+            return Box::pin(netcdf(state, head, &target, &query, started)).await;
+        }
+        if query.variables.vars.is_some() {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest)
+                .detail("`vars` is of a group's variables, for which there is `format=nc`"));
+        }
         let open = || async {
             let node = open(head, &target, &target.path, &query.array).await;
             node.map_err(|problem| with_chunk_route(problem, head, &target))
@@ -181,6 +193,39 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
+}
+
+/// The response with a NetCDF file: of an array and its coordinates, or of the variables of a group.
+async fn netcdf(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    query: &DataQuery,
+    started: Instant,
+) -> Result<Response, Problem> {
+    if query.reduction.reduces() || query.over.reduces() || query.fields.fields.is_some() {
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+            "`format=nc` has elements as they are stored: leave out `downsample`, `fit`, `reduce.NAME` and `fields`",
+        ));
+    }
+    let node = open(head, target, &target.path, &query.array).await?;
+    let rights = Caller::of(&head.extensions).rights();
+    let finder = SourceFinder { target, rights, began: started };
+    let names = query.variables.vars.as_deref();
+    let sources = match &node.node {
+        Node::Group(_) => finder.of_group(node, names, &query.selection).await?,
+        Node::Array(metadata) => {
+            if names.is_some() {
+                return Err(Problem::from_class(ErrorClass::InvalidRequest)
+                    .detail("`vars` names variables of a group, and this is an array"));
+            }
+            query.array.check_shape(&metadata.shape)?;
+            let subset = query.selection.subset(metadata)?;
+            finder.of_array(node, subset).await?
+        }
+    };
+    let variant = if query.format.is_classic() { NetcdfVariant::Classic } else { NetcdfVariant::Smallest };
+    NetcdfRequest::new(sources, variant, names.is_some())?.respond(state, target, head).await
 }
 
 /// The response for a node that `open` returns. `respond` begins with the node as it was last opened, and begins again if `open`
@@ -238,6 +283,7 @@ pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Re
         AxisReductionParams,
         ArrayParams,
         FieldsParams,
+        VariablesParams,
         FormatParams,
     ),
     responses(ElementsResponses, ArrayResponses, ConditionResponses)
@@ -388,7 +434,7 @@ pub(crate) async fn open(
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
-    let format = negotiate::choose(headers, query.format.format.as_deref(), FORMATS)?;
+    let format = negotiate::choose(headers, query.format.name(), FORMATS)?;
     let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
     let (fields, header, decodes) =
         (query.fields.fields.clone(), query.format.has_header(), query.format.decodes());

@@ -8,9 +8,12 @@ use utoipa::IntoParams;
 use super::axis_query::AxisReductionParams;
 use super::reduction_query::ReductionParams;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, is_of_page, once, pairs};
-use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams};
+use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams, VariablesParams};
 use crate::metadata::Endianness;
 use crate::render::NanMode;
+
+/// The format of NetCDF files with the types of netCDF-3.
+const CLASSIC: &str = "nc3";
 
 /// The parameters of the response format.
 #[derive(Clone, Debug, Default, IntoParams)]
@@ -67,6 +70,16 @@ impl FormatParams {
         self.decode.unwrap_or_default()
     }
 
+    /// The requested format. `nc3` is a variant of `nc`.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.format.as_deref().map(|name| if name == CLASSIC { "nc" } else { name })
+    }
+
+    /// Whether the types of netCDF-3 are insisted on.
+    pub(crate) fn is_classic(&self) -> bool {
+        self.format.as_deref() == Some(CLASSIC)
+    }
+
     /// Whether CSV starts with a header line.
     pub(crate) fn has_header(&self) -> bool {
         self.header.unwrap_or(true)
@@ -83,6 +96,8 @@ pub(crate) struct DataQuery {
     pub(crate) over: AxisReductionParams,
     pub(crate) array: ArrayParams,
     pub(crate) fields: FieldsParams,
+    /// Which variables of a group.
+    pub(crate) variables: VariablesParams,
     pub(crate) format: FormatParams,
 }
 
@@ -98,12 +113,13 @@ impl DataQuery {
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, reduction, over, array, fields, format } = &mut query;
+            let Self { selection, reduction, over, array, fields, variables, format } = &mut query;
             let is_known = selection.take(name, value)?
                 || reduction.take(name, value)?
                 || over.take(name, value)?
                 || array.take(name, value)?
                 || fields.take(name, value)?
+                || variables.take(name, value)?
                 || format.take(name, value)?;
             if !is_known && !is_of_page(name) {
                 return Err(ParamError::unknown(name, &Self::known()));
@@ -128,6 +144,7 @@ impl DataQuery {
             .and::<AxisReductionParams>()
             .and::<FormatParams>()
             .and::<FieldsParams>()
+            .and::<VariablesParams>()
             .and::<ArrayParams>()
     }
 }

@@ -9,8 +9,18 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::sources::{Source, sources};
 
 /// How a route's template starts.
-const BEGINNINGS: [&str; 9] =
-    ["/v1/", "/store/", "/plain/", "/unshard/", "/rechunk/", "/pyramid/", "/view/", "/s3", "/tiles/"];
+const BEGINNINGS: [&str; 10] = [
+    "/v1/",
+    "/store/",
+    "/plain/",
+    "/unshard/",
+    "/rechunk/",
+    "/pyramid/",
+    "/view/",
+    "/s3",
+    "/tiles/",
+    "/dap/",
+];
 
 /// Files below `src/` that specify routes. A path with a slash at its end is a folder.
 const SPECIFIED_IN: &[&str] = &[

@@ -1,0 +1,195 @@
+//! The values of a dataset: in XDR after the descriptor, or as text ("DAP 2.0", sections 6.2 and 7.3).
+//!
+//! In XDR (RFC 4506) an array of numbers is its length twice, and then the numbers; an array of bytes the same, padded to four
+//! bytes; an array of texts is its length once, and then each text behind its own length, padded. A single byte takes four.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::ascii::ascii;
+use super::open_dataset::OpenDataset;
+use super::sent_array::SentArray;
+use super::text_response::{put_description, text_response};
+use crate::admission::AdmissionRequest;
+use crate::api::export::body::ExportBody;
+use crate::api::export::error::ExportError;
+use crate::api::export::limits::plans;
+use crate::api::export::respond::{held_bytes, respond, snapshots, version_of};
+use crate::api::export::sources::{ExportSource, ExportSources};
+use crate::api::export::texts::{check_texts, read_texts};
+use crate::array::{ArrayError, Plan, ReadContext, Snapshot};
+use crate::chunk::Subset;
+use crate::error::ErrorClass;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::dap_path::DapResponse;
+use crate::http::problem::Problem;
+use crate::http::validators::put_validators;
+use crate::render::dap::{ConstrainedArray, ConstrainedDataset};
+use crate::render::dataset::{ExportedTexts, ExternalType};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::store::ValueInfo;
+
+/// Maximum number of attempts for a response whose chunks change while it starts.
+const TRIES: usize = 3;
+/// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
+const FORM: &str = "dap2 1";
+
+/// A request for values.
+pub(super) struct DapRequest {
+    pub(super) opened: OpenDataset,
+    pub(super) constrained: ConstrainedDataset,
+    /// The descriptor of what is selected.
+    pub(super) described: String,
+    /// The memory in bytes that the description takes.
+    pub(super) held: u64,
+}
+
+impl DapRequest {
+    /// The response to GET or HEAD.
+    pub(super) async fn respond(
+        self,
+        state: &AppState,
+        target: &NodeTarget,
+        head: &Parts,
+        asked: DapResponse,
+    ) -> Result<Response, Problem> {
+        let (leaves, arrays) = self.leaves();
+        let most_text = state.options.max_buffered_response_size;
+        let plans = plans(&leaves, &state.engine.read)?;
+        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
+        let has_texts = arrays.iter().any(|array| array.encoding.is_none());
+        let held = self.held.saturating_add(held_bytes(&leaves, &plans));
+        // Texts as they are read, and what is written of them.
+        let whole = if has_texts || asked == DapResponse::Ascii { most_text.saturating_mul(2) } else { 0 };
+        let bytes = held.saturating_add(whole);
+        let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
+        if asked == DapResponse::Ascii {
+            let text = ascii(state, &self.opened, &leaves, &arrays, &plans).await?;
+            permit.release(whole.saturating_sub(text.len() as u64));
+            return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
+        }
+        let mut tries = 1;
+        let (mut answer, text_bytes) = loop {
+            match self.attempt(state, head, &leaves, &arrays, &plans).await {
+                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                answered => break answered?,
+            }
+        };
+        permit.release(whole.saturating_sub(text_bytes));
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        put_description(headers, HeaderValue::from_static("dods-data"));
+        Ok(permit.hold(answer))
+    }
+
+    /// The arrays of the response, in the order of their values.
+    fn leaves(&self) -> (ExportSources, Vec<SentArray>) {
+        let mut leaves =
+            ExportSources { group: self.opened.sources.group.clone(), ..ExportSources::default() };
+        let mut arrays = Vec::new();
+        for ConstrainedArray { variable, ranges } in self.constrained.arrays() {
+            let Some(source) = self.opened.sources.sources.get(*variable) else { continue };
+            let encoding = self.opened.encodings.get(*variable).cloned().flatten();
+            let subset = Subset(ranges.clone());
+            arrays.push(SentArray { shape: subset.shape(), encoding });
+            leaves.sources.push(ExportSource { subset, ..source.clone() });
+        }
+        (leaves, arrays)
+    }
+
+    /// The response, and the bytes of the texts in it.
+    async fn attempt(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        leaves: &ExportSources,
+        arrays: &[SentArray],
+        plans: &[Plan],
+    ) -> Result<(Response, u64), ExportError> {
+        let engine = &state.engine;
+        let mount = self.opened.sources.sources.first().map(|source| Arc::clone(source.array.mount()));
+        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
+        let snapshots = snapshots(engine, plans, &trace).await?;
+        let described = &self.described;
+        let version = version_of(&format!("{FORM} {described}"), leaves, &snapshots);
+        let (mut answer, text_bytes) = match Conditions::from_headers(&head.headers).for_read(&version, None)
+        {
+            Verdict::Failed => {
+                return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), 0));
+            }
+            Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), 0),
+            Verdict::Proceed => {
+                let (body, text_bytes) = body(state, described, arrays, snapshots, &trace).await?;
+                let content_type = HeaderValue::from_static("application/octet-stream");
+                (respond(engine, head, &version, content_type, body, &trace).await?, text_bytes)
+            }
+        };
+        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
+        Ok((answer, text_bytes))
+    }
+}
+
+/// The parts of a response with values, and the bytes of the texts among them.
+async fn body(
+    state: &AppState,
+    described: &str,
+    arrays: &[SentArray],
+    snapshots: Vec<Snapshot>,
+    trace: &Arc<ReadContext>,
+) -> Result<(ExportBody, u64), ExportError> {
+    let most_text = state.options.max_buffered_response_size;
+    let mut body = ExportBody::default();
+    body.push_bytes(described.as_bytes());
+    body.push_bytes(b"Data:\n");
+    let mut text_bytes = 0_u64;
+    for (array, snapshot) in arrays.iter().zip(snapshots) {
+        let count = array.shape.iter().fold(1, |product: u64, &length| product.saturating_mul(length));
+        let length = i32::try_from(count).map_err(|_too_many| ArrayError::TooLarge {
+            what: "elements of one array",
+            requested: count.into(),
+            limit: i32::MAX as u64,
+        })?;
+        let length = length.to_be_bytes();
+        let is_scalar = array.shape.is_empty();
+        let Some(encoding) = &array.encoding else {
+            let texts = read_texts(&state.engine, snapshot, most_text, trace).await?;
+            if !is_scalar {
+                body.push_bytes(&length);
+            }
+            let written = state.engine.cpu.run(move || xdr_texts(&texts)).await?;
+            text_bytes = text_bytes.saturating_add(written.len() as u64);
+            check_texts(text_bytes, most_text)?;
+            body.push_bytes(&written);
+            continue;
+        };
+        let are_bytes = encoding.external() == ExternalType::UByte;
+        if is_scalar && are_bytes {
+            body.push_bytes(&[0; 3]);
+        } else if !is_scalar {
+            body.push_bytes(&length);
+            body.push_bytes(&length);
+        }
+        body.push_elements(snapshot, encoding.clone());
+        if !is_scalar && are_bytes {
+            let padding = usize::try_from(count.next_multiple_of(4) - count).unwrap_or(0);
+            body.push_bytes(&[0; 3][..padding.min(3)]);
+        }
+    }
+    Ok((body, text_bytes))
+}
+
+/// Texts in XDR.
+fn xdr_texts(texts: &ExportedTexts) -> Vec<u8> {
+    let mut out = Vec::new();
+    for text in texts.iter() {
+        out.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend_from_slice(text);
+        let length = out.len().next_multiple_of(4);
+        out.resize(length, 0);
+    }
+    out
+}

@@ -1,0 +1,71 @@
+//! Integers of 64 bits, which DAP2 has no type for: `Int32` if all of them are known to fit, else `Float64`.
+//!
+//! They are known to fit if the attributes state a range of valid values, or if the array is small enough to be read for it.
+//! Small arrays with integers that no `Float64` equals are left out. Larger ones are sent as `Float64`, and a value that
+//! cannot be exact ends the response as an error: none is ever wrapped or rounded.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+
+use crate::api::export::error::ExportError;
+use crate::api::export::sources::ExportSource;
+use crate::array::{ArrayError, Plan};
+use crate::chunk::Subset;
+use crate::metadata::{ArrayMetadata, DataType};
+use crate::render::dataset::ElementEncoding;
+use crate::services::state::AppState;
+
+/// Most decoded bytes of an array that is read to find out whether its integers fit.
+pub(super) const MAX_READ_BYTES: u64 = 1 << 20;
+
+/// How the integers of an array are sent; `None` if DAP2 has no number for one of them.
+///
+/// # Errors
+/// Failures of reading.
+pub(super) async fn encoding_of(
+    state: &AppState,
+    source: &ExportSource,
+) -> Result<Option<ElementEncoding>, ExportError> {
+    let metadata = source.metadata();
+    let data_type = &metadata.data_type;
+    let (narrow, double) = (ElementEncoding::dap2(data_type, true), ElementEncoding::dap2(data_type, false));
+    let is_integer = matches!(data_type, DataType::Int64 | DataType::UInt64);
+    let narrow = narrow.filter(|_| is_integer);
+    if let Some(narrow) = &narrow
+        && states_narrow(metadata)
+    {
+        return Ok(Some(narrow.clone()));
+    }
+    let limits = crate::array::ReadLimits { max_decoded_size: MAX_READ_BYTES, ..state.engine.read };
+    let plan = match Plan::new(&source.array, Subset::full(&metadata.shape), &limits) {
+        Ok(plan) => plan,
+        Err(ArrayError::TooLarge { .. }) => return Ok(double),
+        Err(error) => return Err(error.into()),
+    };
+    let context = state.engine.reader.read_context(source.array.mount());
+    let snapshot = state.engine.reader.snapshot(&plan, &context).await?;
+    let mut elements = state.engine.reader.elements(snapshot, 0..plan.response_bytes(), &context);
+    let mut fitting: Vec<ElementEncoding> = narrow.into_iter().chain(double).collect();
+    while let Some(part) = elements.try_next().await? {
+        let keep = move || {
+            fitting.retain(|encoding| encoding.encode(part.items(), &mut Vec::new()).is_ok());
+            fitting
+        };
+        fitting = state.engine.cpu.run(keep).await?;
+    }
+    Ok(fitting.into_iter().next())
+}
+
+/// Whether the attributes state that every valid value fits in 32 bits.
+fn states_narrow(metadata: &Arc<ArrayMetadata>) -> bool {
+    let attributes = &metadata.attributes;
+    let range = if let Some(range) = attributes.get("valid_range") {
+        range.as_array().map(|list| list.iter().map(serde_json::Value::as_i64).collect())
+    } else {
+        let end = |name: &str| attributes.get(name).and_then(|value| value.as_i64());
+        Some(vec![end("valid_min"), end("valid_max")])
+    };
+    let range: Option<Vec<i64>> = range.and_then(|range: Vec<Option<i64>>| range.into_iter().collect());
+    range.is_some_and(|range| range.len() == 2 && range.iter().all(|end| i32::try_from(*end).is_ok()))
+}

@@ -1,0 +1,15 @@
+//! What responses with several arrays have in common: NetCDF files and DAP.
+//!
+//! A response is made of [`ExportSources`]: an array or the arrays of a group, with the coordinates of their dimensions, each
+//! over its selection. Its bytes are a list of parts of known length ([`ExportBody`]): texts that were written beforehand, and
+//! elements that are read and encoded as they are sent. Length and entity tag are therefore known before an element is read.
+//! What the caller may not read is as if it was not there.
+
+pub(crate) mod body;
+pub(crate) mod error;
+pub(crate) mod limits;
+pub(crate) mod netcdf;
+pub(crate) mod respond;
+pub(crate) mod source_finder;
+pub(crate) mod sources;
+pub(crate) mod texts;

@@ -1,0 +1,230 @@
+//! An array with its coordinates, or the variables of a group, as a NetCDF file.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::body::ExportBody;
+use super::error::ExportError;
+use super::limits::plans;
+use super::respond::{held_bytes, respond, snapshots, version_of};
+use super::sources::{ExportSource, ExportSources};
+use super::texts::{check_texts, read_texts};
+use crate::admission::AdmissionRequest;
+use crate::api::data::error::ElementsError;
+use crate::api::data::too_large::Broken;
+use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Snapshot, Suggestions};
+use crate::error::ErrorClass;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::download;
+use crate::http::problem::Problem;
+use crate::http::validators::put_validators;
+use crate::render::dataset::{
+    DatasetError, ElementEncoding, ExportedDataset, ExportedTexts, VariableEncoding, VariableSource, is_text,
+};
+use crate::render::netcdf::{FORMAT, NetcdfFile, NetcdfVariant};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::store::ValueInfo;
+
+/// Maximum number of attempts for a response whose chunks change while it starts.
+const TRIES: usize = 3;
+/// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
+const FORM: &str = "netcdf 1";
+
+/// A request for a file.
+pub(crate) struct NetcdfRequest {
+    sources: ExportSources,
+    variant: NetcdfVariant,
+}
+
+impl NetcdfRequest {
+    /// A file of these arrays. Those that it cannot have are left out of a group, unless the request names them.
+    ///
+    /// # Errors
+    /// [`DatasetError::UnsupportedType`].
+    pub(crate) fn new(
+        mut sources: ExportSources,
+        variant: NetcdfVariant,
+        are_named: bool,
+    ) -> Result<Self, Problem> {
+        let is_group = sources.group.is_some();
+        let can_have = |source: &ExportSource| {
+            let data_type = &source.metadata().data_type;
+            let has_type = is_text(data_type) || ElementEncoding::netcdf(data_type).is_some();
+            if has_type { Ok(()) } else { Err(data_type.name()) }
+        };
+        if !is_group || are_named {
+            // What belongs to a named array is not named itself, and comes before it.
+            if let Some(source) = sources.sources.iter().rev().find(|source| can_have(source).is_err()) {
+                return Err(DatasetError::UnsupportedType {
+                    variable: source.name.clone(),
+                    data_type: source.metadata().data_type.name(),
+                }
+                .into());
+            }
+        }
+        sources.keep(can_have);
+        if sources.sources.is_empty() {
+            let detail = "the group has no array that a NetCDF file can have";
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+        }
+        Ok(Self { sources, variant })
+    }
+
+    /// The response to GET or HEAD.
+    pub(crate) async fn respond(
+        self,
+        state: &AppState,
+        target: &NodeTarget,
+        head: &Parts,
+    ) -> Result<Response, Problem> {
+        let plans = plans(&self.sources, &state.engine.read).map_err(|error| self.too_large(state, error))?;
+        let most_text = state.options.max_buffered_response_size;
+        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
+        let has_texts = self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type));
+        let held = held_bytes(&self.sources, &plans);
+        let texts = if has_texts { most_text } else { 0 };
+        let admission = &state.traffic.admission;
+        let mut permit =
+            admission.acquire(AdmissionRequest::to_elements(head), held.saturating_add(texts)).await?;
+        let mut tries = 1;
+        let (mut answer, text_bytes) = loop {
+            match self.attempt(state, head, &plans).await {
+                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                answered => break answered?,
+            }
+        };
+        permit.release(texts.saturating_sub(text_bytes));
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        self.sources.put_omitted(headers);
+        if answer.status().is_success() {
+            let name = download::name_of(&target.mount.name, &target.path, &target.path);
+            download::put(answer.headers_mut(), &name, FORMAT.extension);
+        }
+        Ok(permit.hold(answer))
+    }
+
+    /// The problem for an error. For an exceeded limit it suggests slices of an array within the limit.
+    fn too_large(&self, state: &AppState, error: ArrayError) -> Problem {
+        let limits = &state.engine.read;
+        let error = ElementsError::from(error);
+        let whole_bytes = state.options.max_buffered_response_size;
+        let Some(broken) = Broken::of(limits, whole_bytes, &error) else { return error.into() };
+        let suggestions = match (&self.sources.group, self.sources.sources.split_last()) {
+            (None, Some((array, others))) => suggestions(array, others, limits),
+            _ => Suggestions::default(),
+        };
+        broken.problem(error, suggestions)
+    }
+
+    /// The response, and the bytes of the texts in it.
+    async fn attempt(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        plans: &[Plan],
+    ) -> Result<(Response, u64), ExportError> {
+        let engine = &state.engine;
+        let mount = self.sources.sources.first().map(|source| Arc::clone(source.array.mount()));
+        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
+        let snapshots = snapshots(engine, plans, &trace).await?;
+        let form = format!("{FORM} {:?}", self.variant);
+        let version = version_of(&form, &self.sources, &snapshots);
+        let (mut answer, text_bytes) = match Conditions::from_headers(&head.headers).for_read(&version, None)
+        {
+            Verdict::Failed => {
+                return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), 0));
+            }
+            Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), 0),
+            Verdict::Proceed => {
+                let most_text = state.options.max_buffered_response_size;
+                let (body, text_bytes) = self.body(state, snapshots, most_text, &trace).await?;
+                let content_type = HeaderValue::from_static(FORMAT.media_type);
+                (respond(engine, head, &version, content_type, body, &trace).await?, text_bytes)
+            }
+        };
+        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
+        answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        Ok((answer, text_bytes))
+    }
+
+    /// The parts of the file, and the bytes of the texts among them.
+    async fn body(
+        &self,
+        state: &AppState,
+        snapshots: Vec<Snapshot>,
+        most_text: u64,
+        trace: &Arc<ReadContext>,
+    ) -> Result<(ExportBody, u64), ExportError> {
+        let mut texts: Vec<Option<ExportedTexts>> = Vec::with_capacity(snapshots.len());
+        let mut text_bytes = 0;
+        for (source, snapshot) in self.sources.sources.iter().zip(&snapshots) {
+            let read = if is_text(&source.metadata().data_type) {
+                let read = read_texts(&state.engine, snapshot.clone(), most_text, trace).await?;
+                // The texts themselves, and the cells that they are in.
+                let cells = read.cells_bytes(read.longest_bytes().max(1));
+                text_bytes = read.memory_bytes().saturating_add(cells).saturating_add(text_bytes);
+                check_texts(text_bytes, most_text)?;
+                Some(read)
+            } else {
+                None
+            };
+            texts.push(read);
+        }
+        let variables = self.sources.sources.iter().zip(&texts).filter_map(|(source, texts)| {
+            let encoding = match texts {
+                Some(texts) => VariableEncoding::Texts { longest_bytes: texts.longest_bytes() },
+                None => VariableEncoding::Numbers(ElementEncoding::netcdf(&source.metadata().data_type)?),
+            };
+            Some(VariableSource {
+                name: source.name.clone(),
+                metadata: Arc::clone(source.metadata()),
+                dimension_names: source.dimension_names.clone(),
+                subset: source.subset.clone(),
+                is_coordinate: source.is_coordinate,
+                encoding,
+            })
+        });
+        let variables: Vec<VariableSource> = variables.collect();
+        let (attributes, variant) = (self.sources.attributes(), self.variant);
+        let bytes = self.sources.attribute_bytes().saturating_add(1024 * variables.len() as u64);
+        let make = move || -> Result<ExportBody, DatasetError> {
+            let dataset = ExportedDataset::new(&variables, &attributes);
+            let file = NetcdfFile::new(&dataset, variant)?;
+            let mut body = ExportBody::default();
+            body.push_bytes(&file.header);
+            let parts = file.places.iter().zip(&dataset.variables).zip(snapshots.into_iter().zip(&texts));
+            for ((place, variable), (snapshot, texts)) in parts {
+                match (&variable.encoding, texts) {
+                    (VariableEncoding::Numbers(encoding), _) => {
+                        body.push_elements(snapshot, encoding.clone());
+                    }
+                    (_, Some(texts)) => body.push_bytes(&texts.cells(place.cell_bytes)),
+                    (_, None) => return Err(DatasetError::ElementCount),
+                }
+                body.push_bytes(&place.padding);
+            }
+            if body.bytes() == file.bytes { Ok(body) } else { Err(DatasetError::ElementCount) }
+        };
+        let body = state.engine.cpu.run_document(bytes.saturating_add(text_bytes), make).await??;
+        Ok((body, text_bytes))
+    }
+}
+
+/// Slices of an array that are within the limits together with the others.
+fn suggestions(array: &ExportSource, others: &[ExportSource], limits: &ReadLimits) -> Suggestions {
+    let mut left = *limits;
+    for other in others {
+        let Ok(plan) = Plan::new(&other.array, other.subset.clone(), limits) else {
+            return Suggestions::default();
+        };
+        left.max_response_size = left.max_response_size.saturating_sub(plan.response_bytes());
+        left.max_decoded_size = left.max_decoded_size.saturating_sub(plan.decoded_bytes());
+        left.max_chunks = left.max_chunks.saturating_sub(plan.chunks());
+    }
+    Suggestions::new(&array.array, &array.subset, &left, |_| true)
+}

@@ -1,0 +1,368 @@
+//! [`SourceFinder`]: finds the arrays of a response: an array or the arrays of a group, and the arrays that belong to them.
+//!
+//! To a variable belong the coordinates of its dimensions, which have their names and one dimension (CF 1.12, section 1.3),
+//! beside it or in a group above; and what its attributes `coordinates`, `grid_mapping` and `bounds` name, beside it. These
+//! are selected along the dimensions that they share with it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::sources::{ExportSource, ExportSources, OmittedVariable};
+use crate::api::selection::SelectionParams;
+use crate::array::{Array, CachedLookup, NodeOpener, OpenNode};
+use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::chunk::{AxisRange, SelectionError, Subset};
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::Node;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::{ArrayMetadata, NodeKind};
+use crate::services::extract::NodeTarget;
+
+/// Most arrays of a response.
+const MAX_VARIABLES: usize = 1000;
+/// Arrays that are opened concurrently.
+const CONCURRENCY: usize = 16;
+/// Most groups above a variable in which the coordinates of its dimensions are sought.
+const MAX_GROUPS_ABOVE: usize = 8;
+/// Attributes that name other variables.
+const NAMING: [&str; 3] = ["coordinates", "grid_mapping", "bounds"];
+/// Longest of these attributes that is read, in bytes.
+const MAX_NAMING_BYTES: usize = 4 << 10;
+
+/// Finds arrays for a request.
+pub(crate) struct SourceFinder<'a> {
+    pub(crate) target: &'a NodeTarget,
+    pub(crate) rights: &'a Rights,
+    /// When the request began.
+    pub(crate) began: Instant,
+}
+
+/// What is selected of each dimension: of its name, and its length.
+type SelectedRanges = HashMap<(String, u64), AxisRange>;
+
+impl SourceFinder<'_> {
+    /// An array over a selection, with what belongs to it.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub(crate) async fn of_array(
+        &self,
+        node: Arc<OpenNode>,
+        subset: Subset,
+    ) -> Result<ExportSources, Problem> {
+        let array = Arc::clone(node.array()?);
+        let path = array.path().clone();
+        let name =
+            if path.name().is_empty() { self.target.mount.name.clone() } else { path.name().to_owned() };
+        let chosen = vec![source(name, node, array, subset)];
+        let beside = path.parent();
+        let mut found = ExportSources::default();
+        self.add_all(&mut found, chosen, beside.as_ref()).await?;
+        Ok(found)
+    }
+
+    /// The arrays of a group over a selection: those of some names, else all; and what belongs to them.
+    ///
+    /// # Errors
+    /// 400 if the selection does not fit, or if names are needed; 404 for a name that no array has.
+    pub(crate) async fn of_group(
+        &self,
+        node: Arc<OpenNode>,
+        names: Option<&[String]>,
+        selection: &SelectionParams,
+    ) -> Result<ExportSources, Problem> {
+        let path = &self.target.path;
+        if selection.is_positional() {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "`slice` selects by position, which is of one array; select along the dimensions of a group with `isel.NAME`",
+            ));
+        }
+        let mut found = ExportSources { group: Some(Arc::clone(&node)), ..ExportSources::default() };
+        let opened = match names {
+            Some(names) => self.named(path, names).await?,
+            None => self.all(path, &node, &mut found.omitted).await?,
+        };
+        check_names(selection, &opened)?;
+        let mut chosen = Vec::with_capacity(opened.len());
+        for (name, node, array) in opened {
+            let subset = selection.subset_of_variable(array.metadata())?;
+            chosen.push(source(name, node, array, subset));
+        }
+        self.add_all(&mut found, chosen, Some(path)).await?;
+        Ok(found)
+    }
+
+    /// The arrays of these names.
+    async fn named(&self, group: &NodePath, names: &[String]) -> Result<Vec<Opened>, Problem> {
+        let mut opened: Vec<Opened> = Vec::with_capacity(names.len());
+        for name in names {
+            if opened.iter().any(|(known, ..)| known == name) {
+                continue;
+            }
+            let path = group.child(name).ok();
+            let found = match path {
+                Some(path) => self.array(&path).await?,
+                None => None,
+            };
+            let Some((node, array)) = found else {
+                let detail = format!("`vars`: there is no array `{name}` in the group");
+                return Err(Problem::from_class(ErrorClass::NotFound).detail(detail));
+            };
+            opened.push((name.clone(), node, array?));
+        }
+        Ok(opened)
+    }
+
+    /// All arrays directly below a group. Those whose codecs cannot be used are left out.
+    async fn all(
+        &self,
+        group: &NodePath,
+        node: &OpenNode,
+        omitted: &mut Vec<OmittedVariable>,
+    ) -> Result<Vec<Opened>, Problem> {
+        let need = Permission::derived(Scope::List, KeyScope::Prefix(group.prefix().clone()));
+        let invalid = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
+        if !self.rights.allows(&self.target.mount.name, &need) {
+            return Err(invalid(
+                "name the variables with `vars`: the credential does not include listing the group",
+            ));
+        }
+        let Node::Group(metadata) = &node.node else { return Err(Problem::from_class(ErrorClass::NotFound)) };
+        let hierarchy = self.target.opener.hierarchy();
+        let below = hierarchy.children(group, metadata, MAX_VARIABLES).await?;
+        let Some(children) = below.children else {
+            return Err(invalid("name the variables with `vars`: the backend of this mount cannot list"));
+        };
+        if below.truncated {
+            return Err(invalid("name the variables with `vars`: the group has more than 1000 nodes"));
+        }
+        let names: Vec<String> = children
+            .into_iter()
+            .filter(|child| child.kind == Some(NodeKind::Array))
+            .map(|child| child.name)
+            .collect();
+        let found: Vec<(String, Option<FoundArray>)> = stream::iter(names)
+            .map(|name| async move {
+                let found = match group.child(&name) {
+                    Ok(path) => self.array(&path).await?,
+                    Err(_) => None,
+                };
+                Ok::<_, Problem>((name, found))
+            })
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
+        let mut opened = Vec::with_capacity(found.len());
+        for (name, found) in found {
+            match found {
+                Some((node, Ok(array))) => opened.push((name, node, array)),
+                Some((_, Err(error))) => omitted.push(OmittedVariable { name, reason: error.to_string() }),
+                None => {}
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Adds arrays and what belongs to them.
+    async fn add_all(
+        &self,
+        found: &mut ExportSources,
+        chosen: Vec<ExportSource>,
+        group: Option<&NodePath>,
+    ) -> Result<(), Problem> {
+        let ranges = selected_ranges(&chosen);
+        let mut coordinates: BTreeMap<String, ExportSource> = BTreeMap::new();
+        let mut others: Vec<ExportSource> = Vec::new();
+        let mut order: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
+        for source in &chosen {
+            if source.is_coordinate {
+                order.push(source.name.clone());
+            }
+            for (name, &length) in source.dimension_names.iter().zip(&source.metadata().shape) {
+                let Some(name) = name.as_ref().filter(|name| !seen.contains(*name)) else { continue };
+                seen.insert(name.clone());
+                if let Some(group) = group
+                    && let Some(coordinate) = self.coordinate(group, name, length, &ranges).await?
+                {
+                    order.push(name.clone());
+                    coordinates.insert(name.clone(), coordinate);
+                }
+            }
+        }
+        if let Some(group) = group {
+            let mut known: BTreeSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
+            known.extend(coordinates.keys().cloned());
+            let mut wanted: BTreeSet<String> = chosen
+                .iter()
+                .chain(coordinates.values())
+                .flat_map(|source| named_by(source.metadata()))
+                .collect();
+            // What belongs to an array may name more, such as the bounds of a coordinate.
+            for _ in 0..2 {
+                let new: Vec<String> = wanted.difference(&known).cloned().collect();
+                wanted.clear();
+                for name in new {
+                    known.insert(name.clone());
+                    let path = group.child(&name).ok();
+                    let Some(path) = path else { continue };
+                    if let Some((node, Ok(array))) = self.array(&path).await? {
+                        let subset = shared_subset(array.metadata(), &ranges);
+                        let other = source(name, node, array, subset);
+                        wanted.extend(named_by(other.metadata()));
+                        others.push(other);
+                    }
+                }
+            }
+        }
+        let mut variables = Vec::with_capacity(chosen.len());
+        for source in chosen {
+            if source.is_coordinate {
+                coordinates.insert(source.name.clone(), source);
+            } else {
+                variables.push(source);
+            }
+        }
+        let mut sources: Vec<ExportSource> =
+            order.iter().filter_map(|name| coordinates.remove(name)).collect();
+        sources.append(&mut others);
+        sources.append(&mut variables);
+        if sources.len() > MAX_VARIABLES {
+            let detail = "there are more than 1000 variables; name some with `vars`";
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+        }
+        found.sources = sources;
+        Ok(())
+    }
+
+    /// The coordinate of a dimension, in a group or above it.
+    async fn coordinate(
+        &self,
+        group: &NodePath,
+        name: &str,
+        length: u64,
+        ranges: &SelectedRanges,
+    ) -> Result<Option<ExportSource>, Problem> {
+        let mut group = Some(group.clone());
+        for _ in 0..MAX_GROUPS_ABOVE {
+            let Some(current) = group.take() else { break };
+            let Ok(path) = current.child(name) else { break };
+            if let Some((node, Ok(array))) = self.array(&path).await? {
+                let metadata = array.metadata();
+                let names = names_of(metadata);
+                let is_along =
+                    matches!(names.as_slice(), [known] if known.as_deref().is_none_or(|known| known == name));
+                if !is_along || metadata.shape != [length] {
+                    return Ok(None);
+                }
+                let range = ranges.get(&(name.to_owned(), length)).copied();
+                let subset = Subset(vec![range.unwrap_or(AxisRange::full(length))]);
+                let dimension_names = vec![Some(name.to_owned())];
+                let name = name.to_owned();
+                return Ok(Some(ExportSource {
+                    name,
+                    node,
+                    array,
+                    subset,
+                    dimension_names,
+                    is_coordinate: true,
+                }));
+            }
+            group = current.parent();
+        }
+        Ok(None)
+    }
+
+    /// The array at a path, and whether it can be read; `None` if there is none, or if the caller may not read it.
+    async fn array(&self, path: &NodePath) -> Result<Option<FoundArray>, Problem> {
+        let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+        if !self.rights.allows(&self.target.mount.name, &need) {
+            return Ok(None);
+        }
+        let opener: &NodeOpener = &self.target.opener;
+        let node = match opener.find_cached(path, self.began).await {
+            Ok(CachedLookup::Node(node)) => node,
+            Ok(CachedLookup::Absent(_)) => return Ok(None),
+            Err(error) if error.class() == ErrorClass::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if matches!(node.node, Node::Group(_)) {
+            return Ok(None);
+        }
+        let array = node.array().cloned();
+        Ok(Some((node, array)))
+    }
+}
+
+/// An array that was opened: its name, and the node.
+type Opened = (String, Arc<OpenNode>, Arc<Array>);
+/// An array that was found, and whether its codecs can be used.
+type FoundArray = (Arc<OpenNode>, Result<Arc<Array>, crate::array::ArrayError>);
+
+fn source(name: String, node: Arc<OpenNode>, array: Arc<Array>, subset: Subset) -> ExportSource {
+    let dimension_names = names_of(array.metadata());
+    let is_coordinate = matches!(dimension_names.as_slice(), [Some(dimension)] if *dimension == name);
+    ExportSource { name, node, array, subset, dimension_names, is_coordinate }
+}
+
+/// The names of the dimensions, as many as there are.
+fn names_of(metadata: &ArrayMetadata) -> Vec<Option<String>> {
+    let rank = metadata.shape.len();
+    let named = metadata.dimension_names.clone().filter(|names| names.len() == rank);
+    let named = named.unwrap_or_else(|| vec![None; rank]);
+    named.into_iter().map(|name| name.filter(|name| !name.is_empty())).collect()
+}
+
+/// What is selected of the dimensions of some arrays.
+fn selected_ranges(sources: &[ExportSource]) -> SelectedRanges {
+    let mut ranges = SelectedRanges::new();
+    for source in sources {
+        let lengths = source.metadata().shape.iter().zip(source.subset.axes());
+        for (name, (&length, &range)) in source.dimension_names.iter().zip(lengths) {
+            if let Some(name) = name {
+                ranges.entry((name.clone(), length)).or_insert(range);
+            }
+        }
+    }
+    ranges
+}
+
+/// The elements of an array along the dimensions that it shares with others; of other dimensions, all.
+fn shared_subset(metadata: &ArrayMetadata, ranges: &SelectedRanges) -> Subset {
+    let names = names_of(metadata);
+    let range = |(name, &length): (Option<String>, &u64)| {
+        let shared = name.and_then(|name| ranges.get(&(name, length)).copied());
+        shared.unwrap_or(AxisRange::full(length))
+    };
+    Subset(names.into_iter().zip(&metadata.shape).map(range).collect())
+}
+
+/// The names of other variables in the attributes of one.
+fn named_by(metadata: &ArrayMetadata) -> Vec<String> {
+    let attributes = &metadata.attributes;
+    let text = |name: &&str| {
+        attributes.member_text(name).filter(|text| text.len() <= MAX_NAMING_BYTES)?;
+        Some(attributes.get(name)?.as_str()?.to_owned())
+    };
+    let words = |text: String| -> Vec<String> {
+        text.split_whitespace().map(|word| word.trim_end_matches(':').to_owned()).collect()
+    };
+    NAMING.iter().filter_map(text).flat_map(words).collect()
+}
+
+/// Refuses a selection along a dimension that none of the arrays has.
+fn check_names(selection: &SelectionParams, opened: &[Opened]) -> Result<(), SelectionError> {
+    let known: BTreeSet<String> =
+        opened.iter().flat_map(|(.., array)| names_of(array.metadata())).flatten().collect();
+    match selection.named().find(|name| !known.contains(*name)) {
+        None => Ok(()),
+        Some(name) => Err(SelectionError::UnknownDimension {
+            name: name.to_owned(),
+            known: known.into_iter().collect::<Vec<_>>().join(", "),
+        }),
+    }
+}

@@ -1,0 +1,106 @@
+//! [`ExportSources`]: the arrays of a response, with what is selected of each.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName};
+
+use crate::array::{Array, OpenNode};
+use crate::chunk::Subset;
+use crate::http::validators::from_text;
+use crate::metadata::{ArrayMetadata, Attributes};
+
+/// The variables of the group that a response does not have.
+const VARIABLES_OMITTED: HeaderName = HeaderName::from_static("variables-omitted");
+/// Maximum length of that header in bytes: clients and proxies reject heads of more than a few kilobytes.
+const MAX_HEADER_BYTES: usize = 1 << 10;
+
+/// An array, and what is selected of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportSource {
+    /// Its name in the response.
+    pub(crate) name: String,
+    pub(crate) node: Arc<OpenNode>,
+    pub(crate) array: Arc<Array>,
+    pub(crate) subset: Subset,
+    /// The names of its dimensions, as many as there are.
+    pub(crate) dimension_names: Vec<Option<String>>,
+    /// Whether it has the labels of the dimension of its name.
+    pub(crate) is_coordinate: bool,
+}
+
+/// A variable that a response does not have, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct OmittedVariable {
+    pub(crate) name: String,
+    /// Its data type, or what is wrong with it.
+    pub(crate) reason: String,
+}
+
+/// The arrays of a response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportSources {
+    /// Coordinates first.
+    pub(crate) sources: Vec<ExportSource>,
+    /// The group that they are in, if it was requested.
+    pub(crate) group: Option<Arc<OpenNode>>,
+    /// Variables of the group that are not among them.
+    pub(crate) omitted: Vec<OmittedVariable>,
+}
+
+impl ExportSource {
+    /// The metadata of the array.
+    pub(crate) fn metadata(&self) -> &Arc<ArrayMetadata> {
+        self.array.shared_metadata()
+    }
+}
+
+impl ExportSources {
+    /// The attributes of the group.
+    pub(crate) fn attributes(&self) -> Attributes {
+        match self.group.as_ref().map(|group| &group.node) {
+            Some(crate::hierarchy::Node::Group(group)) => group.attributes.clone(),
+            _ => Attributes::default(),
+        }
+    }
+
+    /// Bytes of all attributes, which bound the work on a description.
+    pub(crate) fn attribute_bytes(&self) -> u64 {
+        let bytes = |source: &ExportSource| source.metadata().attributes.text().len() as u64;
+        let group = self.attributes().text().len() as u64;
+        self.sources.iter().map(bytes).fold(group, u64::saturating_add)
+    }
+
+    /// Leaves out what `is_kept` does not hold for, with the reason that it returns.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&ExportSource) -> Result<(), String>) {
+        let mut kept = Vec::with_capacity(self.sources.len());
+        for source in self.sources.drain(..) {
+            match is_kept(&source) {
+                Ok(()) => kept.push(source),
+                Err(reason) => self.omitted.push(OmittedVariable { name: source.name, reason }),
+            }
+        }
+        self.sources = kept;
+    }
+
+    /// Sets the header with the variables that are left out, if there are any.
+    pub(crate) fn put_omitted(&self, headers: &mut HeaderMap) {
+        let mut text = String::new();
+        for OmittedVariable { name, reason } in &self.omitted {
+            let comma = if text.is_empty() { "" } else { ", " };
+            let one = format!("{comma}{} ({})", ascii(name), ascii(reason));
+            if text.len() + one.len() > MAX_HEADER_BYTES {
+                text.push_str(", ...");
+                break;
+            }
+            text.push_str(&one);
+        }
+        if let Some(value) = from_text(text).filter(|_| !self.omitted.is_empty()) {
+            headers.insert(VARIABLES_OMITTED, value);
+        }
+    }
+}
+
+/// A text in visible ASCII, the only characters that are safe in a header.
+fn ascii(text: &str) -> String {
+    text.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' }).collect()
+}

@@ -1,0 +1,250 @@
+//! NetCDF files, read by a small reader of the classic format, and compared with what other formats of the same URL have.
+
+use std::collections::BTreeMap;
+
+use axum::http::{Method, StatusCode};
+use serde_json::json;
+use zarrd::services::Mount;
+
+use crate::support::data_types::data_type;
+use crate::support::hierarchy::{Array, memory};
+use crate::support::server::{Answer, Server, put};
+
+/// A variable of a file.
+#[derive(Debug)]
+struct Variable {
+    dimensions: Vec<(String, u64)>,
+    attributes: BTreeMap<String, (u32, Vec<u8>)>,
+    kind: u32,
+    /// The bytes from its first value on, to the end of the file.
+    rest: Vec<u8>,
+}
+
+/// A file.
+#[derive(Debug)]
+struct File {
+    version: u8,
+    attributes: BTreeMap<String, (u32, Vec<u8>)>,
+    variables: BTreeMap<String, Variable>,
+}
+
+/// Reads a header from its start on.
+struct Reader<'a> {
+    file: &'a [u8],
+    at: usize,
+    version: u8,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let taken = self.file[self.at..self.at + bytes].to_vec();
+        self.at += bytes;
+        taken
+    }
+
+    fn number(&mut self, bytes: usize) -> u64 {
+        self.take(bytes).into_iter().fold(0, |number, byte| (number << 8) | u64::from(byte))
+    }
+
+    fn count(&mut self) -> u64 {
+        self.number(if self.version == 5 { 8 } else { 4 })
+    }
+
+    fn padded(&mut self, bytes: usize) -> Vec<u8> {
+        let taken = self.take(bytes);
+        let padding = bytes.next_multiple_of(4) - bytes;
+        assert!(self.take(padding).iter().all(|&byte| byte == 0));
+        taken
+    }
+
+    fn name(&mut self) -> String {
+        let length = usize::try_from(self.count()).unwrap();
+        String::from_utf8(self.padded(length)).unwrap()
+    }
+
+    fn list(&mut self, tag: u64) -> u64 {
+        let (found, length) = (self.number(4), self.count());
+        assert_eq!(found, if length == 0 { 0 } else { tag });
+        length
+    }
+
+    fn attributes(&mut self) -> BTreeMap<String, (u32, Vec<u8>)> {
+        (0..self.list(0x0c))
+            .map(|_| {
+                let (name, kind) = (self.name(), u32::try_from(self.number(4)).unwrap());
+                let bytes = usize::try_from(self.count()).unwrap() * size_of(kind);
+                (name, (kind, self.padded(bytes)))
+            })
+            .collect()
+    }
+}
+
+fn size_of(kind: u32) -> usize {
+    [1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8][kind as usize - 1]
+}
+
+fn read(file: &[u8]) -> File {
+    assert_eq!(&file[..3], b"CDF");
+    let mut reader = Reader { file, at: 4, version: file[3] };
+    assert_eq!(reader.count(), 0, "records");
+    let dimensions: Vec<(String, u64)> =
+        (0..reader.list(0x0a)).map(|_| (reader.name(), reader.count())).collect();
+    let attributes = reader.attributes();
+    let mut variables = BTreeMap::new();
+    for _ in 0..reader.list(0x0b) {
+        let name = reader.name();
+        let rank = reader.count();
+        let places: Vec<usize> = (0..rank).map(|_| usize::try_from(reader.count()).unwrap()).collect();
+        let attributes = reader.attributes();
+        let kind = u32::try_from(reader.number(4)).unwrap();
+        let size = reader.count();
+        let begin = usize::try_from(reader.number(8)).unwrap();
+        let dimensions: Vec<(String, u64)> = places.iter().map(|&place| dimensions[place].clone()).collect();
+        let elements: u64 = dimensions.iter().map(|(_, length)| length).product();
+        assert_eq!(size, (elements * size_of(kind) as u64).next_multiple_of(4), "{name}");
+        let rest = file[begin..].to_vec();
+        variables.insert(name, Variable { dimensions, attributes, kind, rest });
+    }
+    File { version: file[3], attributes, variables }
+}
+
+async fn ok(server: &Server, url: &str) -> Answer {
+    let answer = server.get(url).await;
+    assert_eq!(answer.status, StatusCode::OK, "{url}: {:?}", answer.body);
+    answer
+}
+
+/// A group with `air` over `time`, `lat` and `lon`, of which the first two have coordinates; `counts` over `time`; and
+/// `complex`, which no file can have.
+async fn climate() -> Server {
+    let store = memory();
+    put(
+        &store,
+        "g/zarr.json",
+        r#"{"zarr_format": 3, "node_type": "group", "attributes": {"Conventions": "CF-1.8"}}"#,
+    )
+    .await;
+    let names = |names: &[&str]| json!({"dimension_names": names});
+    let mut air = names(&["time", "lat", "lon"]);
+    air["attributes"] = json!({"units": "K", "_FillValue": -1, "scale_factor": 0.5});
+    let array = |shape: &[usize], kind: &'static str| Array::of(shape).data_type(data_type(kind));
+    array(&[6, 5, 4], "int16").chunks(&[4, 2, 3]).members(air).store(&store, "g/air").await;
+    array(&[6], "int32").chunks(&[4]).members(names(&["time"])).store(&store, "g/time").await;
+    array(&[5], "float64").chunks(&[5]).members(names(&["lat"])).store(&store, "g/lat").await;
+    array(&[6], "uint8").chunks(&[6]).members(names(&["time"])).store(&store, "g/counts").await;
+    array(&[6], "complex64").chunks(&[6]).members(names(&["time"])).store(&store, "g/complex").await;
+    Server::of(store)
+}
+
+/// Fails unless a variable has the elements that the array has over a selection.
+async fn assert_elements(server: &Server, file: &File, name: &str, slice: &str) {
+    let url = format!("/v1/data/m/g/{name}?format=bytes&endian=big&slice={slice}");
+    let expected = ok(server, &url).await.body;
+    assert_eq!(file.variables[name].rest[..expected.len()], expected, "{name}");
+}
+
+#[tokio::test]
+async fn a_file_has_an_array_and_its_coordinates_over_the_same_selection() {
+    let server = climate().await;
+    let file = read(&ok(&server, "/v1/data/m/g/air?format=nc&slice=1::2,::-2,3").await.body);
+    assert_eq!(file.version, 2);
+    assert_eq!(file.variables.keys().collect::<Vec<_>>(), ["air", "lat", "time"]);
+    let dimension = |name: &str, length: u64| (name.to_owned(), length);
+    assert_eq!(file.variables["air"].dimensions, [dimension("time", 3), dimension("lat", 3)]);
+    assert_eq!(file.variables["time"].dimensions, [dimension("time", 3)]);
+    assert_elements(&server, &file, "air", "1::2,::-2,3").await;
+    assert_elements(&server, &file, "time", "1::2").await;
+    assert_elements(&server, &file, "lat", "::-2").await;
+    let attributes = &file.variables["air"].attributes;
+    assert_eq!(attributes["_FillValue"], (3, vec![0xff, 0xff]), "of the variable's type");
+    assert_eq!(attributes["scale_factor"], (6, 0.5_f64.to_be_bytes().to_vec()));
+    assert_eq!(attributes["units"], (2, b"K".to_vec()));
+}
+
+#[tokio::test]
+async fn a_file_of_a_group_leaves_out_what_it_cannot_have_and_says_so() {
+    let server = climate().await;
+    let answer = ok(&server, "/v1/data/m/g?format=nc&isel.time=2:4").await;
+    assert_eq!(answer.header("variables-omitted"), "complex (complex64)");
+    let file = read(&answer.body);
+    assert_eq!(file.version, 5, "for the unsigned integers");
+    assert_eq!(file.variables.keys().collect::<Vec<_>>(), ["air", "counts", "lat", "time"]);
+    assert_eq!((file.variables["counts"].kind, &*file.attributes["Conventions"].1), (7, &b"CF-1.8"[..]));
+    for (name, slice) in [("air", "2:4"), ("counts", "2:4"), ("time", "2:4"), ("lat", "...")] {
+        assert_elements(&server, &file, name, slice).await;
+    }
+    let some = read(&ok(&server, "/v1/data/m/g?format=nc3&vars=air&isel.time=0").await.body);
+    assert_eq!(some.variables.keys().collect::<Vec<_>>(), ["air", "lat", "time"]);
+    assert!(some.variables["time"].dimensions.is_empty());
+    assert_eq!(some.variables["air"].attributes["coordinates"], (2, b"time".to_vec()));
+}
+
+#[tokio::test]
+async fn any_range_of_a_file_is_that_part_of_it_and_a_known_tag_costs_no_chunk() {
+    let server = climate().await;
+    let url = "/v1/data/m/g?format=nc";
+    let whole = ok(&server, url).await;
+    assert_eq!(whole.header("content-length"), whole.body.len().to_string());
+    let head = server.ask(Method::HEAD, url, &[]).await;
+    assert_eq!(head.header("content-length"), whole.header("content-length"));
+    assert_eq!(head.header("etag"), whole.header("etag"));
+    for start in (0..whole.body.len()).step_by(7) {
+        let end = (start + 29).min(whole.body.len());
+        let range = format!("bytes={start}-{}", end - 1);
+        let part = server.ask(Method::GET, url, &[("range", &range)]).await;
+        assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
+        assert_eq!(part.body, whole.body[start..end], "{range}");
+    }
+    let same = server.ask(Method::GET, url, &[("if-none-match", whole.header("etag"))]).await;
+    assert_eq!(same.status, StatusCode::NOT_MODIFIED);
+    let other = server.ask(Method::GET, url, &[("if-match", "\"other\"")]).await;
+    other.refuses(412, "precondition-failed", "another version");
+    let selected = ok(&server, "/v1/data/m/g?format=nc&isel.time=:6").await;
+    assert_eq!(selected.body, whole.body);
+}
+
+#[tokio::test]
+async fn requests_that_no_file_can_answer_say_what_is_wrong() {
+    let server = climate().await;
+    for (url, detail) in [
+        ("g/complex?format=nc", "complex64"),
+        ("g?format=nc&vars=complex", "complex64"),
+        ("g?format=nc3", "`counts` (UByte)"),
+        ("g?format=nc&slice=0", "isel.NAME"),
+        ("g?format=nc&isel.none=0", "`none`"),
+        ("g/air?format=nc&vars=air", "`vars`"),
+        ("g/air?vars=air", "format=nc"),
+        ("g/air?format=nc&downsample=2,2,2", "downsample"),
+        ("g/air?format=nc&slice=:,:0", "dimension `lat`"),
+    ] {
+        let refused = server.get(&format!("/v1/data/m/{url}")).await;
+        let found = refused.refuses(400, "invalid-request", url);
+        assert!(found.contains(detail), "{url}: {found}");
+    }
+    server.get("/v1/data/m/g?format=nc&vars=none").await.refuses(404, "not-found", "no such array");
+    server.get("/v1/chunk/m/g/air/c/0/0/0?format=nc").await.refuses(400, "invalid-request", "a chunk");
+    let empty = read(&ok(&server, "/v1/data/m/g/air?format=nc&slice=:0").await.body);
+    assert_eq!(empty.variables["air"].dimensions[0], ("time".to_owned(), 0));
+}
+
+#[tokio::test]
+async fn limits_hold_for_all_variables_together() {
+    let store = memory();
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    for name in ["a", "b", "c"] {
+        Array::of(&[10, 10])
+            .chunks(&[10, 10])
+            .data_type(data_type("int32"))
+            .store(&store, &format!("g/{name}"))
+            .await;
+    }
+    Array::of(&[20, 20]).chunks(&[10, 10]).data_type(data_type("int32")).store(&store, "large").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read.max_response_size = 1000;
+    let server = server.finish();
+    assert_eq!(server.get("/v1/data/m/g?format=nc&vars=a,b").await.status, StatusCode::OK);
+    server.get("/v1/data/m/g?format=nc").await.refuses(413, "too-large", "three arrays");
+    let large = server.get("/v1/data/m/large?format=nc").await;
+    assert_eq!((large.status.as_u16(), &large.json()["suggested_slices"][0]), (413, &json!("0:10,0:10")));
+    assert_eq!(server.get("/v1/data/m/large?format=nc&slice=0:10,0:10").await.status, StatusCode::OK);
+}
