@@ -48,9 +48,10 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
     let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
     Some(match (resource, method.as_str()) {
         // The handler checks each key that the body names.
-        (Resource::Public | Resource::Mounts, _) | (Resource::Keys | Resource::Bucket, "POST") => &[],
-        // A bucket is never created: the response says that it is there.
-        (Resource::Bucket, "PUT") => &[],
+        // A bucket is never created: the response to PUT says that it is there.
+        (Resource::Public | Resource::Mounts, _)
+        | (Resource::Keys, "POST")
+        | (Resource::Bucket, "POST" | "PUT") => &[],
         (
             Resource::Stored | Resource::Object | Resource::View | Resource::Rechunked | Resource::Pyramid,
             "GET" | "HEAD",

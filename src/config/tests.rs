@@ -323,6 +323,14 @@ const BAD_FILES: &[(&str, &[&str])] = &[
         &["zarrd.toml:2", "`access.signing_keys.k.secret`", "32 characters"],
     ),
     (
+        "[access.s3_keys.k]\naccess_key_id = 'KEY'\nsecret_access_key = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
+        &["zarrd.toml:3", "`access.s3_keys.k.secret_access_key`", "32 characters"],
+    ),
+    (
+        "[access.s3_keys.k]\naccess_key_id = 'a/b'\nsecret_access_key = 'canary'\ngrants = []",
+        &["zarrd.toml:2", "`access.s3_keys.k.access_key_id`", "3 to 128 letters"],
+    ),
+    (
         "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['HS256']\ngrants = []",
         &["zarrd.toml:4", "expected one of RS256"],
     ),
@@ -480,6 +488,7 @@ fn grants_are_shown_and_secrets_are_not() {
     let file = format!(
         "[access]\nquery_tokens = true\n[access.tokens.t]\nsha256 = '{digest}'\nexpires = 2030-01-31T00:00:00Z\n{grants}\n\
          [access.signing_keys.k]\nsecret = '{digest}'\n{grants}\n\
+         [access.s3_keys.s]\naccess_key_id = 'KEY'\nsecret_access_key = '{digest}'\n{grants}\n\
          [mounts.a]\nurl = 'memory://'\nanonymous = ['read']\n"
     );
     let config = resolve(&file, &[], &[]);

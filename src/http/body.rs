@@ -267,7 +267,7 @@ enum UploadError {
 impl UploadError {
     /// The failure of a body: what its decoder found, or else the connection.
     fn of_body(error: &axum::Error) -> Self {
-        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(cause) = next {
             if let Some(found) = cause.downcast_ref().filter(|found| **found != ChunkedError::Broken) {
                 return Self::Chunked(*found);

@@ -193,7 +193,12 @@ def reads_a_block(scene, names):
 def appends_to_a_dataset(scene, _names):
     with xarray.open_zarr(scene.running.store("scratch", "days.zarr"), consolidated=False) as days:
         numpy.testing.assert_array_equal(days["day"], numpy.arange(20))
-        numpy.testing.assert_array_equal(days["rain"], [*numpy.arange(10.0), *numpy.arange(10.0)])
+        numpy.testing.assert_array_equal(days["rain"], [*[0.0] * 5, *numpy.arange(5.0, 10.0), *numpy.arange(10.0)])
+
+
+def writes_a_dataset(scene, _names):
+    with xarray.open_zarr(scene.running.store("scratch", "rain.zarr"), consolidated=False) as data:
+        numpy.testing.assert_array_equal(data["rain"], numpy.arange(10.0))
 
 
 def writes_under_conditions(_scene, names):
@@ -212,6 +217,7 @@ READS = {
     "corner =": reads_a_corner,
     "block =": reads_a_block,
     "days.to_zarr": appends_to_a_dataset,
+    "data.to_zarr": writes_a_dataset,
     "refused =": writes_under_conditions,
     "group =": opens_a_group,
     "vertices =": reads_vertices,

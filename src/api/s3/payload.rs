@@ -265,7 +265,9 @@ impl ChunkDigest {
     async fn digest(&mut self, cpu: &ComputePool) -> Result<(), ChunkedError> {
         let (mut digest, pieces) = (std::mem::take(&mut self.digest), std::mem::take(&mut self.waiting));
         let digested = cpu.run(move || {
-            pieces.iter().for_each(|piece| digest.update(piece));
+            for piece in &pieces {
+                digest.update(piece);
+            }
             digest
         });
         self.digest = digested.await.map_err(|_busy| ChunkedError::Unchecked)?;

@@ -44,8 +44,8 @@ impl ChunkSigner {
 
     /// Whether a trailer with these fields has this signature.
     pub(crate) fn check_trailer(&mut self, fields: &[(String, String)], signature: &str) -> bool {
-        let fields: String = fields.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-        let digest = to_hex(&Sha256::digest(fields.as_bytes()));
+        let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let digest = to_hex(&Sha256::digest(lines.concat().as_bytes()));
         let text = format!("AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n{digest}", self.context, self.last);
         self.check(&text, signature)
     }

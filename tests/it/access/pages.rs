@@ -236,7 +236,10 @@ async fn every_route_that_writes_refuses_pages_of_unlisted_origins() {
             if path.starts_with("/s3/") {
                 let text = String::from_utf8_lossy(&answer.body);
                 assert_eq!(answer.status, 403, "{method} {url}");
-                assert!(text.contains("<Code>AccessDenied</Code>") && text.contains("allow_writes"), "{text}");
+                assert!(
+                    text.contains("<Code>AccessDenied</Code>") && text.contains("allow_writes"),
+                    "{text}"
+                );
             } else {
                 answer.refuses(403, "cross-origin-write", &format!("{method} {url}"));
             }
