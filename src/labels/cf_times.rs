@@ -168,7 +168,7 @@ mod tests {
             ("days since 2001-02-28", Some("all_leap"), 1.0, Some("2001-02-29T00:00:00")),
             ("months since 2000-01-01", Some("360_day"), 1.5, Some("2000-02-16T00:00:00")),
             ("days since 2000-01-01", None, 1.0 / 3.0, Some("2000-01-01T08:00:00")),
-            ("days since 0001-01-01", None, 145_820.305, Some("0400-03-29T07:19:12")),
+            ("days since 0001-01-01", None, 145_820.305, Some("0400-03-27T07:19:12")),
             ("nanoseconds since 2000-01-01", None, 1.0, Some("2000-01-01T00:00:00.000000001")),
             ("months since 2000-01-01", None, 1.0, None),
             ("days since 2001-02-29", None, 1.0, None),

@@ -112,8 +112,8 @@ impl DimensionLabels {
     fn nearby(&self, number: f64, turn: f64) -> Option<usize> {
         let (keys, of_rounding) = (self.floats(), turn * self.rounding());
         let is_same = |label: f64| {
-            let away = (label - number).rem_euclid(turn);
-            away.min(turn - away) <= of_rounding
+            let distance = (label - number).rem_euclid(turn);
+            distance.min(turn - distance) <= of_rounding
         };
         (0..keys.length).find(|&place| is_same((keys.at)(place)))
     }

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(parse(&[("isel.x", "1"), ("slice", "0")]).unwrap_err(), ParamError::SliceAndNames);
         let error = parse(&[("slcie", "0")]).unwrap_err().to_string();
         assert!(error.starts_with("`slcie` is not a parameter here; did you mean `slice`?"), "{error}");
-        assert!(error.contains("slice (or select), isel.NAME, downsample, "), "{error}");
+        assert!(error.contains("slice (or select), isel.NAME, sel.NAME, wrap, downsample, "), "{error}");
         let error = parse(&[("wavelength", "0")]).unwrap_err().to_string();
         assert!(!error.contains("did you mean"), "{error}");
         for (name, value) in [

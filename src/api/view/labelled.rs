@@ -39,10 +39,9 @@ pub(super) async fn redirect(
         return Ok(None);
     };
     let slice = slice_text(&found.selection.subset(array.metadata())?);
-    let words =
-        url::form_urlencoded::Serializer::new(format!("slice={slice}&")).extend_pairs(others).finish();
+    let words = url::form_urlencoded::Serializer::new(format!("slice={slice}")).extend_pairs(others).finish();
     let (base, path) = (BasePath::of(&head.extensions), head.uri.path());
-    let text = format!("{}{path}?{}", base.as_str(), words.trim_end_matches('&'));
+    let text = format!("{}{path}?{words}", base.as_str());
     let location = from_text(text).unwrap_or(HeaderValue::from_static("?"));
     let headers =
         [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
