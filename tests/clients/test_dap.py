@@ -116,7 +116,7 @@ def test_texts_are_strings(server):
     assert found == list(datasets.OTHERS["fixed"])
     with netCDF4.Dataset(url(server, "types3/unicode")) as read:
         found = [str(text) for text in read["unicode"][...]]
-    assert found == list(datasets.TEXTS)
+    assert found == list(datasets.OTHERS["unicode"])
 
 
 def test_errors_are_error_objects_with_the_status(server):
