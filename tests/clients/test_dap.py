@@ -116,7 +116,8 @@ def test_texts_are_strings(server):
     assert found == list(datasets.OTHERS["fixed"])
     with netCDF4.Dataset(url(server, "types3/unicode")) as read:
         found = [str(text) for text in read["unicode"][...]]
-    assert found == list(datasets.OTHERS["unicode"])
+    # netCDF-C takes a backslash in a text for an escape.
+    assert found == [text.replace("\\", "") for text in datasets.OTHERS["unicode"]]
 
 
 def test_errors_are_error_objects_with_the_status(server):
