@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::ascii::ascii;
 use super::open_dataset::OpenDataset;
 use super::sent_array::SentArray;
-use super::text_response::{put_description, text_response};
+use super::text_response::{put_description, text_response, with_version};
 use crate::admission::AdmissionRequest;
 use crate::api::export::body::ExportBody;
 use crate::api::export::error::ExportError;
@@ -70,6 +70,8 @@ impl DapRequest {
         if asked == DapResponse::Ascii {
             let text = ascii(state, &self.opened, &leaves, &arrays, &plans).await?;
             permit.release(whole.saturating_sub(text.len() as u64));
+            let bytes = text.len() as u64;
+            let text = state.engine.cpu.run_document(bytes, move || with_version(text)).await?;
             return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
         }
         let mut tries = 1;

@@ -38,7 +38,7 @@ use crate::services::route::Route;
 use crate::services::state::AppState;
 use data::DapRequest;
 use open_dataset::OpenDataset;
-use text_response::text_response;
+use text_response::{text_response, with_version};
 
 /// A dataset.
 pub(crate) const DAP: RouteSpec =
@@ -119,7 +119,7 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
     let asked = DapResponse::of_path(head.uri.path());
     if asked == DapResponse::Ver {
         let text = format!("Core version: DAP/2.0\nServer version: zarrd/{}\n", env!("CARGO_PKG_VERSION"));
-        return Ok(text_response(head, text, HeaderValue::from_static("dods-version")));
+        return Ok(text_response(head, with_version(text), HeaderValue::from_static("dods-version")));
     }
     let node = open(head, &target, &target.path, &ArrayParams::default()).await?;
     let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), 0).await?;
@@ -133,13 +133,13 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
             DapResponse::Info | DapResponse::Ver => info::info(&dataset, &omitted),
             DapResponse::Dds | DapResponse::Dods | DapResponse::Ascii => dds(&dataset, &constrained),
         };
-        Ok::<_, DapError>((constrained, text))
+        Ok::<_, DapError>((constrained, with_version(text)))
     };
     let bytes = described_bytes(&opened.sources);
     let (constrained, text) = state.engine.cpu.run_document(bytes, describe).await??;
     let description = match asked {
         DapResponse::Dods | DapResponse::Ascii => {
-            let request = DapRequest { opened, constrained, described: text, held };
+            let request = DapRequest { opened, constrained, described: text.0, held };
             // With its permit: one request must not wait for what it holds itself.
             drop(permit);
             return request.respond(state, &target, head, asked).await;

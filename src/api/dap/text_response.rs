@@ -27,9 +27,18 @@ pub(super) fn put_description(headers: &mut HeaderMap, description: HeaderValue)
     headers.insert(XDAP, XDAP_VERSION);
 }
 
-/// The response to GET or HEAD with a text.
-pub(super) fn text_response(head: &Parts, text: String, description: HeaderValue) -> Response {
+/// A text and its version, which takes time to derive from a long one: call this on the compute pool.
+pub(super) fn with_version(text: String) -> (String, Version) {
     let version = Version::from_text(text.as_bytes());
+    (text, version)
+}
+
+/// The response to GET or HEAD with a text of a version.
+pub(super) fn text_response(
+    head: &Parts,
+    (text, version): (String, Version),
+    description: HeaderValue,
+) -> Response {
     let mut answer = match Conditions::from_headers(&head.headers).for_read(&version, None) {
         Verdict::Failed => return Problem::from_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),

@@ -17,6 +17,7 @@ use crate::http::body::content_length_body;
 use crate::http::range;
 use crate::http::timing::put_trace;
 use crate::http::validators::hex_tag;
+use crate::metadata::DataType;
 use crate::services::engine::ArrayEngine;
 use crate::store::{ByteRange, Version};
 
@@ -29,10 +30,26 @@ const VARIABLE_BYTES: u64 = 16 << 10;
 
 /// The memory in bytes of a response in flight: segments of the largest array, what they are encoded to, and the description.
 pub(crate) fn held_bytes(sources: &ExportSources, plans: &[Plan]) -> u64 {
-    // The one that is sent, the next one, and the values that one becomes, which may be twice as large.
-    let segments = plans.iter().map(|plan| plan.segment_bytes().saturating_mul(4)).max().unwrap_or(0);
+    // The segment that is sent and the next one, and the values that one becomes.
+    let segments = |plan: &Plan| {
+        let segment = plan.segment_bytes();
+        let encoded = segment.saturating_mul(growth(&plan.array().metadata().data_type));
+        plan.response_bytes().min(segment.saturating_mul(2)).saturating_add(encoded)
+    };
+    let segments = plans.iter().map(segments).max().unwrap_or(0);
     let chunks = plans.iter().map(Plan::chunks).fold(0, u64::saturating_add);
     segments.saturating_add(chunks.saturating_mul(CHUNK_BYTES)).saturating_add(described_bytes(sources))
+}
+
+/// How many times as large as its elements their values are, at most: DAP widens integers, and small floats are sent as
+/// larger ones.
+fn growth(data_type: &DataType) -> u64 {
+    match (data_type, data_type.element_bytes()) {
+        (DataType::UInt8 | DataType::Bool, _) => 1,
+        (_, 1) => 4,
+        (DataType::UInt32, _) | (_, 2) => 2,
+        _ => 1,
+    }
 }
 
 /// The memory in bytes of the description of arrays.

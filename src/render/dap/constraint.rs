@@ -146,7 +146,10 @@ fn shown(part: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(query: &str) -> Result<Vec<(String, Option<String>, Vec<[u64; 3]>)>, DapError> {
+    /// The name, the member, and start, stride and last index of each hyperslab.
+    type Parsed = (String, Option<String>, Vec<[u64; 3]>);
+
+    fn parsed(query: &str) -> Result<Vec<Parsed>, DapError> {
         let list = |slabs: Vec<Hyperslab>| {
             slabs.into_iter().map(|slab| [slab.start, slab.stride, slab.last]).collect()
         };

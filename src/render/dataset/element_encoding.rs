@@ -84,8 +84,11 @@ impl ElementEncoding {
             DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Int16 => {
                 Self::new(data_type, ExternalType::Short, Step::Widen, 4)
             }
-            // netCDF-C reads a `UInt16` as an integer with a sign.
+            // netCDF-C reads a `UInt16` and a `UInt32` as integers with a sign.
             DataType::UInt16 => Self::new(data_type, ExternalType::Int, Step::WidenUnsigned, 4),
+            DataType::UInt32 => {
+                Self::new(data_type, ExternalType::Double, Step::Exact { is_signed: false }, 8)
+            }
             DataType::Int64 => wide(true),
             DataType::UInt64 => wide(false),
             DataType::DateTime64(step) | DataType::TimeDelta64(step) => {
@@ -217,8 +220,11 @@ fn unsigned(item: &[u8]) -> u32 {
     }
 }
 
-/// An integer of 64 bits.
+/// An integer of 64 bits, or one of 32 bits without a sign.
 fn wide(item: &[u8], is_signed: bool) -> i128 {
+    if let Ok(bytes) = <[u8; 4]>::try_from(item) {
+        return u32::from_le_bytes(bytes).into();
+    }
     let bytes = <[u8; 8]>::try_from(item).unwrap_or_default();
     if is_signed { i64::from_le_bytes(bytes).into() } else { u64::from_le_bytes(bytes).into() }
 }
@@ -270,6 +276,8 @@ mod tests {
         ] {
             assert_eq!(encoded(&long, &number.to_le_bytes()), expected, "{number}");
         }
+        let unsigned = ElementEncoding::dap2(&DataType::UInt32, false).unwrap();
+        assert_eq!(encoded(&unsigned, &u32::MAX.to_le_bytes()), double(4_294_967_295.0));
         let narrow = ElementEncoding::dap2(&DataType::UInt64, true).unwrap();
         assert_eq!(encoded(&narrow, &7_u64.to_le_bytes()), Ok(vec![0, 0, 0, 7]));
         assert!(encoded(&narrow, &u64::MAX.to_le_bytes()).is_err());
