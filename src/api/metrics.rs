@@ -17,6 +17,7 @@ use crate::services::engine::ArrayEngine;
 use crate::services::mounts::Mounts;
 use crate::services::readiness::MountStates;
 use crate::services::response_cache::ResponseCaches;
+use crate::services::scans::PrefetchTotals;
 use crate::services::state::AppState;
 use crate::store::{BackendState, CircuitState};
 
@@ -57,6 +58,7 @@ impl Collector for Now {
         http(&state.counts, &mut writer)?;
         reads(&state.counts, &mut writer)?;
         caches(&state.engine, &state.responses, &mut writer)?;
+        prefetches(&state.scans.totals(), &mut writer)?;
         backends(&state.mounts, &mut writer)?;
         let ready =
             readiness.iter().map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_ready())));
@@ -239,6 +241,21 @@ fn caches(engine: &ArrayEngine, responses: &ResponseCaches, writer: &mut Writer<
     }
 }
 
+fn prefetches(totals: &PrefetchTotals, writer: &mut Writer<'_>) -> fmt::Result {
+    let PrefetchTotals { chunks, bytes, skipped, failed } = totals;
+    writer.counter(
+        name!("prefetched_chunks"),
+        "Chunks that were read ahead of requests that step through an array: used by a later one, or wasted",
+        [([("outcome", "used")], chunks.used), ([("outcome", "wasted")], chunks.wasted)],
+    )?;
+    writer.one(MetricType::Counter, name!("prefetched_bytes"), "Bytes of these chunks, decoded", *bytes)?;
+    writer.counter(
+        name!("prefetches_not_made"),
+        "Steps whose chunks were not read ahead: over a budget, or the read failed",
+        [([("reason", "budget")], *skipped), ([("reason", "failed")], *failed)],
+    )
+}
+
 fn disk_cache(report: &DiskReport, writer: &mut Writer<'_>) -> fmt::Result {
     let reads = report.mounts.iter().flat_map(|(mount, reads)| {
         [("disk", reads.hits), ("backend", reads.misses)]
@@ -318,6 +335,11 @@ fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
+    writer.counter(
+        name!("backend_shared_reads"),
+        "Reads that got what another read of the same time got from the backend",
+        mounts.iter().map(|mount| ([("mount", mount.name.as_str())], mount.shared_reads.load(Relaxed))),
+    )?;
     let stale = mounts.iter().filter_map(|mount| {
         let staleness = mount.staleness.as_ref()?;
         Some(([("mount", mount.name.as_str())], staleness.uses()))

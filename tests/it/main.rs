@@ -76,6 +76,7 @@ mod rfc9110_wire;
 mod root_mounts;
 mod round_trips;
 mod s3;
+mod scans;
 mod settings;
 mod slices;
 mod stale;

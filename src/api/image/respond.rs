@@ -88,6 +88,12 @@ pub(crate) async fn respond(
             }
         }
     };
+    if let ([plane], true) =
+        (&scene.planes[..], head.method == Method::GET && answer.status() == StatusCode::OK)
+    {
+        let parts = (&*state.engine, &state.traffic.admission);
+        state.scans.observe(parts, target.mount.store.capabilities().near, &plane.plan, entrant);
+    }
     put_common(&mut answer, target, extra);
     // What was only read is no longer in memory.
     permit.resize(held_bytes)?;
