@@ -266,10 +266,21 @@ fn disk_cache(report: &DiskReport, writer: &mut Writer<'_>) -> fmt::Result {
         "Reads of stored values that may be on the disk, by origin: disk (cache hit) or backend",
         reads,
     )?;
+    let derived = report.derived.iter().flat_map(|(mount, reads)| {
+        [("disk", reads.hits), ("encoder", reads.misses)]
+            .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
+    });
+    writer.counter(
+        name!("disk_cache_derived_reads"),
+        "Chunks of /rechunk and /pyramid that were not in memory, by origin: disk (cache hit) or encoder",
+        derived,
+    )?;
+    let read_bytes = report.mounts.iter().map(|reads| ("stored", reads));
+    let read_bytes = read_bytes.chain(report.derived.iter().map(|reads| ("derived", reads)));
     writer.counter(
         name!("disk_cache_read_bytes"),
-        "Bytes read from the disk cache",
-        report.mounts.iter().map(|(mount, reads)| ([("mount", &**mount)], reads.hit_bytes)),
+        "Bytes read from the disk cache: of stored values, and of derived chunks",
+        read_bytes.map(|(what, (mount, reads))| ([("mount", &**mount), ("what", what)], reads.hit_bytes)),
     )?;
     writer.one(
         MetricType::Gauge,

@@ -191,6 +191,9 @@ impl MountOpener {
             let (read_once, shared) = SharedReads::wrap(observed, options.freshness.policy);
             let stored = self.on_disk((name, options), &cache_name, &store_options, read_once);
             let stale = self.stale.of_mount(&cache_name, options.freshness);
+            if let (Some(stale), Some(disk)) = (&stale, &self.disk) {
+                stale.restore(disk);
+            }
             let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
             let policy = options.freshness.policy;
             // The values of a snapshot never change: what may be stale is which snapshot a branch is.
