@@ -6,6 +6,9 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "held/references.rs"]
+mod references;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,6 +71,10 @@ const ROWS: &[Row] = &[
     ("a stored zip entry", "GET", "/store/{mount}/{key}", "/store/z/stored", None, Nothing),
     ("a deflated zip entry", "GET", "/store/{mount}/{key}", "/store/z/deflated", None, Nothing),
     ("a range of one", "GET", "/store/{mount}/{key}", "/store/z/deflated", Some(("range", "bytes=9999999-19999999")), Nothing),
+    ("bytes of a document of references", "GET", "/store/{mount}/{key}", "/store/r/inline", None, Nothing),
+    ("a file that a reference leads to", "GET", "/store/{mount}/{key}", "/store/r/whole", None, Nothing),
+    ("a range that a reference leads to", "GET", "/store/{mount}/{key}", "/store/r/part", None, Nothing),
+    ("a page of the keys of references", "GET", "/store/{mount}/", "/store/r/?recursive&format=json", None, Nothing),
     ("a value in memory", "GET", "/store/{mount}/{key}", "/store/w/value", None, Nothing),
     ("a page of a listing", "GET", "/store/{mount}/{key}", "/store/m/many/?format=json", None, Nothing),
     ("a page of all keys", "GET", "/store/{mount}/", "/store/m/?recursive&format=json", None, Nothing),
@@ -278,6 +285,12 @@ fn fill(root: &Path) {
     // A chunk of fill values alone would be none.
     write("m/arr/c/0/0", &vec![7; 2048 * 2048 * 4]);
     write("a/zarr.json", array.to_string().as_bytes());
+    let value = root.join("m/value").display().to_string();
+    let mut refs = json!({ "inline": "x".repeat(4 << 20), "whole": [value], "part": [value, 100, 31 << 20] });
+    for name in 0..NAMES {
+        refs[format!("many/{name:0>LONG_NAME$}")] = json!("x");
+    }
+    write("refs.json", refs.to_string().as_bytes());
     write("files.zip", &zip(&[("stored", 0, 32 << 20), ("deflated", 8, 20 << 20)]));
 }
 
@@ -331,9 +344,13 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
     };
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors/real");
     let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/icechunk/history-2");
-    let plain = StoreOptions::default();
+    let (plain, references) = (StoreOptions::default(), references::options(root));
     let mount = |name: &str, url: &str, writable: bool| {
-        let options = if url.starts_with("s3") { &bucket } else { &plain };
+        let options = match url.split_once(':') {
+            Some(("s3", _)) => &bucket,
+            Some(("kerchunk+file", _)) => &references,
+            _ => &plain,
+        };
         let store = open(url, options, writable);
         Mount { writable, allow_prefix_delete: writable, ..Mount::read_only(name, store) }
     };
@@ -347,6 +364,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         mount("z", &folder("files.zip"), false),
         mount("w", "memory://", true),
         mount("s", "s3://bucket/prefix", true),
+        mount("r", &format!("kerchunk+file://{}", folder("refs.json")), false),
         mount("i", &format!("icechunk+file://{repository}"), false),
         mount("v", vectors, false),
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
@@ -499,6 +517,7 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
     }
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");
     drop(server);
+    println!("{}", references::a_million_references_take_no_more_than_their_budget(folder.path()).await);
     pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(folder.path()).await;
 }
 

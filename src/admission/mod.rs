@@ -128,6 +128,11 @@ impl AdmissionRequest {
         Self::new(Priority::of_stored(spec, method, uri, headers), extensions)
     }
 
+    /// The same caller with another priority.
+    pub(crate) const fn with_priority(self, class: Priority) -> Self {
+        Self { class, share: self.share }
+    }
+
     /// The admission request for a request for decoded elements.
     pub(crate) fn to_elements(head: &Parts) -> Self {
         Self::new(Priority::Elements, &head.extensions)

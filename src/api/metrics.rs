@@ -17,6 +17,7 @@ use crate::services::engine::ArrayEngine;
 use crate::services::mounts::Mounts;
 use crate::services::readiness::MountStates;
 use crate::services::response_cache::ResponseCaches;
+use crate::services::scans::PrefetchTotals;
 use crate::services::state::AppState;
 use crate::store::{BackendState, CircuitState};
 
@@ -57,6 +58,7 @@ impl Collector for Now {
         http(&state.counts, &mut writer)?;
         reads(&state.counts, &mut writer)?;
         caches(&state.engine, &state.responses, &mut writer)?;
+        prefetches(&state.scans.totals(), &mut writer)?;
         backends(&state.mounts, &mut writer)?;
         let ready = readiness
             .iter()
@@ -240,6 +242,21 @@ fn caches(engine: &ArrayEngine, responses: &ResponseCaches, writer: &mut Writer<
     }
 }
 
+fn prefetches(totals: &PrefetchTotals, writer: &mut Writer<'_>) -> fmt::Result {
+    let PrefetchTotals { chunks, bytes, skipped, failed } = totals;
+    writer.counter(
+        name!("prefetched_chunks"),
+        "Chunks that were read ahead of requests that step through an array: used by a later one, or wasted",
+        [([("outcome", "used")], chunks.used), ([("outcome", "wasted")], chunks.wasted)],
+    )?;
+    writer.one(MetricType::Counter, name!("prefetched_bytes"), "Bytes of these chunks, decoded", *bytes)?;
+    writer.counter(
+        name!("prefetches_not_made"),
+        "Steps whose chunks were not read ahead: over a budget, or the read failed",
+        [([("reason", "budget")], *skipped), ([("reason", "failed")], *failed)],
+    )
+}
+
 fn disk_cache(report: &DiskReport, writer: &mut Writer<'_>) -> fmt::Result {
     let reads = report.mounts.iter().flat_map(|(mount, reads)| {
         [("disk", reads.hits), ("backend", reads.misses)]
@@ -250,10 +267,21 @@ fn disk_cache(report: &DiskReport, writer: &mut Writer<'_>) -> fmt::Result {
         "Reads of stored values that may be on the disk, by origin: disk (cache hit) or backend",
         reads,
     )?;
+    let derived = report.derived.iter().flat_map(|(mount, reads)| {
+        [("disk", reads.hits), ("encoder", reads.misses)]
+            .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
+    });
+    writer.counter(
+        name!("disk_cache_derived_reads"),
+        "Chunks of /rechunk and /pyramid that were not in memory, by origin: disk (cache hit) or encoder",
+        derived,
+    )?;
+    let read_bytes = report.mounts.iter().map(|reads| ("stored", reads));
+    let read_bytes = read_bytes.chain(report.derived.iter().map(|reads| ("derived", reads)));
     writer.counter(
         name!("disk_cache_read_bytes"),
-        "Bytes read from the disk cache",
-        report.mounts.iter().map(|(mount, reads)| ([("mount", &**mount)], reads.hit_bytes)),
+        "Bytes read from the disk cache: of stored values, and of derived chunks",
+        read_bytes.map(|(what, (mount, reads))| ([("mount", &**mount), ("what", what)], reads.hit_bytes)),
     )?;
     writer.one(
         MetricType::Gauge,
@@ -319,6 +347,11 @@ fn backends(mounts: &Mounts, writer: &mut Writer<'_>) -> fmt::Result {
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
+    writer.counter(
+        name!("backend_shared_reads"),
+        "Reads that got what another read of the same time got from the backend",
+        mounts.iter().map(|mount| ([("mount", mount.name.as_str())], mount.shared_reads.load(Relaxed))),
+    )?;
     let stale = mounts.iter().filter_map(|mount| {
         let staleness = mount.staleness.as_ref()?;
         Some(([("mount", mount.name.as_str())], staleness.uses()))

@@ -116,6 +116,9 @@ pub(crate) struct MountReads {
     /// Stored values and parts of them: from the disk cache, or from the backend. Absent without a disk cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<CacheReads>,
+    /// Chunks of `/rechunk` and `/pyramid` that were not in memory: from the disk cache, or encoded. Absent without a disk cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derived: Option<CacheReads>,
 }
 
 /// Reads that a cache answered, and those that it did not.
@@ -132,13 +135,19 @@ impl MountReads {
     fn by_mount(state: &AppState) -> BTreeMap<Box<str>, Self> {
         let chunks = state.counts.reads.chunks().into_iter();
         let mut reads: BTreeMap<_, _> = chunks
-            .map(|(name, hits, misses)| (name, Self { memory: CacheReads { hits, misses }, disk: None }))
+            .map(|(name, hits, misses)| {
+                (name, Self { memory: CacheReads { hits, misses }, disk: None, derived: None })
+            })
             .collect();
-        for (name, DiskReads { hits, misses, .. }) in
-            state.engine.caches.disk_report().unwrap_or_default().mounts
-        {
+        let on_disk = state.engine.caches.disk_report().unwrap_or_default();
+        for (name, DiskReads { hits, misses, .. }) in on_disk.mounts {
             if let Some(reads) = reads.get_mut(&name) {
                 reads.disk = Some(CacheReads { hits, misses });
+            }
+        }
+        for (name, DiskReads { hits, misses, .. }) in on_disk.derived {
+            if let Some(reads) = reads.get_mut(&name) {
+                reads.derived = Some(CacheReads { hits, misses });
             }
         }
         reads

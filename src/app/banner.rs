@@ -15,6 +15,8 @@ pub(super) struct MountLine {
     name: String,
     kind: &'static str,
     url: String,
+    /// What requests to a bucket are signed with, in words.
+    credentials: Option<&'static str>,
     writable: bool,
     /// What callers without a credential may do.
     anonymous: AnonymousAccess,
@@ -45,6 +47,7 @@ impl MountLine {
             name: mount.name.clone(),
             kind: mount.store.kind().as_str(),
             url: url.to_owned(),
+            credentials: mount.store.credentials(),
             writable: mount.writable,
             anonymous,
         }
@@ -89,13 +92,14 @@ pub(super) fn text(
     let front = PublicAddress { scheme, address, base_path };
     let host = host_of(address);
     let width = mounts.iter().map(|mount| mount.name.len()).max().unwrap_or_default();
-    for MountLine { name, kind, url, writable, .. } in mounts {
+    for MountLine { name, kind, url, credentials, writable, .. } in mounts {
         let rights = if *writable { "read-write" } else { "read-only" };
         let pad = width - name.len();
+        let signed = credentials.map(|signed| format!(", {signed}")).unwrap_or_default();
         // Writing into a String cannot fail.
         let _ = writeln!(
             text,
-            "  {scheme}://{host}{base_path}/store/{name}/{:pad$}  {rights}, {kind}: {url}",
+            "  {scheme}://{host}{base_path}/store/{name}/{:pad$}  {rights}, {kind}: {url}{signed}",
             ""
         );
     }
@@ -186,7 +190,8 @@ mod tests {
     use crate::config::AvailableMemory;
 
     fn line(name: &str, writable: bool, anonymous: AnonymousAccess) -> MountLine {
-        MountLine { name: name.to_owned(), kind: "local", url: "/srv".to_owned(), writable, anonymous }
+        let (name, url) = (name.to_owned(), "/srv".to_owned());
+        MountLine { name, kind: "local", url, credentials: None, writable, anonymous }
     }
 
     fn banner(listen: &str, mounts: &[MountLine]) -> String {

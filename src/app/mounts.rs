@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::demo;
 use super::error::AppError;
-use crate::cache::{CachedMount, DiskCache, StaleCache, ValueCache};
+use crate::cache::{CachedMount, DiskCache, SharedReads, StaleCache, ValueCache};
 use crate::config::{Config, DEMO, MountOptions};
 use crate::cpu::ComputePool;
 use crate::metadata::Separator;
@@ -181,19 +181,25 @@ impl MountOpener {
                 && opened.separator == options.dimension_separator
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
-        let (store, cache_name, staleness) = if let Some(ServedMount { mount, .. }) = same {
-            (Arc::clone(&mount.store), Arc::clone(&mount.cache_name), mount.staleness.clone())
+        let (store, cache_name, staleness, shared_reads) = if let Some(ServedMount { mount, .. }) = same {
+            let (name, shared) = (Arc::clone(&mount.cache_name), Arc::clone(&mount.shared_reads));
+            (Arc::clone(&mount.store), name, mount.staleness.clone(), shared)
         } else {
             let cache_name = self.cache_name(name);
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
-            let stored = self.on_disk((name, options), &cache_name, &store_options, observed);
+            let (read_once, shared) = SharedReads::wrap(observed, options.freshness.policy);
+            let stored = self.on_disk((name, options), &cache_name, &store_options, read_once);
             let stale = self.stale.of_mount(&cache_name, options.freshness);
+            if let (Some(stale), Some(disk)) = (&stale, &self.disk) {
+                stale.restore(disk);
+            }
             let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
             let policy = options.freshness.policy;
             // The values of a snapshot never change: what may be stale is which snapshot a branch is.
             let lookups = stale.filter(|_| stored.served_version().is_none());
-            (self.values.wrap_stale(&cache_name, stored, policy, lookups), cache_name, staleness)
+            let store = self.values.wrap_stale(&cache_name, stored, policy, lookups);
+            (store, cache_name, staleness, shared)
         };
         let mount = Mount {
             name: name.to_owned(),
@@ -207,6 +213,7 @@ impl MountOpener {
             hosts: options.hosts.clone(),
             backend,
             staleness,
+            shared_reads,
             redirect: options.redirect.then_some(options.redirect_lifetime),
         };
         let (url, freshness, separator) =

@@ -59,6 +59,9 @@ impl App {
             references: ContainerBudget::new(config.cache.references_size),
         };
         let disk = DiskCache::open(&config.cache.disk)?;
+        if let Some(disk) = &disk {
+            stale.keep_in(disk);
+        }
         let mut opener =
             MountOpener::new(cpu.clone(), (values.clone(), stale.clone()), disk.clone(), budgets);
         let served = opener.open(&config, &[]).await?;
@@ -268,7 +271,7 @@ fn arrays(
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
     let source = CachedSource::new(source, &config.cache);
     let nodes = BoundedNodeCache::new(config.cache.node_size);
-    let encoded = EncodedCache::new(config.cache.encoded_size);
+    let encoded = EncodedCache::new(config.cache.encoded_size).with_disk(disk.clone());
     // The disk first: what is read from it in the meantime is purged by those after it.
     let caches = disk.into_iter().fold(Caches::default(), Caches::and);
     // Values and lookups last: what is derived from them is purged by then.

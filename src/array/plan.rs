@@ -27,6 +27,10 @@ pub struct ReadLimits {
     /// Elements of a response are assembled in segments of this size, as far as the shape of the chunks permits.
     #[serde(with = "crate::units::size")]
     pub segment_size: u64,
+    /// Where requests step through an array of a remote mount, the chunks of their next steps are read ahead: at most this many
+    /// bytes of decoded chunks at a time. 0 for none.
+    #[serde(with = "crate::units::size")]
+    pub prefetch_size: u64,
 }
 
 impl Default for ReadLimits {
@@ -36,6 +40,7 @@ impl Default for ReadLimits {
             max_decoded_size: 4 << 30,
             max_chunks: 4096,
             segment_size: 32 << 20,
+            prefetch_size: 32 << 20,
         }
     }
 }

@@ -17,8 +17,10 @@ pub struct DiskReport {
     pub damaged: u64,
     /// Reads and writes of files that failed.
     pub failures: u64,
-    /// The reads of each mount, by its name.
+    /// The reads of stored values of each remote mount, by its name.
     pub mounts: Vec<(Box<str>, DiskReads)>,
+    /// The reads of chunks that are derived of each mount, by its name.
+    pub derived: Vec<(Box<str>, DiskReads)>,
 }
 
 /// Reads of one mount since the start.
@@ -26,7 +28,7 @@ pub struct DiskReport {
 pub struct DiskReads {
     /// Reads that were answered from the disk.
     pub hits: u64,
-    /// Reads of values that may be on the disk, and that went to the backend.
+    /// Reads of values that may be on the disk, and that went to the backend; or chunks that had to be encoded.
     pub misses: u64,
     /// Bytes that were read from the disk.
     pub hit_bytes: u64,

@@ -1,6 +1,7 @@
 //! [`EncodedCache`]: a cache of chunks that were re-encoded in other shapes or by other codecs than they are stored in.
 //!
-//! Such chunks take long to encode and are requested again. Each is cached with a version that covers all of its sources.
+//! Such chunks take long to encode and are requested again. Each is cached with a version that covers all of its sources: in memory,
+//! and on the disk, if there is a disk cache.
 
 use std::sync::Arc;
 
@@ -8,11 +9,12 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_node_below, is_of_mount};
+use super::disk::{DiskCache, DiskChunk};
 use super::single_flight::Join;
 use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::ArrayError;
 use crate::chunk::ChunkCoords;
-use crate::key::{NodePath, StorePrefix};
+use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::Version;
 
 /// Bytes that the key of a chunk takes beside its path and coordinates.
@@ -37,6 +39,13 @@ impl EncodedKey {
             self.path.as_str().len().saturating_add(self.coords.len().saturating_mul(size_of::<u64>()));
         (texts as u64).saturating_add(NAME_BYTES)
     }
+
+    /// The key below its array, of fixed length but for the coordinates; `None` if it is too long for a key.
+    fn disk_key(&self) -> Option<StoreKey> {
+        let recipe = Version::from_own_text(self.recipe.as_bytes());
+        let coords: Vec<String> = self.coords.iter().map(u64::to_string).collect();
+        self.path.prefix().key(&format!("{}.{}", recipe.tag(), coords.join("."))).ok()
+    }
 }
 
 /// The bytes of a re-encoded chunk, with a version that covers all of its sources; `None` if none of them is stored.
@@ -44,7 +53,10 @@ pub type EncodedChunk = Option<(Version, Bytes)>;
 
 /// A cache of re-encoded chunks, with the latest version of each, which evicts the least used. Clones share the entries.
 #[derive(Clone, Debug)]
-pub struct EncodedCache(Arc<WeightedCache<EncodedKey, EncodedChunk>>);
+pub struct EncodedCache {
+    memory: Arc<WeightedCache<EncodedKey, EncodedChunk>>,
+    disk: Option<DiskCache>,
+}
 
 impl EncodedCache {
     /// A cache with this capacity.
@@ -53,13 +65,69 @@ impl EncodedCache {
         let weigh = |key: &EncodedKey, encoded: &EncodedChunk| {
             key.bytes().saturating_add(encoded.as_ref().map_or(0, |(_, chunk)| chunk.len() as u64))
         };
-        Self(Arc::new(WeightedCache::new(capacity_bytes, weigh)))
+        Self { memory: Arc::new(WeightedCache::new(capacity_bytes, weigh)), disk: None }
+    }
+
+    /// The same cache with the disk below it.
+    #[must_use]
+    pub fn with_disk(self, disk: Option<DiskCache>) -> Self {
+        Self { disk, ..self }
+    }
+
+    fn on_disk(&self, key: &EncodedKey) -> Option<DiskChunk> {
+        self.disk.as_ref()?.derived(&key.mount, key.disk_key()?)
+    }
+
+    /// Whether the chunk is in memory or on the disk, in any version.
+    #[must_use]
+    pub fn contains(&self, key: &EncodedKey) -> bool {
+        self.memory.contains(key) || self.is_on_disk(key)
+    }
+
+    /// Whether the chunk is on the disk, in any version.
+    #[must_use]
+    pub fn is_on_disk(&self, key: &EncodedKey) -> bool {
+        self.on_disk(key).is_some_and(|chunk| chunk.is_stored())
+    }
+
+    /// The chunk in this version from the disk, if it is there. It is in memory then too.
+    pub async fn read_disk(&self, key: &EncodedKey, version: &Version) -> Option<EncodedChunk> {
+        let since = self.memory.generation();
+        let chunk = self.on_disk(key)?.read(version).await?;
+        let found = Some((version.clone(), chunk));
+        self.memory.insert(key, &found, since);
+        Some(found)
+    }
+
+    /// The chunk from the disk, if it is there in the version that `version` finds; otherwise from `encode`, and on the disk then.
+    ///
+    /// # Errors
+    /// Those of `version` and `encode`.
+    pub async fn from_disk_or_encode(
+        &self,
+        key: &EncodedKey,
+        version: impl Future<Output = LoadResult<Option<Version>>> + Send,
+        encode: impl Future<Output = LoadResult<EncodedChunk>> + Send,
+    ) -> LoadResult<EncodedChunk> {
+        let Some(on_disk) = self.on_disk(key) else { return encode.await };
+        if on_disk.is_stored()
+            && let Some(version) = version.await?
+            && let Some(chunk) = on_disk.read(&version).await
+        {
+            return Ok(Some((version, chunk)));
+        }
+        let since = on_disk.generation();
+        let encoded = encode.await?;
+        if let Some((version, chunk)) = &encoded {
+            on_disk.write(version, chunk, since);
+        }
+        Ok(encoded)
     }
 
     /// The chunk as it was last encoded, if it is cached; its sources may have changed since.
     #[must_use]
     pub fn latest(&self, key: &EncodedKey) -> Option<EncodedChunk> {
-        self.0.get(key)
+        self.memory.get(key)
     }
 
     /// The chunk as it is now: from the cache, from an encoding in flight, or from `encode`, which runs once for all
@@ -76,7 +144,7 @@ impl EncodedCache {
     ) -> LoadResult<EncodedChunk> {
         let mut encode = Some(encode);
         for _ in 0..LOAD_ATTEMPTS {
-            let known = self.0.contains(key).then(|| self.0.get(key)).flatten();
+            let known = self.memory.contains(key).then(|| self.memory.get(key)).flatten();
             if let Some(known) = &known
                 && lookup().await?.as_ref() == version(known)
             {
@@ -85,7 +153,7 @@ impl EncodedCache {
             let is_newer = |encoded: &EncodedChunk| {
                 known.as_ref().is_none_or(|known| version(known) != version(encoded))
             };
-            match self.0.join_refresh(key, is_newer) {
+            match self.memory.join_refresh(key, is_newer) {
                 Join::Hit(_) => {}
                 Join::Follower(follower) => {
                     let (now, encoded) = join(lookup(), follower.wait()).await;
@@ -98,7 +166,7 @@ impl EncodedCache {
                 }
                 Join::Leader(leader, follower) => {
                     let Some(encode) = encode.take() else { break };
-                    self.0.spawn_load(leader, encode);
+                    self.memory.spawn_load(leader, encode);
                     let cancelled = || Err(ArrayError::LoadCancelled { what: key.path.to_string() });
                     return follower.wait().await.unwrap_or_else(cancelled);
                 }
@@ -118,16 +186,16 @@ fn version(encoded: &EncodedChunk) -> Option<&Version> {
 
 impl Evictable for EncodedCache {
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
-        vec![(CacheKind::Encoded, self.0.usage())]
+        vec![(CacheKind::Encoded, self.memory.usage())]
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
         let matches = |key: &EncodedKey| is_of_mount(&key.mount, mount) && is_node_below(&key.path, prefix);
-        PurgeOutcome::of_memory(self.0.purge(matches))
+        PurgeOutcome::of_memory(self.memory.purge(matches))
     }
 
     fn evict_half(&self) {
-        self.0.evict_half();
+        self.memory.evict_half();
     }
 }
 

@@ -120,6 +120,11 @@ impl<K: Eq + Hash, V> Leader<K, V> {
         channel.send_replace(Some(value));
     }
 
+    /// Whether anyone waits for the load.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.channel.receiver_count() > 0
+    }
+
     /// Waits until no follower is left.
     pub(crate) async fn cancelled(&self) {
         self.channel.closed().await;

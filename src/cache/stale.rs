@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
+use super::disk::{DiskCache, Lookup, LookupSource};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{CachePolicy, Freshness, StoreError, ValueInfo, is_unanswered};
@@ -54,6 +55,18 @@ impl StaleCache {
         let staleness = Arc::new(Staleness::new(freshness)?);
         Some(StaleLookups { mount: mount.into(), lookups: self.clone(), staleness })
     }
+
+    /// Keeps the lookups over a restart, in the directory of the disk cache.
+    pub fn keep_in(&self, disk: &DiskCache) {
+        disk.keep_lookups(Arc::new(self.clone()));
+    }
+}
+
+impl LookupSource for StaleCache {
+    fn lookups(&self) -> Vec<Lookup> {
+        let all = self.0.entries().into_iter();
+        all.map(|((mount, key), lookup)| (mount, key, lookup.info.clone(), lookup.asked)).collect()
+    }
 }
 
 impl Evictable for StaleCache {
@@ -89,6 +102,18 @@ pub(crate) enum BackendAnswer<T, L> {
 }
 
 impl StaleLookups {
+    /// Takes the lookups of an earlier run, if there are any.
+    pub fn restore(&self, disk: &DiskCache) {
+        let since = self.lookups.0.generation();
+        for (key, info, asked) in disk.take_lookups(&self.mount) {
+            self.lookups.0.insert(
+                &(Arc::clone(&self.mount), key),
+                &Arc::new(LastLookup { info, asked }),
+                since,
+            );
+        }
+    }
+
     /// How old the responses of the mount are.
     #[must_use]
     pub fn staleness(&self) -> &Arc<Staleness> {

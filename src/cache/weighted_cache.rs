@@ -196,6 +196,11 @@ where
         self.cache.contains_key(key)
     }
 
+    /// All entries. They do not count as used.
+    pub(crate) fn entries(&self) -> Vec<(K, T)> {
+        self.cache.iter().map(|(key, value)| ((*key).clone(), value)).collect()
+    }
+
     /// Whether an entry of this many bytes is small enough for the cache.
     pub(crate) fn fits(&self, bytes: u64) -> bool {
         bytes <= self.largest

@@ -15,6 +15,8 @@ pub(crate) mod pinned;
 pub(crate) mod readiness;
 pub(crate) mod response_cache;
 pub(crate) mod route;
+pub(crate) mod scan_detector;
+pub(crate) mod scans;
 pub(crate) mod shared_text;
 pub(crate) mod state;
 pub(crate) mod statistics;

@@ -1,6 +1,7 @@
 //! [`Mount`]: a store that is served under a name.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -43,6 +44,8 @@ pub struct Mount {
     pub backend: Arc<BackendCounts>,
     /// How old its responses are, if they may be older than their requests while the backend fails.
     pub staleness: Option<Arc<Staleness>>,
+    /// How many reads got what another one of the same time read from its backend.
+    pub shared_reads: Arc<AtomicU64>,
     /// The validity of URLs that redirect readers of stored values to the backend; `None` to serve values here.
     pub redirect: Option<Duration>,
 }
@@ -64,6 +67,7 @@ impl Mount {
             hosts: Vec::new(),
             backend: Arc::default(),
             staleness: None,
+            shared_reads: Arc::default(),
             redirect: None,
         }
     }

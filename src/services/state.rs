@@ -16,6 +16,7 @@ use super::mounts::Mounts;
 use super::pinned::Pins;
 use super::readiness::Readiness;
 use super::response_cache::ResponseCaches;
+use super::scans::Scans;
 use super::traffic::Traffic;
 use super::uploads::Uploads;
 use crate::auth::Access;
@@ -57,6 +58,8 @@ pub struct Services {
     pub(crate) responses: Arc<ResponseCaches>,
     /// The mounts with versions, at the snapshots that requests see.
     pub(crate) pins: Pins,
+    /// Requests that step through arrays.
+    pub(crate) scans: Arc<Scans>,
 }
 
 impl AppState {
@@ -88,6 +91,7 @@ impl AppState {
             access: Arc::new(AccessControl::open(Arc::clone(&mounts), Arc::clone(&options))),
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
             pins: Pins::default(),
+            scans: Arc::default(),
             mounts,
             engine: Arc::new(engine),
             options,
@@ -122,6 +126,7 @@ impl AppState {
             // Responses of other mounts must not be found under the same URLs.
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
             pins: Pins::default(),
+            scans: Arc::clone(&self.scans),
             mounts,
         })))
     }

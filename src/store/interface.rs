@@ -203,6 +203,11 @@ pub trait Shortcuts {
         self.inner().map_or(Capabilities::REMOTE, Shortcuts::capabilities)
     }
 
+    /// What requests to the backend are signed with, in words that can follow its URL; `None` for a backend that signs none.
+    fn credentials(&self) -> Option<&'static str> {
+        self.inner()?.credentials()
+    }
+
     /// Circuit breaker and concurrency limit of the backend; `None` for a backend without them.
     fn backend(&self) -> Option<BackendState> {
         self.inner()?.backend()

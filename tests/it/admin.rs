@@ -201,6 +201,12 @@ async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
         !detail.contains("/v1/mounts") && !detail.contains("/docs/"),
         "the admin listener has neither: {detail}"
     );
+    let detail = admin.request("POST", "/v1/cache/m/g?view=plain", &[], "").await.is_problem(
+        400,
+        "invalid-request",
+        "no such view",
+    );
+    assert!(detail.contains("`rechunk/{chunks}/{codec}`"), "{detail}");
     admin.request("POST", "/v1/cache/m/g?much=1", &[], "").await.is_problem(
         400,
         "invalid-request",

@@ -1,5 +1,6 @@
 //! Credentials of S3 that no option gives: `zarrd serve s3://…` works with the environment that the tools of AWS work with.
 
+use std::io::BufRead;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -77,6 +78,36 @@ async fn failed_with(s3: &TestS3, variables: &[(&str, &str)]) -> (u16, String) {
     let server = Running::of(command);
     let answer = client::get(format!("http://{}/store/data/key", server.address)).await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// What the start of a server with these variables says of the mount `data`.
+fn banner(variables: &[(&str, &str)]) -> String {
+    let mut command = zarrd(&["serve", &format!("data={}", TestS3::s3_url())]);
+    command.envs(variables.iter().copied());
+    let mut server = Running::of(command);
+    let mut line = String::new();
+    server.stdout.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+#[test]
+fn the_start_says_what_requests_to_a_bucket_are_signed_with() {
+    let (_folder, config, token) = files();
+    let none = ("AWS_EC2_METADATA_DISABLED", "true");
+    let keys = [("AWS_ACCESS_KEY_ID", "ENVIRONMENT"), ("AWS_SECRET_ACCESS_KEY", "hidden")];
+    let file = ("AWS_CONFIG_FILE", config.as_str());
+    let web = [("AWS_ROLE_ARN", "arn:aws:iam::1:role/r"), ("AWS_WEB_IDENTITY_TOKEN_FILE", token.as_str())];
+    for (variables, expected) in [
+        (&[none][..], ", without credentials"),
+        (&keys, ", with the keys of the environment"),
+        (&[file, ("AWS_PROFILE", "keys")], ", with the keys of a profile"),
+        (&[file, ("AWS_PROFILE", "role")], ", with an assumed role"),
+        (&web, ", with a web identity"),
+    ] {
+        let line = banner(variables);
+        assert!(line.contains("/store/data/") && line.ends_with(expected), "{line}");
+        assert!(!line.contains("ENVIRONMENT") && !line.contains("hidden"), "{line}");
+    }
 }
 
 /// A server with these variables: the key and the region that it signs a request with; `None` if it signs nothing.

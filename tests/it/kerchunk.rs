@@ -12,6 +12,7 @@ use zarrd::store::{
 };
 
 use crate::support::process::{run, text};
+use crate::support::s3::TestS3;
 use crate::support::server::{Server, cpu};
 
 fn fixtures() -> PathBuf {
@@ -327,6 +328,33 @@ async fn references_lead_to_web_servers_that_the_list_names() {
     let named = AllowedPrefix { at: Some(base), ..allowed("vcc://named/") };
     let server = Server::of(references(&document, vec![named]));
     assert_eq!(server.get("/store/m/part").await.body, raw[4..12]);
+}
+
+#[tokio::test]
+async fn references_lead_into_buckets_that_the_list_names_with_options_of_their_own() {
+    let s3 = TestS3::start().await;
+    s3.insert("files/raw.bin", "0123456789");
+    s3.insert("other/raw.bin", "abcdefghij");
+    let (folder, bucket) = (tempfile::tempdir().unwrap(), TestS3::s3_url());
+    let refs = json!({
+        "whole": [format!("{bucket}files/raw.bin")], "part": [format!("{bucket}files/raw.bin"), 2, 3],
+        "short": [format!("{bucket}files/raw.bin"), 8, 3], "gone": [format!("{bucket}files/absent")],
+        "other": [format!("{bucket}other/raw.bin"), 0, 1],
+    });
+    let document = document(folder.path(), &refs);
+    let files = AllowedPrefix { options: s3.options(), ..allowed(format!("{bucket}files/")) };
+    let server = Server::of(references(&document, vec![files]));
+    assert_eq!(server.get("/store/m/whole").await.body, "0123456789");
+    assert_eq!(server.get("/store/m/part").await.body, "234");
+    for key in ["short", "gone"] {
+        server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-broken", key);
+    }
+    server.get("/store/m/other").await.refuses(502, "reference-refused", "other");
+    let tag = server.get("/store/m/part").await.header("etag").to_owned();
+    s3.insert("files/raw.bin", "9876543210");
+    let changed = server.get("/store/m/part").await;
+    assert_eq!(changed.body, "765");
+    assert_ne!(changed.header("etag"), tag);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import cuts
+import disk_cuts
 import documents
 import fair
 import keys
@@ -19,6 +20,7 @@ import paths
 import redirects
 import reload
 import slow
+import soak
 import stale
 import storm
 import suites
@@ -27,6 +29,7 @@ import watch
 
 PARTS = {
     "cuts": cuts.run,
+    "disk_cuts": disk_cuts.run,
     "faults": suites.faults,
     "damaged": suites.damaged,
     "killed": suites.killed,
@@ -46,6 +49,7 @@ PARTS = {
     "reload": reload.run,
     "redirects": redirects.run,
     "watch": watch.run,
+    "soak": soak.run,
     "replicas": suites.replicas,
 }
 

@@ -4,6 +4,7 @@
 //! from which it was derived. A purge is for backends with unreliable versions, and for measurements.
 
 pub(crate) mod prefetch;
+mod prefetch_view;
 
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 use prefetch::{PrefetchLevel, PrefetchReport, PrefetchRequest, prefetch as warm_below};
+use prefetch_view::{prefetch_view, view_of};
 use utoipa_axum::routes;
 
 /// What is cached of the keys below a prefix.
@@ -74,6 +76,10 @@ pub(crate) struct WarmQuery {
     bytes: Option<u64>,
     /// Maximum duration in seconds. The default is 30; it is always less than the request timeout.
     seconds: Option<u64>,
+    /// A view, as in its URLs: `rechunk/{chunks}/{codec}` or `pyramid/{method}/{chunks}/{codec}`. All of its documents and
+    /// chunks are loaded, in place of what `level` names; those that are built in the background too.
+    #[param(example = "pyramid/auto/auto/zstd")]
+    view: Option<String>,
 }
 
 /// Rejects a caller who is not an operator. With access control configured, the caller's rights were checked before.
@@ -172,6 +178,12 @@ pub(crate) async fn warm(
         until: Instant::now() + Duration::from_secs(query.seconds.unwrap_or(SECONDS)).min(longest),
     };
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
+    if let Some(view) = &query.view {
+        let view = view_of(&state.mounts, &target.mount.name, view)?;
+        let loaded =
+            prefetch_view(&state.traffic.admission, &state.engine, &target, &view, entrant, &wanted).await?;
+        return Ok(Json(loaded));
+    }
     Ok(Json(warm_below(&state.traffic.admission, &state.engine, &target, entrant, &wanted).await?))
 }
 

@@ -54,19 +54,19 @@ pub(crate) struct PrefetchRequest {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct PrefetchReport {
     /// Nodes whose metadata documents were read.
-    nodes: u64,
+    pub(super) nodes: u64,
     /// Arrays among these nodes.
-    arrays: u64,
+    pub(super) arrays: u64,
     /// Shards whose indexes were read.
-    indexes: u64,
-    /// Stored chunks (or shards) that were decoded.
-    chunks: u64,
-    /// Size of these chunks in bytes, decoded.
-    decoded_bytes: u64,
+    pub(super) indexes: u64,
+    /// Stored chunks (or shards) that were decoded; with `view`, chunks of the view.
+    pub(super) chunks: u64,
+    /// Size of these chunks in bytes, decoded; with `view`, as the view encodes them.
+    pub(super) decoded_bytes: u64,
     /// Nodes, indexes and chunks that could not be loaded.
-    failed: u64,
+    pub(super) failed: u64,
     /// Whether everything below the prefix was loaded: no limit was reached and nothing failed.
-    complete: bool,
+    pub(super) complete: bool,
 }
 
 /// Loads a node and everything below it.

@@ -170,6 +170,11 @@ impl ElementsRequest {
             }
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        if head.method == Method::GET && answer.status() == StatusCode::OK {
+            let is_near = target.mount.store.capabilities().near;
+            let parts = (&*state.engine, &state.traffic.admission);
+            state.scans.observe(parts, is_near, &plan, AdmissionRequest::to_elements(head));
+        }
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
             download::put(answer.headers_mut(), &name, self.rendering.style.format.extension);

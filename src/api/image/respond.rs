@@ -88,6 +88,12 @@ pub(crate) async fn respond(
             }
         }
     };
+    if let ([plane], true) =
+        (&scene.planes[..], head.method == Method::GET && answer.status() == StatusCode::OK)
+    {
+        let parts = (&*state.engine, &state.traffic.admission);
+        state.scans.observe(parts, target.mount.store.capabilities().near, &plane.plan, entrant);
+    }
     put_common(&mut answer, target, extra);
     if let Some(positions) = &scene.subject.positions {
         positions.put_headers(answer.headers_mut());

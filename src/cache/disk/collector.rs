@@ -34,7 +34,7 @@ impl Queue {
     }
 
     /// A part of the queue for this many bytes, if that is free now.
-    fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes.div_ceil(1 << 10)).ok()?;
         Arc::clone(&self.free).try_acquire_many_owned(kib).ok()
     }

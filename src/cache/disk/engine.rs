@@ -19,6 +19,7 @@ use super::ghost::Ghost;
 use super::index::{CachedPart, Index, PART_BYTES, RecordPlace};
 use super::options::DiskCacheOptions;
 use super::record::{MAX_DATA, Record, RecordKind};
+use super::scope_names::stored_scope;
 use super::segment::Segment;
 use crate::cache::caches::is_key_below;
 use crate::cache::generation::GenerationCounter;
@@ -223,7 +224,7 @@ impl Engine {
             return false;
         }
         let is_admitted = |(_, owner, prefix): &(u64, Arc<str>, StorePrefix)| {
-            **owner == *scope && is_key_below(&name.key, prefix)
+            **owner == *stored_scope(scope) && is_key_below(&name.key, prefix)
         };
         !*is_full || admitted.iter().any(is_admitted) || ghost.record_miss(self.names.hash_one((hash, start)))
     }
@@ -361,8 +362,9 @@ impl State {
     }
 }
 
-/// Whether no purge is about a record.
+/// Whether no purge is about a record. A purge of a mount's stored values is about what is derived of them too.
 pub(super) fn is_live(purges: &[Purge], scope: &str, key: &StoreKey, location: RecordPlace) -> bool {
     let is_before = |purge: &Purge| (location.segment, location.offset) < purge.at;
+    let scope = stored_scope(scope);
     !purges.iter().any(|purge| is_before(purge) && *purge.scope == *scope && is_key_below(key, &purge.prefix))
 }

@@ -14,9 +14,10 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
 use super::collector::Collector;
+use super::counts::DiskCounts;
 use super::engine::ValueName;
 use super::record::MAX_DATA;
-use super::tier::{DiskCounts, Tier};
+use super::tier::Tier;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, Capabilities, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store,

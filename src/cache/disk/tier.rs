@@ -1,7 +1,6 @@
 //! [`Tier`]: the parts of the disk cache that the stores of all mounts share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -28,12 +27,4 @@ impl Drop for Tier {
             let _ = wait.recv_timeout(STOP_TIMEOUT);
         }
     }
-}
-
-/// Counts of the reads of one mount.
-#[derive(Debug, Default)]
-pub(super) struct DiskCounts {
-    pub(super) hits: AtomicU64,
-    pub(super) misses: AtomicU64,
-    pub(super) hit_bytes: AtomicU64,
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::engine::{Engine, Known, Purge, State, ValueName, is_live};
 use super::index::{CachedPart, RecordPlace};
 use super::lock;
+use super::lookups::{self, LookupSource, SavedLookup, to_wall_clock};
 use super::record::{Record, RecordKind};
+use super::scopes::MountScopes;
 use super::segment::{Segment, Table};
 use crate::cache::generation::Generation;
 use crate::key::{StoreKey, StorePrefix};
@@ -25,6 +27,8 @@ use crate::store::{ByteRange, ValueInfo};
 
 /// How long nothing is written after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5000 });
+/// How often lookups are written.
+const SAVE_INTERVAL: Duration = Duration::from_secs(10);
 /// The most purges that are kept apart. With more, everything is evicted.
 const MAX_PURGES: usize = 256;
 
@@ -35,6 +39,8 @@ pub(super) enum Message {
     Part(PendingPart),
     /// To purge everything of a scope below a prefix; responds once that is durable.
     Purge(Arc<str>, StorePrefix, SyncSender<bool>),
+    /// To write the lookups of this source from now on.
+    KeepLookups(Arc<dyn LookupSource>, Arc<MountScopes>),
     /// To respond once everything before this is written.
     #[cfg(test)]
     Flush(SyncSender<()>),
@@ -71,12 +77,32 @@ pub(super) struct DiskWriter {
     /// When writing is tried again.
     paused_until: Option<Instant>,
     nonces: RandomState,
+    lookups: Option<KeptLookups>,
+}
+
+/// The source of lookups, and what of it was written.
+#[derive(Debug)]
+struct KeptLookups {
+    source: Arc<dyn LookupSource>,
+    scopes: Arc<MountScopes>,
+    next_save: Instant,
+    /// How many were written, and when the newest of them was sent.
+    saved: (usize, Option<Instant>),
+    /// Those before the last purge are not written.
+    since: Option<Instant>,
 }
 
 impl DiskWriter {
     /// A writer whose segments have numbers from this one on.
     pub(super) fn new(engine: Arc<Engine>, next_number: u64) -> Self {
-        Self { engine, active: None, next_number, paused_until: None, nonces: RandomState::new() }
+        Self {
+            engine,
+            active: None,
+            next_number,
+            paused_until: None,
+            nonces: RandomState::new(),
+            lookups: None,
+        }
     }
 
     /// Writes until the queue is closed.
@@ -84,11 +110,17 @@ impl DiskWriter {
         if self.engine.is_paused.load(Ordering::Relaxed) {
             self.paused_until = Some(Instant::now() + RETRY_INTERVAL);
         }
-        while let Ok(message) = queue.recv() {
+        while let Some(message) = self.next(queue) {
             match message {
                 Message::Part(part) => self.write(&part),
                 Message::Purge(scope, prefix, done) => {
-                    let _ = done.send(self.purge(&scope, &prefix));
+                    let is_durable = self.remove_lookups() & self.purge(&scope, &prefix);
+                    let _ = done.send(is_durable);
+                }
+                Message::KeepLookups(source, scopes) => {
+                    let next_save = Instant::now() + SAVE_INTERVAL;
+                    let kept = KeptLookups { source, scopes, next_save, saved: (0, None), since: None };
+                    self.lookups = Some(kept);
                 }
                 #[cfg(test)]
                 Message::Flush(done) => {
@@ -104,8 +136,56 @@ impl DiskWriter {
         self.stop();
     }
 
+    /// The next message; `None` once the queue is closed. Lookups are written in the meantime.
+    fn next(&mut self, queue: &Receiver<Message>) -> Option<Message> {
+        loop {
+            let Some(kept) = &self.lookups else { return queue.recv().ok() };
+            let left = kept.next_save.saturating_duration_since(Instant::now());
+            match queue.recv_timeout(left) {
+                Ok(message) if !left.is_zero() => return Some(message),
+                Ok(message) => {
+                    self.save_lookups();
+                    return Some(message);
+                }
+                Err(RecvTimeoutError::Timeout) => self.save_lookups(),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Writes the lookups, if there are others than before.
+    fn save_lookups(&mut self) {
+        let Some(kept) = &mut self.lookups else { return };
+        kept.next_save = Instant::now() + SAVE_INTERVAL;
+        let lookups = kept.source.lookups();
+        let newest = lookups.iter().map(|(.., asked)| *asked).max();
+        if (lookups.len(), newest) == kept.saved || self.paused_until.is_some() {
+            return;
+        }
+        kept.saved = (lookups.len(), newest);
+        let since = kept.since;
+        let lookups = lookups.into_iter().filter(|(.., asked)| since.is_none_or(|since| *asked > since));
+        let saved = lookups.filter_map(|(mount, key, info, asked)| {
+            let scope = (&*kept.scopes.stored(&mount)?).into();
+            Some(SavedLookup { scope, key, info, asked: to_wall_clock(asked)? })
+        });
+        if lookups::save(&self.engine.directory, self.engine.size, saved).is_err() {
+            self.engine.counts.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes the lookups that were written. Returns whether that holds after a crash.
+    fn remove_lookups(&mut self) -> bool {
+        if let Some(kept) = &mut self.lookups {
+            kept.since = Some(Instant::now());
+            kept.saved = (0, None);
+        }
+        lookups::remove(&self.engine.directory).is_ok()
+    }
+
     /// Completes the segment that is written, which makes the next start faster, and releases the directory.
     fn stop(&mut self) {
+        self.save_lookups();
         let _ = self.seal();
         *self.engine.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

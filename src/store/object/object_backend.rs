@@ -69,6 +69,8 @@ pub struct ObjectBackend {
     pub(super) signer: Option<Arc<dyn Signer>>,
     /// Lists in pages, if the backend does.
     pub(super) pages: Option<Pages>,
+    /// What requests are signed with, in words.
+    credentials: Option<&'static str>,
 }
 
 /// The clients of the store, as clients that list in pages.
@@ -117,7 +119,14 @@ impl ObjectBackend {
             heeds_conditions,
             signer: None,
             pages: None,
+            credentials: None,
         }
+    }
+
+    /// The same store, which says that its requests are signed in this way.
+    #[must_use]
+    pub(in crate::store) fn with_credentials(self, credentials: &'static str) -> Self {
+        Self { credentials: Some(credentials), ..self }
     }
 
     /// The same store, with what the clients of a connector share: the retry budget, and what is known of the bucket.
@@ -182,6 +191,7 @@ impl ObjectBackend {
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
             signer: None,
             pages: None,
+            credentials: None,
         }
     }
 
@@ -363,6 +373,10 @@ impl Store for ObjectBackend {
 }
 
 impl Shortcuts for ObjectBackend {
+    fn credentials(&self) -> Option<&'static str> {
+        self.credentials
+    }
+
     fn capabilities(&self) -> Capabilities {
         match self.kind {
             StoreKind::MEMORY => Capabilities::MEMORY,

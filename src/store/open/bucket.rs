@@ -31,12 +31,17 @@ pub(super) struct ClientConfig<'a> {
     pub(super) retry: RetryConfig,
 }
 
-/// Opens a bucket. `has_credentials` says whether there is something to sign requests with; `build` builds its client.
+/// What requests are signed with where options have it.
+pub(super) const SIGNED_BY_OPTIONS: &str = "with the credentials of its options";
+/// What requests are signed with where there is nothing.
+const UNSIGNED: &str = "without credentials";
+
+/// Opens a bucket. `signed` says in words what requests are signed with, if there is something; `build` builds its client.
 pub(super) fn open_bucket(
     kind: StoreKind,
     url: &str,
     options: &StoreOptions,
-    has_credentials: bool,
+    signed: Option<&'static str>,
     build: impl Fn(ClientConfig<'_>) -> Result<Arc<dyn Bucket>, OpenError>,
 ) -> Result<SharedStore, OpenError> {
     let (bucket, prefix) = bucket_and_prefix(url);
@@ -55,13 +60,13 @@ pub(super) fn open_bucket(
     if is_unencrypted && !own.allow_http {
         return Err(OpenError::Options("an unencrypted http endpoint needs `allow_http = true`"));
     }
-    if own.credentials == Some(CredentialSource::Anonymous) && has_credentials {
+    if own.credentials == Some(CredentialSource::Anonymous) && signed.is_some() {
         return Err(OpenError::Options("`credentials = \"anonymous\"` and keys exclude each other"));
     }
     let prefix = parse_prefix(prefix)?;
     let timeouts = options.remote.timeouts();
     let connector = Connector::new(!is_unencrypted, &timeouts).map_err(OpenError::Client)?;
-    let is_anonymous = !has_credentials;
+    let is_anonymous = signed.is_none();
     let client = |connector: Connector, retry| {
         build(ClientConfig { bucket, options: own, is_anonymous, connector, retry })
     };
@@ -71,7 +76,8 @@ pub(super) fn open_bucket(
         return Err(OpenError::Options("`redirect = true` needs credentials to sign URLs with"));
     }
     let backend = ObjectBackend::new(kind, inner.clone(), once.clone(), prefix, object_options(options))
-        .with_pages(inner.clone(), once);
+        .with_pages(inner.clone(), once)
+        .with_credentials(signed.unwrap_or(UNSIGNED));
     let backend = if options.signs_urls { backend.with_signer(inner) } else { backend };
     Ok(throttled(backend, &connector, options))
 }

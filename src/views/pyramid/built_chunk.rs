@@ -195,16 +195,23 @@ impl BuiltChunk {
     pub(super) async fn current(&self) -> Result<Option<EncodedChunk>, ViewError> {
         let horizon = self.horizon()?;
         let builder = &self.maker.pyramids.builder;
-        let latest = || builder.kept(&self.key).or_else(|| self.rechunker().encoded().latest(&self.key));
-        if latest().is_none() {
+        let encoded = self.rechunker().encoded();
+        let latest = || builder.kept(&self.key).or_else(|| encoded.latest(&self.key));
+        if latest().is_none() && !encoded.is_on_disk(&self.key) {
             return Ok(None);
         }
         // A check may take many lookups; one serves all requests that began before it.
         let check = builder.check_of(&self.key);
         let _checking = check.lock().await;
-        let Some(known) = latest() else { return Ok(None) };
-        let version = known.as_ref().map(|(version, _)| version);
         let (validations, documents) = (self.rechunker().validations(), &self.image.source.located);
+        let Some(known) = latest() else {
+            let checked_at = Instant::now();
+            let Some(version) = self.version().await? else { return Ok(None) };
+            let Some(known) = encoded.read_disk(&self.key, &version).await else { return Ok(None) };
+            validations.record(&self.key, documents, Some(&version), checked_at);
+            return Ok(Some(known));
+        };
+        let version = known.as_ref().map(|(version, _)| version);
         if validations.is_current(&self.key, documents, version, horizon) {
             return Ok(Some(known));
         }
@@ -289,7 +296,10 @@ impl BuiltChunk {
             }
             let lookup = || -> BoxFuture<'_, _> { Box::pin(self.version()) };
             let chunk = Arc::clone(&self);
-            let build = Box::pin(async move { chunk.build().await });
+            let build = Box::pin(async move {
+                let encoded = chunk.rechunker().encoded();
+                encoded.from_disk_or_encode(&chunk.key, chunk.version(), chunk.build()).await
+            });
             shared.encoded().get(&self.key, lookup, build).await
         })
     }

@@ -65,7 +65,9 @@ impl DerivedStore for PyramidStore {
                 let built = chunk.get().await.map_err(to_store_error)?;
                 let info = BuiltChunk::info(&built);
                 let Some(((_, bytes), info)) = built.zip(info) else { return Ok(None) };
-                slice_document(&bytes, info, range, if_match).map(Some)
+                let value = slice_document(&bytes, info, range, if_match)?;
+                // It was built before this request.
+                Ok(Some(Value { is_cached: true, ..value }))
             }
         }
     }

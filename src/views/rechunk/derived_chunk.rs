@@ -6,6 +6,7 @@
 //! other derived chunks need too are cached.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -107,18 +108,24 @@ impl DerivedChunk {
     }
 
     /// The same as [`DerivedChunk::get_or_encode`] for a response: an earlier check of the chunk counts where the store
-    /// allows that. What is made of several chunks must not rely on it, because they would be of different times.
-    async fn respond(self: &Arc<Self>, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
+    /// allows that. What is made of several chunks must not rely on it, because they would be of different times. Also
+    /// returns whether the chunk was encoded before.
+    async fn respond(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+    ) -> Result<(Option<(Bytes, ValueInfo)>, bool), ViewError> {
         if let Some(known) = self.known(shared) {
-            return Ok(known.map(|(version, chunk)| (chunk.clone(), chunk_info(chunk.len(), version))));
+            let found = known.map(|(version, chunk)| (chunk.clone(), chunk_info(chunk.len(), version)));
+            return Ok((found, true));
         }
-        let began = Instant::now();
-        let made = self.get_or_encode(shared).await?;
+        let (began, encodes) = (Instant::now(), Arc::default());
+        let was_cached = shared.encoded().contains(&self.key);
+        let made = self.get_noting(shared, &encodes).await?;
         if shared.opener().hierarchy().store().freshness_horizon(began) < began {
             let version = made.as_ref().map(|(_, info)| &info.version);
             shared.validations().record(&self.key, &self.target.opened.located, version, began);
         }
-        Ok(made)
+        Ok((made, was_cached && !encodes.load(Ordering::Relaxed)))
     }
 
     /// The encoded chunk; `None` if none of its stored chunks exists.
@@ -129,9 +136,18 @@ impl DerivedChunk {
         self: &Arc<Self>,
         shared: &Rechunker,
     ) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
+        self.get_noting(shared, &Arc::default()).await
+    }
+
+    /// The same, which notes in `encodes` whether the chunk was encoded for it.
+    async fn get_noting(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+        encodes: &Arc<AtomicBool>,
+    ) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
         let mut tries = 1;
         loop {
-            match self.attempt(shared).await {
+            match self.attempt(shared, encodes).await {
                 Err(error) if error.is_changed() && tries < MAX_ATTEMPTS => tries += 1,
                 encoded => {
                     return Ok(
@@ -154,7 +170,7 @@ impl DerivedChunk {
         if !encodes {
             return self.lookup(shared).await.map_err(to_store_error);
         }
-        let generated = self.respond(shared).await.map_err(to_store_error)?;
+        let (generated, _) = self.respond(shared).await.map_err(to_store_error)?;
         Ok(generated.map(|(_, info)| info))
     }
 
@@ -176,22 +192,38 @@ impl DerivedChunk {
             return Err(StoreError::VersionChanged);
         }
         match self.respond(shared).await.map_err(to_store_error)? {
-            None => Ok(None),
-            Some((bytes, info)) => slice_document(&bytes, info, range, if_match).map(Some),
+            (None, _) => Ok(None),
+            (Some((bytes, info)), is_cached) => {
+                let value = slice_document(&bytes, info, range, if_match)?;
+                Ok(Some(Value { is_cached, ..value }))
+            }
         }
     }
 
-    async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<EncodedChunk, ArrayError> {
+    async fn attempt(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+        encodes: &Arc<AtomicBool>,
+    ) -> Result<EncodedChunk, ArrayError> {
         let trace = shared.reader().read_context(&self.key.mount);
         let lookup = || -> BoxFuture<'_, _> {
             Box::pin(async { Ok(self.version(&shared.reader().lookup_versions(&self.plan, &trace).await?)) })
         };
         let (chunk, rechunker) = (Arc::clone(self), shared.clone());
-        let (name, traced) = (&self.key, Arc::clone(&trace));
+        let (name, traced, encodes) = (&self.key, Arc::clone(&trace), Arc::clone(encodes));
         let encode = Box::pin(async move {
             let _memory = rechunker.budget().acquire(chunk.working_bytes()).await;
-            let cpu = rechunker.cpu().clone();
-            cpu.spawn_future(async move { chunk.encode(&rechunker, &traced).await }).await?
+            let version =
+                async { Ok(chunk.version(&rechunker.reader().lookup_versions(&chunk.plan, &traced).await?)) };
+            let encode = {
+                let (chunk, rechunker, traced) = (Arc::clone(&chunk), rechunker.clone(), Arc::clone(&traced));
+                let cpu = rechunker.cpu().clone();
+                async move {
+                    encodes.store(true, Ordering::Relaxed);
+                    cpu.spawn_future(async move { chunk.encode(&rechunker, &traced).await }).await?
+                }
+            };
+            rechunker.encoded().from_disk_or_encode(&chunk.key, version, encode).await
         });
         shared.encoded().get(name, lookup, encode).await
     }

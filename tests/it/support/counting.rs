@@ -22,10 +22,12 @@ use zarrd::store::{
 #[derive(Debug)]
 pub struct Counting {
     inner: SharedStore,
+    is_remote: bool,
     reads: Mutex<Vec<(String, Range<u64>)>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
+    failures: AtomicUsize,
     given_up: Arc<AtomicUsize>,
     /// The latency of a response about a chunk; its content is from before the wait.
     latency: Duration,
@@ -49,8 +51,18 @@ impl Counting {
 
     /// The same, with this latency of requests for chunks.
     pub fn slow(inner: SharedStore, latency: Duration) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::over(inner, latency))
+    }
+
+    /// The same, which says that each read takes a request over the network.
+    pub fn remote(inner: SharedStore) -> Arc<Self> {
+        Arc::new(Self { is_remote: true, ..Self::over(inner, Duration::ZERO) })
+    }
+
+    fn over(inner: SharedStore, latency: Duration) -> Self {
+        Self {
             inner,
+            is_remote: false,
             latency,
             in_flight: Arc::default(),
             most: AtomicUsize::new(0),
@@ -58,12 +70,13 @@ impl Counting {
             reads: Mutex::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
+            failures: AtomicUsize::new(0),
             given_up: Arc::default(),
             heads: AtomicUsize::new(0),
             blind: AtomicUsize::new(0),
             documents: AtomicUsize::new(0),
             asked: Mutex::default(),
-        })
+        }
     }
 
     /// The same, whose reads of chunks wait for [`Counting::open`].
@@ -83,9 +96,26 @@ impl Counting {
         self.failing.store(failing, SeqCst);
     }
 
+    /// How many requests failed since the store was made.
+    pub fn failures(&self) -> usize {
+        self.failures.load(SeqCst)
+    }
+
+    fn failure(&self) -> StoreError {
+        self.failures.fetch_add(1, SeqCst);
+        let error = Arc::new(std::io::Error::other("as the test wants"));
+        // A remote store that does not respond is one that may respond later.
+        if self.is_remote { StoreError::TimedOut(error) } else { StoreError::Backend(error) }
+    }
+
     /// The byte ranges of chunks that were read, in order.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.reads.lock().unwrap().iter().map(|(_, range)| range.clone()).collect()
+    }
+
+    /// The keys of chunks that were read, in order.
+    pub fn keys(&self) -> Vec<String> {
+        self.reads.lock().unwrap().iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// How many bytes of chunks were read.
@@ -206,7 +236,7 @@ impl Store for Counting {
             let _question = self.begin();
             self.heads.fetch_add(1, SeqCst);
             if self.failing.load(SeqCst) {
-                return Err(StoreError::Backend(Arc::new(std::io::Error::other("as the test wants"))));
+                return Err(self.failure());
             }
             let info = self.inner.head(key).await;
             self.arrive().await;
@@ -237,7 +267,7 @@ impl Store for Counting {
         let mut underway = Underway(Some(Arc::clone(&self.given_up)));
         self.gate.acquire().await.unwrap().forget();
         let value = if self.failing.load(SeqCst) {
-            Err(StoreError::Backend(Arc::new(std::io::Error::other("as the test wants"))))
+            Err(self.failure())
         } else {
             self.inner.get(key, range, if_match).await
         };
@@ -284,7 +314,7 @@ impl Store for Counting {
 
 impl Shortcuts for Counting {
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        if self.is_remote { Capabilities::REMOTE } else { self.inner.capabilities() }
     }
 }
 

@@ -51,6 +51,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("tests/it/polls.rs", "forget", "a function of the standard library"),
     ("tests/it/support/counting.rs", "forget", "a method of the permits of semaphores"),
     ("tests/it/tidy/words.rs", "", "the list itself"),
+    ("tests/reliability/bucket.py", "forever", "a method of the standard library"),
     ("tests/reliability/keys.py", "forever", "a method of the standard library"),
     ("tests/reliability/paths.py", "elsewhere", "a problem code"),
     ("tests/reliability/redirects.py", "forever", "a method of the standard library"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
 use crate::store::open::backend::Backend;
-use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::bucket::{Bucket, ClientConfig, SIGNED_BY_OPTIONS, open_bucket};
 use crate::store::open::endpoint::user_info_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
@@ -23,12 +23,16 @@ pub(super) const BACKEND: Backend = Backend {
     open,
 };
 
+/// What the chain of the client finds, in words.
+const DEFAULT_CREDENTIALS: &str = "with the default credentials of Azure";
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.azure, options.bearer.bearer_token.as_ref());
     let is_given = own.account_key.is_some() || own.sas_token.is_some() || token.is_some();
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
-    let has_credentials = is_given || uses_chain && chain_has_credentials();
-    open_bucket(StoreKind::AZURE, url, options, has_credentials, |config| build(config, own, token))
+    let of_chain = || (uses_chain && chain_has_credentials()).then_some(DEFAULT_CREDENTIALS);
+    let signed = if is_given { Some(SIGNED_BY_OPTIONS) } else { of_chain() };
+    open_bucket(StoreKind::AZURE, url, options, signed, |config| build(config, own, token))
 }
 
 /// Variables with credentials, as the client reads them.

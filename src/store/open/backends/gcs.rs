@@ -7,7 +7,7 @@ use object_store::StaticCredentialProvider;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 
 use crate::store::open::backend::Backend;
-use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::bucket::{Bucket, ClientConfig, SIGNED_BY_OPTIONS, open_bucket};
 use crate::store::open::endpoint::user_info_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
@@ -33,12 +33,16 @@ const VARIABLES: [&str; 4] = [
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 ];
 
+/// What the chain of the client finds, in words.
+const DEFAULT_CREDENTIALS: &str = "with the default credentials of Google Cloud";
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());
     let is_given = own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
-    let has_credentials = is_given || uses_chain && chain_has_credentials();
-    open_bucket(StoreKind::GCS, url, options, has_credentials, |config| build(config, own, token))
+    let of_chain = || (uses_chain && chain_has_credentials()).then_some(DEFAULT_CREDENTIALS);
+    let signed = if is_given { Some(SIGNED_BY_OPTIONS) } else { of_chain() };
+    open_bucket(StoreKind::GCS, url, options, signed, |config| build(config, own, token))
 }
 
 /// Whether the environment, the default credentials of `gcloud` or the machine have credentials.

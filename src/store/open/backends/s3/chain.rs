@@ -27,6 +27,9 @@ pub(super) struct Chain {
     pub(super) credentials: Option<ChainCredentials>,
 }
 
+const KEYS_OF_ENVIRONMENT: &str = "with the keys of the environment";
+const KEYS_OF_PROFILE: &str = "with the keys of a profile";
+
 /// What requests are signed with.
 #[derive(PartialEq, Eq)]
 pub(super) enum ChainCredentials {
@@ -38,6 +41,8 @@ pub(super) enum ChainCredentials {
         secret: String,
         /// The token of temporary keys.
         token: Option<String>,
+        /// Where they come from, in words.
+        origin: &'static str,
     },
     /// Keys that a token in a file is exchanged for.
     WebIdentity {
@@ -72,11 +77,11 @@ impl ChainCredentials {
     /// Where they come from, in words.
     pub(super) fn origin(&self) -> &'static str {
         match self {
-            Self::Keys { .. } => "keys of the environment or a profile",
-            Self::WebIdentity { .. } => "a web identity",
-            Self::Role { .. } => "an assumed role",
-            Self::Container(_) => "the container",
-            Self::Machine { .. } => "the machine's metadata service",
+            Self::Keys { origin, .. } => origin,
+            Self::WebIdentity { .. } => "with a web identity",
+            Self::Role { .. } => "with an assumed role",
+            Self::Container(_) => "with the keys of the container",
+            Self::Machine { .. } => "with the role of the machine",
         }
     }
 }
@@ -165,6 +170,7 @@ impl Search<'_> {
             id: self.environment.get("AWS_ACCESS_KEY_ID")?,
             secret: self.environment.get("AWS_SECRET_ACCESS_KEY")?,
             token: self.environment.get("AWS_SESSION_TOKEN"),
+            origin: KEYS_OF_ENVIRONMENT,
         })
     }
 
@@ -248,7 +254,12 @@ fn keys(name: &str, profile: AwsProfile<'_>) -> Result<Option<ChainCredentials>,
         )));
     };
     let token = profile.get("aws_session_token").map(str::to_owned);
-    Ok(Some(ChainCredentials::Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
+    Ok(Some(ChainCredentials::Keys {
+        id: id.to_owned(),
+        secret: secret.to_owned(),
+        token,
+        origin: KEYS_OF_PROFILE,
+    }))
 }
 
 #[cfg(test)]
@@ -284,7 +295,8 @@ mod tests {
     }
 
     fn key() -> ChainCredentials {
-        ChainCredentials::Keys { id: "id".to_owned(), secret: "secret".to_owned(), token: None }
+        let (id, secret) = ("id".to_owned(), "secret".to_owned());
+        ChainCredentials::Keys { id, secret, token: None, origin: KEYS_OF_PROFILE }
     }
 
     #[test]
@@ -295,7 +307,10 @@ mod tests {
         let profile = [("AWS_PROFILE", "keys")];
         let all: Vec<_> = [&container[..], &web, &profile, &own].concat();
         let (id, secret, token) = ("i".to_owned(), "s".to_owned(), Some("t".to_owned()));
-        assert_eq!(credentials(&all, true), Some(ChainCredentials::Keys { id, secret, token }));
+        assert_eq!(
+            credentials(&all, true),
+            Some(ChainCredentials::Keys { id, secret, token, origin: KEYS_OF_ENVIRONMENT })
+        );
         assert_eq!(credentials(&all[..4], true), Some(key()));
         let found = credentials(&all[..3], true).unwrap();
         assert!(matches!(found, ChainCredentials::WebIdentity { .. }), "{found:?}");

@@ -22,7 +22,7 @@ use self::key_service::KeyService;
 use self::variables::AwsVariables;
 use crate::store::object::Connector;
 use crate::store::open::backend::Backend;
-use crate::store::open::bucket::{Bucket, ClientConfig, open_bucket};
+use crate::store::open::bucket::{Bucket, ClientConfig, SIGNED_BY_OPTIONS, open_bucket};
 use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
@@ -62,7 +62,8 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let own = &options.s3;
     let has_keys = own.access_key_id.is_some() || own.secret_access_key.is_some();
     if options.bucket.credentials != Some(CredentialSource::Chain) {
-        return open_bucket(StoreKind::S3, url, options, has_keys, |config| build(config, own, None));
+        let signed = has_keys.then_some(SIGNED_BY_OPTIONS);
+        return open_bucket(StoreKind::S3, url, options, signed, |config| build(config, own, None));
     }
     let mut chain = Chain::find(&AwsVariables::of_process(), metadata_service::has_aws_role)?;
     let mut options = options.clone();
@@ -70,7 +71,7 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
         chain.credentials = None;
     }
     if let Some(credentials) = &chain.credentials {
-        tracing::info!(url, "requests are signed with {}", credentials.origin());
+        tracing::info!(url, "requests are signed {}", credentials.origin());
     }
     if options.bucket.endpoint.is_none()
         && let Some(endpoint) = &chain.endpoint
@@ -83,9 +84,10 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
         options.bucket.allow_http = true;
     }
     options.s3.region = options.s3.region.or_else(|| chain.region.clone());
-    let has_credentials = has_keys || chain.credentials.is_some();
+    let of_chain = chain.credentials.as_ref().map(ChainCredentials::origin);
+    let signed = if has_keys { Some(SIGNED_BY_OPTIONS) } else { of_chain };
     let own = options.s3.clone();
-    open_bucket(StoreKind::S3, url, &options, has_credentials, |config| build(config, &own, Some(&chain)))
+    open_bucket(StoreKind::S3, url, &options, signed, |config| build(config, &own, Some(&chain)))
 }
 
 fn build(
@@ -170,7 +172,7 @@ impl Signing<'_> {
         }
         let service = KeyService::new(self.connector.clone());
         match credentials {
-            ChainCredentials::Keys { id, secret, token } => {
+            ChainCredentials::Keys { id, secret, token, .. } => {
                 let keys = (id.as_str(), secret.as_str(), token.as_deref());
                 let builder = with_keys(self.client(service), keys, CHAIN_KEYS)?;
                 provider_of(builder, &[])
