@@ -182,7 +182,8 @@ impl Staleness {
             CachePolicy::Always => Duration::ZERO,
             CachePolicy::Immutable | CachePolicy::Uncached => return None,
         };
-        let max_age = freshness.stale?.saturating_add(reuse);
+        // The time of the policy is added by the caches above and below.
+        let max_age = freshness.stale?;
         Some(Self { max_age, reuse, state: Mutex::default(), uses: AtomicU64::new(0) })
     }
 
@@ -248,7 +249,8 @@ impl Staleness {
     #[must_use]
     pub fn age_since(&self, began: Instant) -> Option<Duration> {
         let state = self.state();
-        let is_used = state.last_use? + self.reuse >= began;
+        // A cache above may hold what a cache below holds of it.
+        let is_used = state.last_use? + 2 * self.reuse >= began;
         is_used.then(|| state.oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()))
     }
 

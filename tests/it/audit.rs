@@ -75,7 +75,7 @@ fn each_change_has_a_line_that_says_who_did_what_and_how_it_ended() {
         (
             "POST /v1/partial/m|Content-Type: application/json\r\n",
             &writer,
-            r#"{"set": [{"key": "l", "start": 0, "value": "eHl6"}]}"#,
+            r#"{"set": [{"key": "l", "offset": 0, "base64": "eHl6"}]}"#,
             "200",
         ),
         ("DELETE /store/m/l", &writer, "", "204"),
@@ -110,7 +110,7 @@ fn each_change_has_a_line_that_says_who_did_what_and_how_it_ended() {
         ("bob", "PUT", "/store/m/k", 0, "refused"),
         ("-", "PUT", "/store/m/k", 0, "refused"),
         ("ann", "MOVE", "/store/m/k", 0, "done"),
-        ("ann", "POST", "/v1/partial/m", 52, "done"),
+        ("ann", "POST", "/v1/partial/m", 54, "done"),
         ("ann", "DELETE", "/store/m/l", 0, "done"),
     ]
     .map(|(caller, method, path, bytes, outcome)| {

@@ -5,8 +5,9 @@
 //! the end, as a whole: into another file, which then takes the place of the first. A checksum covers everything; what is not as it was
 //! written is not used. Times are those of the wall clock: a lookup of the future is not used either.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_128;
 
+use super::segment::OWNER_ONLY;
 use crate::key::StoreKey;
 use crate::store::{ValueInfo, Version};
 
@@ -77,7 +79,7 @@ pub(super) fn save(
     }
     bytes.put_u128_le(XxHash3_128::oneshot(&bytes));
     let new = directory.join(NEW_FILE);
-    let mut file = File::create(&new)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ONLY).open(&new)?;
     file.write_all(&bytes)?;
     file.sync_data()?;
     fs::rename(new, directory.join(FILE))

@@ -3,8 +3,9 @@
 //! Only heads of records are read: the bytes are verified when they are requested. Of a segment that is complete that is its
 //! table, one read; one without a table is searched. Files that are no segments by their names stay unchanged.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -98,7 +99,7 @@ pub(super) fn open(path: &Path, options: &DiskCacheOptions) -> Result<(Engine, u
 
 /// Creates the directory if it is missing, and locks it.
 fn take(path: &Path) -> io::Result<File> {
-    std::fs::create_dir_all(path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     lock::take(path)
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +21,8 @@ pub(super) const HEAD: u64 = ALIGNMENT as u64;
 pub(super) const TRAILER: usize = 32;
 /// Bytes that a record takes in the table beside its head.
 const TABLE_ENTRY: usize = 8;
+/// Permissions of files: what is cached may be readable by this server's credentials alone.
+pub(super) const OWNER_ONLY: u32 = 0o600;
 const MAGIC: &[u8; 8] = b"zarrdsg1";
 const END: &[u8; 8] = b"zarrdend";
 /// How much is read at a time to search for records.
@@ -57,7 +59,7 @@ impl Segment {
     /// A new segment.
     pub(super) fn create(directory: &Path, number: u64, nonce: u64) -> io::Result<Self> {
         let path = directory.join(Self::file_name(number));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(OWNER_ONLY).open(&path)?;
         let mut head = Vec::with_capacity(ALIGNMENT);
         head.put_slice(MAGIC);
         head.put_u64_le(number);

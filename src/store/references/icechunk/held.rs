@@ -173,6 +173,7 @@ impl HeldFiles {
             let _held = reserved;
             T::parse(&bytes, id, &budget)
         };
-        Ok(Some(self.cpu.run_document(size, parse).await.map_err(ReferenceError::Cpu)??))
+        // A short file may decompress to a long one.
+        Ok(Some(self.cpu.run_long(parse).await.map_err(ReferenceError::Cpu)??))
     }
 }

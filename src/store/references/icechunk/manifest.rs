@@ -37,6 +37,11 @@ mod chunk {
 
 /// Bytes of a place of a chunk along one dimension.
 const PLACE_BYTES: usize = 4;
+/// Longest compressed location and longest entity tag of a reference, in bytes.
+const MAX_COMPRESSED_BYTES: usize = 4 << 10;
+const MAX_TAG_BYTES: usize = 1 << 10;
+/// Longest dictionary of a manifest, in bytes: it is loaded for each location. That of zstd's own tools has 112 KiB.
+const MAX_DICTIONARY_BYTES: usize = 1 << 20;
 /// The value of a manifest's compression that means that there is none.
 const NOT_COMPRESSED: u8 = 0;
 
@@ -127,8 +132,12 @@ impl ChunkManifest {
         if entries.iter().zip(entries.iter().skip(1)).any(|(one, two)| one.node == two.node) {
             return Err(ReferenceError::Repository("a manifest has an array twice"));
         }
-        let has_dictionary = root.bytes(field::DICTIONARY)?.is_some()
-            && root.fixed(field::COMPRESSION)? != Some([NOT_COMPRESSED]);
+        let dictionary = root.bytes(field::DICTIONARY)?;
+        if dictionary.is_some_and(|dictionary| dictionary.len() > MAX_DICTIONARY_BYTES) {
+            return Err(ReferenceError::Repository("the dictionary of a manifest is longer than 1 MiB"));
+        }
+        let has_dictionary =
+            dictionary.is_some() && root.fixed(field::COMPRESSION)? != Some([NOT_COMPRESSED]);
         Ok(Self { opened, arrays: entries, has_dictionary })
     }
 
@@ -231,6 +240,17 @@ fn check(refs: Vector<'_>) -> Result<(), ReferenceError> {
             return Err(ReferenceError::Repository("the references of an array are not sorted"));
         }
         before = Some(table);
+        // Before the texts are looked at: references may share them, so that all together are longer than the file.
+        let is_within = |index: usize, most: usize| {
+            Ok::<_, Malformed>(table.bytes(index)?.is_none_or(|bytes| bytes.len() <= most))
+        };
+        if !is_within(chunk::LOCATION, MAX_URL_BYTES)? || !is_within(chunk::COMPRESSED, MAX_COMPRESSED_BYTES)?
+        {
+            return Err(ReferenceError::Repository("a URL is longer than 4096 bytes"));
+        }
+        if !is_within(chunk::ETAG, MAX_TAG_BYTES)? {
+            return Err(ReferenceError::Repository("an entity tag is longer than 1024 bytes"));
+        }
         let is_inline = table.bytes(chunk::INLINE)?.is_some();
         let is_native = table.fixed::<{ ObjectId::BYTES }>(chunk::FILE)?.is_some();
         let is_virtual = table.text(chunk::LOCATION)?.is_some() || table.bytes(chunk::COMPRESSED)?.is_some();

@@ -139,21 +139,35 @@ impl Source {
 
     /// As [`Source::resolve`], in version 1.
     async fn resolve_old(&self, version: &PinnedVersion) -> Result<Option<ObjectId>, StoreError> {
-        match version {
-            PinnedVersion::Branch(name) => self.old_ref("branch", name).await,
+        let found = match version {
+            PinnedVersion::Branch(name) => self.old_ref("branch", name).await?,
             PinnedVersion::Tag(name) => {
                 let deleted = StoreKey::parse(&format!("{REFS}tag.{name}/ref.json.deleted"));
                 let Ok(deleted) = deleted else { return Ok(None) };
                 let (found, deleted) = join(self.old_ref("tag", name), self.inner.head(&deleted)).await;
                 let is_deleted = deleted?.is_some();
-                Ok(found?.filter(|_| !is_deleted))
+                found?.filter(|_| !is_deleted)
             }
             PinnedVersion::Snapshot(id) => {
                 // All that are listed are kept.
                 self.old_history(Some(*id)).await?;
-                Ok(self.listed().contains(id).then_some(*id))
+                return Ok(self.listed().contains(id).then_some(*id));
             }
+        };
+        // The history may be longer than what is walked of it.
+        if let Some(id) = found {
+            self.record_listed(id);
         }
+        Ok(found)
+    }
+
+    /// Records that a branch or tag leads to a snapshot.
+    fn record_listed(&self, id: ObjectId) {
+        let mut listed = self.listed();
+        if listed.len() >= 2 * MAX_HISTORY {
+            listed.clear();
+        }
+        listed.insert(id);
     }
 
     async fn old_ref(&self, kind: &str, name: &str) -> Result<Option<ObjectId>, StoreError> {
@@ -207,13 +221,7 @@ impl Source {
                 time: snapshot.time,
                 message: snapshot.message.clone(),
             });
-            {
-                let mut listed = self.listed();
-                if listed.len() >= 2 * MAX_HISTORY {
-                    listed.clear();
-                }
-                listed.insert(id);
-            }
+            self.record_listed(id);
             if wanted == Some(id) {
                 break;
             }

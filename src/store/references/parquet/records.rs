@@ -52,6 +52,10 @@ fn rows(
     let (paths, raws) = (texts(b"path", memory).map_err(refused)?, texts(b"raw", memory).map_err(refused)?);
     let offsets = integers(b"offset", memory).map_err(refused)?;
     let sizes = integers(b"size", memory).map_err(refused)?;
+    // Without it each chunk would be absent, and read as fill values.
+    if paths.is_none() {
+        return Err(refused("it has no column `path`"));
+    }
     for row in 0..head.rows {
         let Some(key) = key(row as u64) else { break };
         let bytes = |values: &Option<Vec<Option<Bytes>>>| values.as_ref()?.get(row)?.clone();
