@@ -368,7 +368,6 @@ fn others() -> Vec<Request<Body>> {
         Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/label?sel.label=2000-01-01T06..&decode=cf").body(Body::empty()).unwrap(),
-        Request::get("/v1/data/m/label?sel.label=1999-01-01").body(Body::empty()).unwrap(),
     ]
 }
 

@@ -500,7 +500,6 @@ async fn an_unknown_parameter_is_answered_with_the_nearest_known_one() {
         ("Format=json", "did you mean `format`?"),
         ("time=2020-03-01", "`isel.time=0:10`"),
         ("time=2020-03-01", "`/v1/data/data/air/time`"),
-        ("sel.lat=47.4", "`isel.lat=0:10`"),
         ("slice=2020-03-01", "selected by index"),
         ("isel.time=2020-03-01", "selected by index"),
     ] {
@@ -511,6 +510,8 @@ async fn an_unknown_parameter_is_answered_with_the_nearest_known_one() {
         );
         assert!(detail.contains(said), "{query}: {detail}");
     }
+    let without_labels = server.get("/v1/data/data/air/t2m?sel.lat=47.4").await;
+    assert!(without_labels.refuses(400, "no-coordinate", "sel.lat").contains("`isel.lat`"));
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ impl Store for Remote {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.inner.check().await
+        self.answered("CHECK".to_owned(), self.inner.check()).await
     }
 }
 

@@ -240,7 +240,7 @@ fn check(refs: Vector<'_>) -> Result<(), ReferenceError> {
             return Err(ReferenceError::Repository("the references of an array are not sorted"));
         }
         before = Some(table);
-        // Before the texts are looked at: references may share them, so that all together are longer than the file.
+        // Before the texts are parsed: references may share them, so that all together are longer than the file.
         let is_within = |index: usize, most: usize| {
             Ok::<_, Malformed>(table.bytes(index)?.is_none_or(|bytes| bytes.len() <= most))
         };
