@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use zarrd::chunk::Elements;
-use zarrd::labels::{Calendar, CfTimes, DimensionLabels, DateLabel, LabelQuery};
+use zarrd::labels::{Calendar, CfTimes, DateLabel, DimensionLabels, LabelQuery};
 use zarrd::metadata::v3::V3Node;
 use zarrd::metadata::{MetadataLimits, v3};
 
@@ -19,11 +19,16 @@ fuzz_target!(|input: (u8, u8, &str, &str, &str, Option<f64>, &[u8])| {
         assert!(start < end);
     }
     if let Some(times) = CfTimes::parse(units, Some(calendar.name())) {
-        let _ = (times.of_float(wrap.unwrap_or_default()).map(|instant| times.text(instant)), times.utc_text_of(1.5));
+        let _ = (
+            times.of_float(wrap.unwrap_or_default()).map(|instant| times.text(instant)),
+            times.utc_text_of(1.5),
+        );
     }
     let name = TYPES[usize::from(kind) % TYPES.len()];
     let data_type = match name {
-        "numpy.datetime64" => json!({ "name": name, "configuration": { "unit": "h", "scale_factor": 1 + u32::from(kind) } }),
+        "numpy.datetime64" => {
+            json!({ "name": name, "configuration": { "unit": "h", "scale_factor": 1 + u32::from(kind) } })
+        }
         name => json!(name),
     };
     let attributes = json!({ "units": units, "calendar": calendar.name() });
@@ -33,7 +38,8 @@ fuzz_target!(|input: (u8, u8, &str, &str, &str, Option<f64>, &[u8])| {
         "chunk_key_encoding": { "name": "default" },
         "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }], "attributes": attributes,
     });
-    let Ok(V3Node::Array(array)) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default()) else {
+    let Ok(V3Node::Array(array)) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())
+    else {
         return;
     };
     let bytes = array.data_type.element_bytes();
@@ -44,7 +50,14 @@ fuzz_target!(|input: (u8, u8, &str, &str, &str, Option<f64>, &[u8])| {
     let wrap = wrap.filter(|wrap| wrap.is_finite() && *wrap > 0.0);
     // A label of the coordinate is one of its own.
     let own = coordinate.text(0).unwrap_or_default();
-    for text in [query, other, &own, &format!("nearest::{query}"), &format!("{query}..{other}"), &format!("ffill({units})::{own}")] {
+    for text in [
+        query,
+        other,
+        &own,
+        &format!("nearest::{query}"),
+        &format!("{query}..{other}"),
+        &format!("ffill({units})::{own}"),
+    ] {
         let Ok(query) = LabelQuery::parse("x", text) else { continue };
         match coordinate.select(&query, wrap) {
             Ok(selected) => {
