@@ -162,6 +162,15 @@ async fn a_file_has_an_array_and_its_coordinates_over_the_same_selection() {
 }
 
 #[tokio::test]
+async fn a_file_by_label_is_that_by_the_position_of_the_label() {
+    let server = climate().await;
+    let times = ok(&server, "/v1/data/m/g/time?format=json").await.json();
+    let by_label = ok(&server, &format!("/v1/data/m/g/air?format=nc&sel.time={}", times[2])).await;
+    let by_position = ok(&server, "/v1/data/m/g/air?format=nc&isel.time=2").await;
+    assert_eq!(by_label.body, by_position.body);
+}
+
+#[tokio::test]
 async fn a_file_of_a_group_leaves_out_what_it_cannot_have_and_says_so() {
     let server = climate().await;
     let answer = ok(&server, "/v1/data/m/g?format=nc&isel.time=2:4").await;
@@ -212,6 +221,7 @@ async fn requests_that_no_file_can_answer_say_what_is_wrong() {
         ("g?format=nc3", "`counts` (UByte)"),
         ("g?format=nc&slice=0", "isel.NAME"),
         ("g?format=nc&isel.none=0", "`none`"),
+        ("g?format=nc&sel.time=1", "isel.NAME"),
         ("g/air?format=nc&vars=air", "`vars`"),
         ("g/air?vars=air", "format=nc"),
         ("g/air?format=nc&downsample=2,2,2", "downsample"),

@@ -213,6 +213,11 @@ async fn netcdf(
     let finder = SourceFinder { target, rights, began: started };
     let names = query.variables.vars.as_deref();
     let sources = match &node.node {
+        Node::Group(_) if query.selection.has_labels() => {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "labels select in one array: select along the dimensions of a group by position, with `isel.NAME`",
+            ));
+        }
         Node::Group(_) => finder.of_group(node, names, &query.selection).await?,
         Node::Array(metadata) => {
             if names.is_some() {
@@ -220,7 +225,10 @@ async fn netcdf(
                     .detail("`vars` names variables of a group, and this is an array"));
             }
             query.array.check_shape(&metadata.shape)?;
-            let subset = query.selection.subset(metadata)?;
+            let request = (state, head, target);
+            let positions = positions(request, &query.selection, &target.path, metadata, None).await?;
+            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            let subset = selection.subset(metadata)?;
             finder.of_array(node, subset).await?
         }
     };
