@@ -224,8 +224,11 @@ fn field_line(line: &str) -> Result<(String, String), ChunkedError> {
 mod tests {
     use super::*;
 
+    /// The text of a body, the number of its signed chunks, and its trailer.
+    type Decoded = (String, usize, Vec<(String, String)>);
+
     /// All that a body holds, given in pieces of this length.
-    fn decoded(body: &str, length: usize) -> Result<(String, usize, Vec<(String, String)>), ChunkedError> {
+    fn decoded(body: &str, length: usize) -> Result<Decoded, ChunkedError> {
         let (mut decoder, mut text, mut signed, mut trailer) = (ChunkDecoder::new(), Vec::new(), 0, None);
         for piece in body.as_bytes().chunks(length) {
             let mut piece = Bytes::copy_from_slice(piece);

@@ -49,10 +49,11 @@ async fn complete(
     tags: &[(u32, String)],
     headers: &[(&str, &str)],
 ) -> Answer {
-    let parts: String = tags
+    let parts: Vec<String> = tags
         .iter()
         .map(|(number, tag)| format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"))
         .collect();
+    let parts = parts.concat();
     let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
     server.request("POST", &format!("/s3/m/{key}?uploadId={id}"), headers, body).await
 }

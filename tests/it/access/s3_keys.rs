@@ -11,8 +11,11 @@ use crate::support::server::{Answer, Server};
 const TIME: &str = "20270115T080000Z";
 const SECRET: &str = "a secret of at least thirty-two letters";
 
+/// Headers of a request, by name.
+type Headers = Vec<(String, String)>;
+
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -62,7 +65,8 @@ impl Signer {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
         headers.sort();
-        let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let lines = lines.concat();
         let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(";");
         let canonical = format!("{method}\n{path}\n{}\n{lines}\n{names}\n{payload}", query.join("&"));
@@ -165,7 +169,7 @@ async fn a_key_may_do_what_it_is_granted_and_no_more() {
 #[tokio::test]
 async fn what_a_key_did_not_sign_is_refused_and_changes_nothing() {
     let (server, _) = server(keys(), &[]).await;
-    let put = async |signer: &Signer, change: &dyn Fn(&mut Vec<(String, String)>), body: &str| {
+    let put = async |signer: &Signer, change: &dyn Fn(&mut Headers), body: &str| {
         let (mut headers, _) = signer.headers("PUT", "/s3/m/new", &hash(b"right"), &[]);
         change(&mut headers);
         let headers: Vec<(&str, &str)> =
@@ -173,7 +177,7 @@ async fn what_a_key_did_not_sign_is_refused_and_changes_nothing() {
         let answer = ask(&server, "PUT", "/s3/m/new", &headers, body).await;
         (answer.status.as_u16(), code(&answer))
     };
-    let nothing: &dyn Fn(&mut Vec<(String, String)>) = &|_| {};
+    let nothing: &dyn Fn(&mut Headers) = &|_| {};
     let add = |name: &'static str, value: &'static str| {
         move |headers: &mut Vec<(String, String)>| headers.push((name.to_owned(), value.to_owned()))
     };
@@ -233,13 +237,13 @@ async fn a_wrong_signature_of_a_chunk_leaves_nothing() {
             last = sign(&last, "PAYLOAD", &format!("{}\n{}", hash(b""), hash(chunk.as_bytes())));
             let signature = if index == wrong { "0".repeat(64) } else { last.clone() };
             let chunk = if is_other && index == 1 { "the eND" } else { chunk };
-            body += &format!("{:x};chunk-signature={signature}\r\n{chunk}", chunk.len());
+            body = format!("{body}{:x};chunk-signature={signature}\r\n{chunk}", chunk.len());
             body += if chunk.is_empty() { "" } else { "\r\n" };
         }
         let field = format!("x-amz-checksum-crc32c:{sum}");
         let signature = sign(&last, "TRAILER", &hash(format!("{field}\n").as_bytes()));
         let signature = if wrong == 3 { "0".repeat(64) } else { signature };
-        body += &format!("{field}\r\nx-amz-trailer-signature:{signature}\r\n\r\n");
+        body = format!("{body}{field}\r\nx-amz-trailer-signature:{signature}\r\n\r\n");
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         ask(&server, "PUT", url, &headers, &body).await
