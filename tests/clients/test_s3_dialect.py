@@ -240,7 +240,6 @@ def test_boto_understands_every_error(server, mount):
         ("NotImplemented", 501, client.list_objects_v2, {"Delimiter": "-"}),
         ("NotImplemented", 501, client.get_bucket_acl, {}),
         ("NotImplemented", 501, client.get_bucket_policy, {}),
-        ("NotImplemented", 501, client.list_multipart_uploads, {}),
         ("NotImplemented", 501, client.get_object_tagging, {"Key": key}),
     ]:
         with pytest.raises(botocore.exceptions.ClientError) as raised:
