@@ -80,7 +80,9 @@ def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, record):
     chunks, times = ARRAYS * CHUNKS, 4
     found = {}
     for name, count, hashed in [("one", 1, True), ("hashed", COUNT, True), ("in_turn", COUNT, False)]:
-        with replicas(count, endpoint, tmp_path) as each, nginx(tmp_path / name, each, hashed) as base:
+        # What is prefetched would be a hit too.
+        settings = {"READ__PREFETCH_SIZE": "0"}
+        with replicas(count, endpoint, tmp_path, **settings) as each, nginx(tmp_path / name, each, hashed) as base:
             found[name] = misses(base, times)
             alone = [misses(replica.base, 1) for replica in each]
             if name == "hashed":
@@ -99,7 +101,7 @@ def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, record):
 def test_three_cache_more_than_one(endpoint, answers, tmp_path, record):
     """Each may cache half of all chunks."""
     bound = str(ARRAYS * CHUNKS * SIDE * SIDE * 2 // 2)
-    settings = {"CACHE__DECODED_SIZE": bound, "CACHE__VALUE_SIZE": "0"}
+    settings = {"CACHE__DECODED_SIZE": bound, "CACHE__VALUE_SIZE": "0", "READ__PREFETCH_SIZE": "0"}
     rates = {}
     for name, count in [("one", 1), ("hashed", COUNT)]:
         with replicas(count, endpoint, tmp_path, **settings) as each, nginx(tmp_path / name, each) as base:

@@ -64,6 +64,7 @@ const EMPTY_TAG: HeaderValue = HeaderValue::from_static("\"d41d8cd98f00b204e9800
         (status = 405, description = "`MethodNotAllowed`: the mount is read-only", content_type = "application/xml"),
         (status = 412, description = "`PreconditionFailed`; nothing was written", content_type = "application/xml"),
         (status = 413, description = "`EntityTooLarge`; nothing was written", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
         (status = 503, description = "`SlowDown`: the server is overloaded", content_type = "application/xml"),
     )
 )]
@@ -125,6 +126,7 @@ pub(crate) async fn put_object(
         (status = 405, description = "`MethodNotAllowed`: the mount is read-only", content_type = "application/xml"),
         (status = 412, description = "`PreconditionFailed`; nothing was written", content_type = "application/xml"),
         (status = 413, description = "`EntityTooLarge`; nothing was written", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
         (status = 503, description = "`SlowDown`: too many uploads are unfinished, or the server is overloaded", content_type = "application/xml"),
     )
 )]
@@ -165,6 +167,7 @@ pub(crate) async fn post_object(
         (status = 404, description = "`NoSuchBucket` or `NoSuchUpload`", content_type = "application/xml"),
         (status = 405, description = "`MethodNotAllowed`: the mount is read-only", content_type = "application/xml"),
         (status = 412, description = "`PreconditionFailed`; nothing was erased", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: the operation is not supported", content_type = "application/xml"),
     )
 )]
 pub(crate) async fn delete_object(
