@@ -9,6 +9,7 @@
 //!   where a prefix there may be replaced.
 //! - Consolidated metadata is derived from all documents below a group and names them, so it needs `read` and `list` of
 //!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
+//! - PUT of elements needs `write` of the whole node.
 //! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
 //!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
 //! - Requests that name keys in their bodies pass for a caller that may do anything with the mount; the handler checks
@@ -51,7 +52,9 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
         (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "GET" | "HEAD") => get,
         (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "PROPFIND")
         | (Resource::Bucket, "GET" | "HEAD") => &[Scope::List],
-        (Resource::Stored, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
+        (Resource::Stored, "PUT" | "PATCH" | "MKCOL") | (Resource::Node | Resource::Chunk, "PUT") => {
+            &[Scope::Write]
+        }
         (Resource::Stored, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
         | (Resource::Node | Resource::Tile | Resource::Page | Resource::Chunk, "GET" | "HEAD")

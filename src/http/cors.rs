@@ -52,7 +52,7 @@ const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "PATCH", "DELETE", "MKCOL", "COPY"
 /// Response headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Age, Array-Data-Type, Array-Dimension-Names, Array-Downsample, Array-Level, Array-Reduce, \
      Array-Shape, Array-Slice, Cache-Status, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, ETag, \
-     Image-Range, Image-Range-From, Retry-After, Server-Timing, X-Request-Id, Zarrd-Snapshot, \
+     Image-Range, Image-Range-From, Retry-After, Server-Timing, X-Request-Id, Zarrd-Snapshot, Zarrd-Written, \
      X-Amz-Bucket-Region, X-Amz-Request-Id, X-ZVF-Amplification, X-ZVF-Bins, X-ZVF-Chunks, X-ZVF-Cursor, X-ZVF-Errors, \
      X-ZVF-Rows, X-ZVF-Rows-Loaded";
 

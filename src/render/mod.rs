@@ -29,6 +29,7 @@ mod write;
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};
+pub use npy::npy_type;
 pub use output::writer;
 pub use schema::{Heading, ResultSchema};
 #[cfg(feature = "vectors")]

@@ -32,6 +32,7 @@ mod disk_cache;
 mod documents;
 mod downsample;
 mod edge;
+mod element_writes;
 mod encoded;
 mod families;
 mod fixtures;

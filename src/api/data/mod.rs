@@ -5,8 +5,10 @@ pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
+mod put;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
+mod slice_version;
 pub(crate) mod too_large;
 
 use std::sync::Arc;
@@ -73,9 +75,9 @@ pub(crate) const CHUNK: RouteSpec = RouteSpec::new("/v1/chunk/{mount}/{*path}", 
 /// The routes of elements.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(&DATA, routes!(get_data)),
-        Route::new(&ROOT_DATA, routes!(get_root_data)),
-        Route::new(&CHUNK, routes!(get_chunk)),
+        Route::new(&DATA, routes!(get_data, put::put_data)),
+        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data)),
+        Route::new(&CHUNK, routes!(get_chunk, put::put_chunk)),
     ]
 }
 

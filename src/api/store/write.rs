@@ -240,14 +240,19 @@ pub(crate) fn failed() -> Problem {
         .detail("the condition does not hold; nothing was written")
 }
 
-/// Rejects a body that cannot be stored, before its first byte is read. Returns its declared length.
-fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
+/// Rejects a body with a content coding. Returns its declared length.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
         let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
     }
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    Ok(headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok()))
+}
+
+/// Rejects a body that cannot be stored, before its first byte is read. Returns its declared length.
+fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
+    let declared = declared_length(headers)?;
     let limit = options.max_value_size;
     match declared {
         Some(bytes) if bytes > limit => Err(Problem::from_class(ErrorClass::TooLarge)

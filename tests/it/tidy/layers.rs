@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 26] = [
+const LAYERS: [&str; 28] = [
     "units",
     "error",
     "key",
@@ -23,10 +23,12 @@ const LAYERS: [&str; 26] = [
     "store",
     "hierarchy",
     "array",
+    "write",
     "cache",
     "views",
     "vectors",
     "render",
+    "parse",
     "page",
     "http",
     "metrics",
@@ -43,8 +45,19 @@ const LAYERS: [&str; 26] = [
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, rendering and templates.
-const SYNC: [&str; 10] =
-    ["units", "error", "key", "metadata", "chunk", "reduce", "conventions", "codec", "render", "page"];
+const SYNC: [&str; 11] = [
+    "units",
+    "error",
+    "key",
+    "metadata",
+    "chunk",
+    "reduce",
+    "conventions",
+    "codec",
+    "render",
+    "parse",
+    "page",
+];
 
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[

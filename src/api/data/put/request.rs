@@ -1,0 +1,215 @@
+//! [`PutRequest`]: a write of elements, checked as far as that is possible without its body.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
+
+use super::body_format::BodyFormat;
+use super::outcome::{self, Progress};
+use super::query::PutQuery;
+use super::{held, streamed};
+use crate::admission::AdmissionRequest;
+use crate::api::data::elements::Rendering;
+use crate::api::data::slice_version::SliceVersion;
+use crate::api::held::Held;
+use crate::api::store::write::declared_length;
+use crate::array::{Array, OpenNode};
+use crate::chunk::{Elements, Subset};
+use crate::error::ErrorClass;
+use crate::http::conditions::Conditions;
+use crate::http::problem::Problem;
+use crate::http::validators::put_validators;
+use crate::metadata::{DataType, Endianness};
+use crate::render::{FormatOptions, NanMode};
+use crate::services::state::AppState;
+use crate::store::{ValueInfo, Version};
+use crate::write::{VersionCheck, WriteError, WritePlan, Written};
+
+/// The header that counts what was written.
+const ZARRD_WRITTEN: HeaderName = HeaderName::from_static("zarrd-written");
+
+/// The headers with digests of a body.
+const DIGESTS: [&str; 5] =
+    ["content-digest", "repr-digest", "content-md5", "x-amz-checksum-crc32c", "x-amz-checksum-sha256"];
+
+/// A write of elements whose head is in order.
+pub(super) struct PutRequest {
+    node: Arc<OpenNode>,
+    pub(super) array: Arc<Array>,
+    pub(super) plan: WritePlan,
+    pub(super) format: BodyFormat,
+    /// The byte order of plain bytes.
+    pub(super) endian: Endianness,
+    pub(super) may_cast: bool,
+    /// The length in `Content-Length`.
+    pub(super) declared: Option<u64>,
+    /// Whether the body must be in memory before anything is written.
+    is_held: bool,
+    check: Option<VersionCheck>,
+}
+
+impl PutRequest {
+    /// Checks the head of a request to write elements to a subset of an array.
+    ///
+    /// # Errors
+    /// The problem of what is wrong; nothing was written then.
+    pub(super) fn new(
+        state: &AppState,
+        node: Arc<OpenNode>,
+        subset: Subset,
+        query: &PutQuery,
+        head: &Parts,
+    ) -> Result<Self, Problem> {
+        let array = Arc::clone(node.array()?);
+        if node.dependent.is_some() {
+            return Err(WriteError::Declared { path: array.path().clone() }.into());
+        }
+        let format = BodyFormat::of(&head.headers, &query.body)?;
+        let declared = declared_length(&head.headers)?;
+        let options = *state.engine.writer.options();
+        let has_digest = DIGESTS.iter().any(|name| head.headers.contains_key(*name));
+        let is_held = has_digest || format == BodyFormat::Json || array.metadata().data_type.is_variable();
+        let band_bytes = if is_held { u64::MAX } else { options.band_size };
+        let plan = WritePlan::new(&array, subset, band_bytes, &options)
+            .map_err(|error| outcome::too_large(error, &array, query, &options, band_bytes))?;
+        let check = check_of(&head.headers, &node, &plan)?;
+        let (endian, may_cast) = (query.body.endian(), query.body.may_cast());
+        let request = Self { node, array, plan, format, endian, may_cast, declared, is_held, check };
+        request.check_length(options.max_whole_size, has_digest)?;
+        Ok(request)
+    }
+
+    /// The type of the elements.
+    pub(super) fn data_type(&self) -> &DataType {
+        &self.array.metadata().data_type
+    }
+
+    /// Bytes of the elements in memory (saturated).
+    pub(super) fn element_bytes(&self) -> u64 {
+        self.plan.elements().saturating_mul(self.data_type().element_bytes() as u64)
+    }
+
+    /// Compares the declared length with what the elements take.
+    fn check_length(&self, max_whole: u64, has_digest: bool) -> Result<(), Problem> {
+        let is_plain = self.format == BodyFormat::Bytes && !self.data_type().is_variable();
+        let expected = self.element_bytes();
+        if let Some(given) = self.declared.filter(|&given| is_plain && given != expected) {
+            let error = crate::parse::ParseError::Length { given: format!("{given} bytes"), expected };
+            return Err(outcome::unparsed(error).extension("shape", self.plan.subset().shape()));
+        }
+        let length = self.declared.unwrap_or(if is_plain { expected } else { 0 });
+        if self.is_held && length > max_whole {
+            let code = if has_digest { "digest-too-long" } else { ErrorClass::TooLarge.as_str() };
+            return Err(outcome::too_long_to_hold(code, Some(length), max_whole));
+        }
+        Ok(())
+    }
+
+    /// Takes the body and writes its elements.
+    pub(super) async fn run(self, state: &AppState, head: &Parts, body: Body) -> Result<Response, Problem> {
+        let refused = |problem: Problem| problem.extension("written", false);
+        let working = state.engine.writer.working_bytes(&self.plan);
+        let in_body = if self.is_held {
+            held::most_bytes(&self, state.engine.writer.options().max_whole_size)
+        } else {
+            streamed::most_bytes(&self, state.engine.writer.options().band_size)
+        };
+        let bytes = working.saturating_add(in_body);
+        let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await;
+        let permit = Held::new(permit.map_err(refused)?);
+        let mut progress = Progress::default();
+        let taken = if self.is_held {
+            held::run(&self, state, head, body, &permit, &mut progress).await
+        } else {
+            streamed::run(&self, state, body, &permit, &mut progress).await
+        };
+        match taken {
+            Ok(()) => Ok(self.respond(progress.written())),
+            Err(problem) => Err(progress.describe(problem)),
+        }
+    }
+
+    /// Writes a band. It goes on if the client goes away: all of its elements have arrived.
+    ///
+    /// # Errors
+    /// The problem of the first failure.
+    pub(super) async fn write(
+        &self,
+        state: &AppState,
+        band: Subset,
+        elements: Elements,
+        is_same_everywhere: bool,
+        permit: &Held,
+        progress: &mut Progress,
+    ) -> Result<(), Problem> {
+        let (writer, array, check) =
+            (state.engine.writer.clone(), Arc::clone(&self.array), self.check.clone());
+        let (permit, place) = (permit.clone(), band.clone());
+        let write = tokio::spawn(async move {
+            let _permit = permit;
+            writer.write(&array, &place, elements, is_same_everywhere, check).await
+        });
+        match timeout(state.options.response_timeout, write).await {
+            Ok(Ok(written)) => progress.add(band, written),
+            Ok(Err(panic)) => Err(progress.lost(Problem::internal(Arc::new(panic)))),
+            Err(_) => Err(progress.lost(Problem::from_class(ErrorClass::TimedOut))),
+        }
+    }
+
+    fn respond(&self, written: &Written) -> Response {
+        let mut answer = StatusCode::NO_CONTENT.into_response();
+        let Written { values, whole, .. } = written;
+        let counts = format!("values={values}, whole={whole}, merged={}", written.merged());
+        if let Ok(counts) = HeaderValue::try_from(counts) {
+            answer.headers_mut().insert(ZARRD_WRITTEN, counts);
+        }
+        let version = written.version.as_ref().filter(|_| self.plan.values() == 1);
+        if let Some((version, format)) = version.zip(self.format.of_responses()) {
+            let style = FormatOptions { format, endian: Endianness::default(), nan: NanMode::default() };
+            let rendering = Rendering { style, fields: None, header: true };
+            let of_slice = slice_version(&self.node, &self.plan, Some(version));
+            let version = of_slice.of_representation(&rendering.identity());
+            put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
+        }
+        answer
+    }
+}
+
+/// The version of a selection that lies in one stored value of this version.
+fn slice_version(node: &OpenNode, plan: &WritePlan, stored: Option<&Version>) -> SliceVersion {
+    let mut version = SliceVersion::new(plan.subset(), None);
+    node.located.versions().chain([stored]).for_each(|found| version.add(found));
+    version
+}
+
+/// The check that the conditions of a request ask for.
+fn check_of(
+    headers: &HeaderMap,
+    node: &Arc<OpenNode>,
+    plan: &WritePlan,
+) -> Result<Option<VersionCheck>, Problem> {
+    let conditions = Conditions::from_headers(headers);
+    let invalid = |code, text: &'static str| Problem::new(StatusCode::BAD_REQUEST, code).detail(text);
+    if conditions.has_others_than_match() {
+        let text = "elements are written under `If-Match` with an entity tag of the same selection, or `*`; leave the other \
+                    conditions out";
+        return Err(invalid(ErrorClass::InvalidRequest.as_str(), text));
+    }
+    if !conditions.has_match_list() {
+        return Ok(None);
+    }
+    if plan.values() != 1 {
+        let text = "the selection lies in several stored values, which cannot be written in one step under a condition: \
+                    select less, or leave `If-Match` out";
+        return Err(invalid("condition-spans-values", text).extension("values", plan.values()));
+    }
+    let (node, plan) = (Arc::clone(node), plan.clone());
+    Ok(Some(Arc::new(move |stored: Option<&Version>| {
+        let version = slice_version(&node, &plan, stored);
+        conditions.matches_for_write(|tag| version.is_of(tag))
+    })))
+}
