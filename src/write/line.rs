@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
-use super::stored_chunk::{Attempt, StoredChunk, VersionCheck};
+use super::stored_chunk::{StoreAttempt, StoredChunk, VersionCheck};
 use super::written::StoredValueReport;
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
@@ -160,7 +160,7 @@ async fn commit(cpu: &ComputePool, batch: &[WaitingWrite]) -> Result<Option<Vers
         let stored =
             current.as_mut().and_then(|current| current.bytes.take()).filter(|_| last_whole.is_none());
         let encoded = chunk.encode(cpu, stored, &parts, *erases_fill).await?;
-        if let Attempt::Done(version) = chunk.store(encoded, current.as_ref()).await? {
+        if let StoreAttempt::Done(version) = chunk.store(encoded, current.as_ref()).await? {
             return Ok(version);
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! - Writes of one value form a line in this process. Its head takes *all* writes that wait, lays them over the stored value in
 //!   the order of their arrival, and stores the result once ([`ArrayWriter`]). While a value is being stored, writes collect: the
-//!   busier a value, the more writes share one store request. A single write waits for nobody.
+//!   busier a value, the more writes share one store request. A single write does not wait.
 //! - The value is stored on the condition that it is still the version that was read (`If-Match`, or `If-None-Match: *`), so that
 //!   no write of another process is lost either. If it is not, the line reads again.
 //! - A write of all elements of a value reads nothing and needs no condition.

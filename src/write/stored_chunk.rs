@@ -37,7 +37,7 @@ pub(super) struct Current {
 
 /// How an attempt to store a value ended.
 #[derive(Debug)]
-pub(super) enum Attempt {
+pub(super) enum StoreAttempt {
     /// It is stored, at this version if the backend reports one.
     Done(Option<Version>),
     /// The condition does not hold: another process has changed the value.
@@ -113,7 +113,7 @@ impl StoredChunk {
         &self,
         encoded: Option<Bytes>,
         read: Option<&Current>,
-    ) -> Result<Attempt, WriteError> {
+    ) -> Result<StoreAttempt, WriteError> {
         let key = &self.place.key;
         let no_conditions = || WriteError::NoConditions { key: key.clone() };
         let condition = match read {
@@ -135,9 +135,9 @@ impl StoredChunk {
             None => store.erase(key, condition).await.map(|_existed| None),
         };
         match stored {
-            Ok(version) => Ok(Attempt::Done(version)),
+            Ok(version) => Ok(StoreAttempt::Done(version)),
             Err(StoreError::ConditionFailed | StoreError::VersionChanged) if is_conditional => {
-                Ok(Attempt::Changed)
+                Ok(StoreAttempt::Changed)
             }
             Err(StoreError::NotSupported(_)) if is_conditional => Err(no_conditions()),
             Err(source) => Err(WriteError::Store { key: key.clone(), source }),

@@ -198,20 +198,15 @@ async fn a_slice_is_written_only_if_nothing_of_it_has_changed() {
     Array::of(&[4, 4]).chunks(&[2, 4]).store(&store, "a").await;
     let server = server(&store);
     let url = "/v1/data/m/a?slice=0,1:3";
-    let tags = ["bytes", "npy", "json", "csv"].map(|format| format!("{url}&format={format}"));
-    for tag in join_all(tags.iter().map(|url| server.get(url))).await {
-        let tag = tag.header("etag").to_owned();
+    for format in ["bytes", "npy", "json", "csv"] {
+        let tag = server.get(&format!("{url}&format={format}")).await.header("etag").to_owned();
         let headers = [("content-type", "application/json"), ("if-match", &tag)];
         let answer = server.request("PUT", url, &headers, "[1,2]").await;
-        assert_eq!(answer.status, 204, "{:?}", answer.body);
+        assert_eq!(answer.status, 204, "{format}: {:?}", answer.body);
         let now = server.get(&format!("{url}&format=json")).await;
         assert_eq!(answer.header("etag"), now.header("etag"));
-        // Another element of the same chunk has changed nothing of the slice, but the chunk: be careful.
         let again = server.request("PUT", url, &headers, "[3,4]").await;
         assert_eq!((again.status.as_u16(), &again.json()["written"]), (412, &json!(false)));
-        // The tags of the others are of the elements before.
-        server.put_json(url, &json!([2, 3])).await;
-        Array::of(&[4, 4]).chunks(&[2, 4]).store(&store, "a").await;
     }
     let spans = server.request(
         "PUT",
@@ -505,7 +500,7 @@ async fn a_request_to_write_needs_the_scope_of_writing() {
     let server = server(&store);
     let options = server.ask(Method::OPTIONS, "/v1/data/m/a", &[]).await;
     assert!(options.header("allow").contains("PUT"), "{options:?}");
-    let foreign = Request::put("/v1/data/m/a").header("origin", "http://elsewhere.example");
+    let foreign = Request::put("/v1/data/m/a").header("origin", "http://other.example");
     let foreign = foreign.header("host", "127.0.0.1").header("content-type", "application/json");
     let answer = server.send(foreign.body(Body::from("1")).unwrap()).await;
     assert_eq!(answer.status, 403);

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 
 use super::body_format::BodyFormat;
-use super::outcome::{Progress, too_long_to_hold, unparsed};
+use super::outcome::{WriteProgress, too_long_to_hold, unparsed};
 use super::request::PutRequest;
 use super::streamed;
 use crate::api::held::Held;
@@ -39,7 +39,7 @@ pub(super) async fn run(
     head: &Parts,
     body: Body,
     permit: &Held,
-    progress: &mut Progress,
+    progress: &mut WriteProgress,
 ) -> Result<(), Problem> {
     let checking = Checking::from_headers(&head.headers, &state.engine.cpu)?;
     let limit = state.engine.writer.options().max_whole_size;

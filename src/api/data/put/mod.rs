@@ -13,12 +13,17 @@ mod streamed;
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 use utoipa::{IntoParams, IntoResponses};
 
-use super::{CHUNK, DATA, ROOT_DATA, no_such_chunk, open};
+use crate::admission::AdmissionRequest;
+use crate::api::data::opening::{no_such_chunk, open};
+use crate::api::data::specs::{CHUNK, DATA, ROOT_DATA};
 use crate::api::documented::{MountParam, WriteResponses};
+use crate::api::held::Held;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::api::store::write::read_only;
 use crate::array::Array;
@@ -30,6 +35,7 @@ use crate::http::route::RouteSpec;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
+use outcome::WriteProgress;
 use query::{BodyParams, PutQuery};
 use request::PutRequest;
 
@@ -210,7 +216,30 @@ async fn write(
         PutRequest::new(state, node, subset, &query, &head)
     };
     let request = prepare.await.map_err(|problem| problem.extension("written", false))?;
-    request.run(state, &head, body).await
+    run(&request, state, &head, body).await
+}
+
+/// Takes the body of a request and writes its elements.
+async fn run(request: &PutRequest, state: &AppState, head: &Parts, body: Body) -> Result<Response, Problem> {
+    let options = *state.engine.writer.options();
+    let in_body = if request.is_held {
+        held::most_bytes(request, options.max_whole_size)
+    } else {
+        streamed::most_bytes(request, options.band_size)
+    };
+    let bytes = state.engine.writer.working_bytes(&request.plan).saturating_add(in_body);
+    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await;
+    let permit = Held::new(permit.map_err(|problem| problem.extension("written", false))?);
+    let mut progress = WriteProgress::default();
+    let taken = if request.is_held {
+        held::run(request, state, head, body, &permit, &mut progress).await
+    } else {
+        streamed::run(request, state, body, &permit, &mut progress).await
+    };
+    match taken {
+        Ok(()) => Ok(request.respond(progress.written())),
+        Err(problem) => Err(progress.describe(problem)),
+    }
 }
 
 /// Rejects a write to a mount that is read-only.

@@ -1,4 +1,4 @@
-//! [`Progress`]: what a request has written so far, and what its problem document says about that.
+//! [`WriteProgress`]: what a request has written so far, and what its problem document says about that.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ const LISTED: usize = 64;
 
 /// What a request has written so far.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     written: Written,
     /// The first of the bands that are stored, as slices.
     stored: Vec<String>,
     bands: u64,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(super) fn written(&self) -> &Written {
         &self.written
     }

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
 use super::body_format::BodyFormat;
-use super::outcome::{self, Progress};
+use super::outcome::{self, WriteProgress};
 use super::query::PutQuery;
-use super::{held, streamed};
-use crate::admission::AdmissionRequest;
 use crate::api::data::elements::Rendering;
 use crate::api::data::slice_version::SliceVersion;
 use crate::api::held::Held;
@@ -48,7 +45,7 @@ pub(super) struct PutRequest {
     /// The length in `Content-Length`.
     pub(super) declared: Option<u64>,
     /// Whether the body must be in memory before anything is written.
-    is_held: bool,
+    pub(super) is_held: bool,
     check: Option<VersionCheck>,
 }
 
@@ -109,30 +106,6 @@ impl PutRequest {
         Ok(())
     }
 
-    /// Takes the body and writes its elements.
-    pub(super) async fn run(self, state: &AppState, head: &Parts, body: Body) -> Result<Response, Problem> {
-        let refused = |problem: Problem| problem.extension("written", false);
-        let working = state.engine.writer.working_bytes(&self.plan);
-        let in_body = if self.is_held {
-            held::most_bytes(&self, state.engine.writer.options().max_whole_size)
-        } else {
-            streamed::most_bytes(&self, state.engine.writer.options().band_size)
-        };
-        let bytes = working.saturating_add(in_body);
-        let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await;
-        let permit = Held::new(permit.map_err(refused)?);
-        let mut progress = Progress::default();
-        let taken = if self.is_held {
-            held::run(&self, state, head, body, &permit, &mut progress).await
-        } else {
-            streamed::run(&self, state, body, &permit, &mut progress).await
-        };
-        match taken {
-            Ok(()) => Ok(self.respond(progress.written())),
-            Err(problem) => Err(progress.describe(problem)),
-        }
-    }
-
     /// Writes a band. It goes on if the client goes away: all of its elements have arrived.
     ///
     /// # Errors
@@ -144,7 +117,7 @@ impl PutRequest {
         elements: Elements,
         is_same_everywhere: bool,
         permit: &Held,
-        progress: &mut Progress,
+        progress: &mut WriteProgress,
     ) -> Result<(), Problem> {
         let (writer, array, check) =
             (state.engine.writer.clone(), Arc::clone(&self.array), self.check.clone());
@@ -160,7 +133,8 @@ impl PutRequest {
         }
     }
 
-    fn respond(&self, written: &Written) -> Response {
+    /// The response once everything is written.
+    pub(super) fn respond(&self, written: &Written) -> Response {
         let mut answer = StatusCode::NO_CONTENT.into_response();
         let Written { values, whole, .. } = written;
         let counts = format!("values={values}, whole={whole}, merged={}", written.merged());

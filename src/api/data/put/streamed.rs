@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::TryStreamExt;
 
 use super::body_format::BodyFormat;
-use super::outcome::{Progress, unparsed};
+use super::outcome::{WriteProgress, unparsed};
 use super::request::PutRequest;
 use crate::api::held::Held;
 use crate::chunk::Elements;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     state: &AppState,
     body: Body,
     permit: &Held,
-    progress: &mut Progress,
+    progress: &mut WriteProgress,
 ) -> Result<(), Problem> {
     // No type that numpy casts safely is longer than what it is cast to.
     let limit = request.element_bytes().saturating_add(MAX_NPY_HEAD_BYTES as u64);
@@ -92,7 +92,7 @@ async fn take(
     state: &AppState,
     stream: ValueStream,
     permit: &Held,
-    progress: &mut Progress,
+    progress: &mut WriteProgress,
 ) -> Result<(), Failure> {
     let mut body = BodyReader { stream, piece: Bytes::new(), read: 0 };
     let contents = match request.format {
