@@ -29,6 +29,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
+use zarrd::write::{ArrayWriter, WriteOptions};
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
@@ -372,6 +373,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
     let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
+        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
         cpu,
         memo: Arc::new(BoundedNodeCache::new(0)),
         answers_bytes: 0,

@@ -20,7 +20,7 @@ mod subset;
 mod window;
 
 pub use axis::{AxisChunk, AxisPiece, ChunkAxis, TouchedChunkTotals};
-pub use copy::{copy_box, fill_box};
+pub use copy::{copy_box, fill_box, place_box};
 pub use elements::{AssembleError, Elements, ElementsMut, VarSlice};
 pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;

@@ -36,6 +36,7 @@ mod disk_cache_stale;
 mod documents;
 mod downsample;
 mod edge;
+mod element_writes;
 mod encoded;
 mod families;
 mod fixtures;
