@@ -70,6 +70,17 @@ impl Elements {
         Self { items: spans, heap }
     }
 
+    /// One element of this type, by its bytes.
+    #[must_use]
+    pub fn one(data_type: &DataType, element: &[u8]) -> Self {
+        let bytes = Bytes::copy_from_slice(element);
+        if !data_type.is_variable() {
+            return Self::fixed(bytes);
+        }
+        let item = VarSlice { offset: 0, length: u32::try_from(element.len()).unwrap_or(0) }.to_item();
+        Self::variable(Bytes::copy_from_slice(&item), bytes)
+    }
+
     /// The items: elements of a fixed size, or slices.
     #[must_use]
     pub fn items(&self) -> &Bytes {

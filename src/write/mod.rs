@@ -2,7 +2,7 @@
 //!
 //! Zarr core 3.1, "Chunk grids", "Codecs" and "Abstract store interface"; Zarr codecs, "sharding-indexed". A [`WritePlan`] says
 //! from metadata alone whether a selection can be written, and divides it into bands that fit in memory. An [`ArrayWriter`] writes
-//! one band at a time. This module knows neither formats of bodies nor HTTP.
+//! one band at a time. `nodes` writes the documents of nodes. This module knows neither formats of bodies nor HTTP.
 //!
 //! # What a write promises
 //!
@@ -23,6 +23,7 @@ mod array_writer;
 mod chunk_part;
 mod error;
 mod line;
+mod nodes;
 mod options;
 mod overlay;
 mod plan;
@@ -35,6 +36,7 @@ mod tests;
 pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
+pub use nodes::{NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
 pub use options::WriteOptions;
 pub use plan::WritePlan;
 pub use stored_chunk::VersionCheck;
