@@ -38,6 +38,8 @@ const TOGETHER: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
 /// Bytes of an upload that come before its client stops.
 const LONG: u64 = 16 * MIB;
+/// Bytes of the elements of an array.
+const ELEMENTS: u64 = 16 * MIB;
 const LONG_NAME: usize = 200;
 const NAMES: usize = 6_000;
 /// Stored chunks of an array: a table of them is more than a stream is taken to hold.
@@ -194,6 +196,16 @@ const ROWS: &[Row] = &[
     ("all inner chunks below a prefix", "GET", "/unshard/{mount}/{key}", "/unshard/k/shards/?recursive", None, Nothing),
     ("all rechunked keys", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/k/1/raw/?recursive", None, Nothing),
     ("a node", "GET", "/v1/nodes/{mount}/{path}", "/v1/nodes/m/doc", None, Nothing),
+    ("elements to write", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to write in JSON", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=json", None, StalledChunked(8 * MIB)),
+    ("elements to write to the root", "PUT", "/v1/data/{mount}", "/v1/data/l?format=bytes", None, Stalled(ELEMENTS)),
+    ("a chunk to write", "PUT", "/v1/chunk/{mount}/{path}", "/v1/chunk/l/arr/c/0/0?format=bytes", None, Stalled(ELEMENTS / 4)),
+    ("a node to create", "PUT", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/new", None, Stalled(MIB)),
+    ("a root to create", "PUT", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),
+    ("a change of a node", "PATCH", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/arr", None, Stalled(MIB)),
+    ("a change of the root", "PATCH", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),
+    ("a node to erase", "DELETE", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/none", None, Nothing),
+    ("a root to erase", "DELETE", "/v1/nodes/{mount}", "/v1/nodes/m", None, Nothing),
 ];
 
 /// Stores the largest of everything below a directory.
@@ -286,6 +298,9 @@ fn fill(root: &Path) {
     // A chunk of fill values alone would be none.
     write("m/arr/c/0/0", &vec![7; 2048 * 2048 * 4]);
     write("a/zarr.json", array.to_string().as_bytes());
+    for folder in ["l", "l/arr"] {
+        write(&format!("{folder}/zarr.json"), document("uint8", 2048).to_string().as_bytes());
+    }
     let value = root.join("m/value").display().to_string();
     let mut refs = json!({ "inline": "x".repeat(4 << 20), "whole": [value], "part": [value, 100, 31 << 20] });
     for name in 0..NAMES {

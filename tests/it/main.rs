@@ -63,6 +63,7 @@ mod metrics;
 mod names;
 mod nested;
 mod netcdf;
+mod node_writes;
 mod nodes;
 mod numcodecs;
 mod observability;

@@ -337,8 +337,9 @@ fn problem(error: NodeWriteError) -> Problem {
         NodeWriteError::Contended { .. } => {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(text)
         }
-        error if error.class().is_caller_fault() => return Problem::from(error).extension("written", false),
-        error => return Problem::from(error),
+        // The error knows what of its write is stored.
+        NodeWriteError::Store { .. } | NodeWriteError::Elements(_) => return error.into(),
+        error => error.into(),
     }
     .extension("written", false)
 }

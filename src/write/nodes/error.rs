@@ -27,6 +27,14 @@ pub enum NodeWriteError {
         /// The path.
         path: NodePath,
     },
+    /// Values are stored below the path of a new array.
+    #[error(
+        "values are stored below `{path}`, which would be chunks of the array; DELETE of `/store/MOUNT/{path}/` erases them"
+    )]
+    NotEmpty {
+        /// The path.
+        path: NodePath,
+    },
     /// A node above the path is an array.
     #[error("`{array}` is an array, which has no nodes below it")]
     BelowArray {
@@ -106,7 +114,7 @@ impl Classify for NodeWriteError {
             Self::Document(error) => of_request(error.class()),
             Self::Unreadable(error) => of_request(error.class()),
             Self::Exists { .. } | Self::ConditionFailed => ErrorClass::PreconditionFailed,
-            Self::BelowArray { .. } => ErrorClass::Conflict,
+            Self::BelowArray { .. } | Self::NotEmpty { .. } => ErrorClass::Conflict,
             Self::NoGroupAbove { .. } => ErrorClass::NotAllowed,
             Self::Unsupported(_) | Self::NoConditions { .. } => ErrorClass::Unsupported,
             Self::TooManyChunks { .. } => ErrorClass::TooLarge,

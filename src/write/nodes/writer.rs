@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream::StreamExt;
 
 use super::consolidated_copies::{CopyChange, ZMETADATA};
 use super::documents::{NodeDocuments, ZARR_JSON};
@@ -65,7 +66,7 @@ impl NodeWriter {
     ///
     /// # Errors
     /// [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`], [`NodeWriteError::NoGroupAbove`],
-    /// [`NodeWriteError::Unreadable`].
+    /// [`NodeWriteError::NotEmpty`], [`NodeWriteError::Unreadable`].
     pub async fn check_new(
         &self,
         path: &NodePath,
@@ -85,6 +86,16 @@ impl NodeWriter {
             }
         }
         let Some(array) = documents.array() else { return Ok(None) };
+        // What is left of another array would be read as chunks of this one.
+        if let Some(entry) = self.store().list_dir_after(path.prefix(), "").next().await {
+            match entry {
+                Ok(_) => return Err(NodeWriteError::NotEmpty { path: path.clone() }),
+                Err(StoreError::NotListable) => {}
+                Err(source) => {
+                    return Err(NodeWriteError::Store { key: path.prefix().as_str().to_owned(), source });
+                }
+            }
+        }
         let array = self.opener.bind(path, array).map_err(NodeWriteError::Unreadable)?;
         Ok(Some(array))
     }
