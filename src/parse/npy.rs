@@ -79,6 +79,13 @@ fn malformed(reason: impl Into<String>) -> ParseError {
 }
 
 impl NpyHead {
+    /// The data type of an array for these elements; `None` for a type that a new array cannot have.
+    #[must_use]
+    pub fn data_type(&self) -> Option<DataType> {
+        let Literal::Text(text) = &self.descr else { return None };
+        DataType::from_numpy(text).ok().map(|(data_type, _)| data_type)
+    }
+
     /// Compares the head with what is to be written.
     ///
     /// # Errors
@@ -203,9 +210,9 @@ mod tests {
         file.extend([version, 0]);
         let length = head.len() as u32;
         if version == 1 {
-            file.extend((length as u16).to_le_bytes())
+            file.extend((length as u16).to_le_bytes());
         } else {
-            file.extend(length.to_le_bytes())
+            file.extend(length.to_le_bytes());
         }
         file.extend(head.as_bytes());
         file

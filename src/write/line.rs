@@ -67,15 +67,12 @@ impl WriteLines {
         let write = WaitingWrite { chunk, part, check, erases_fill, answer };
         let is_first = {
             let mut waiting = self.waiting();
-            match waiting.get_mut(&name) {
-                Some(line) => {
-                    line.push_back(write);
-                    false
-                }
-                None => {
-                    waiting.insert(name.clone(), VecDeque::from([write]));
-                    true
-                }
+            if let Some(line) = waiting.get_mut(&name) {
+                line.push_back(write);
+                false
+            } else {
+                waiting.insert(name.clone(), VecDeque::from([write]));
+                true
             }
         };
         let key = name.1.clone();

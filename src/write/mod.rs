@@ -36,7 +36,7 @@ mod tests;
 pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
-pub use nodes::{NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
+pub use nodes::{IfLeft, NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
 pub use options::WriteOptions;
 pub use plan::WritePlan;
 pub use stored_chunk::VersionCheck;

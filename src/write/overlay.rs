@@ -47,16 +47,14 @@ impl<'a> Overlay<'a> {
         let first = parts.iter().rposition(|part| part.covers(shape));
         let stored = stored.filter(|_| first.is_none());
         let parts = parts.get(first.unwrap_or(0)..).unwrap_or_default();
-        match chain.sharding() {
-            Some(sharding) => self.shard(chain, sharding, shape, stored.as_ref(), parts, leaves_out_fill),
-            None => {
-                let elements = self.elements(chain, shape, stored, parts)?;
-                if leaves_out_fill && elements.are_all(self.data_type, self.fill) {
-                    return Ok(None);
-                }
-                chain.encode(elements).map(Some)
-            }
+        if let Some(sharding) = chain.sharding() {
+            return self.shard(chain, sharding, shape, stored.as_ref(), parts, leaves_out_fill);
         }
+        let elements = self.elements(chain, shape, stored, parts)?;
+        if leaves_out_fill && elements.are_all(self.data_type, self.fill) {
+            return Ok(None);
+        }
+        chain.encode(elements).map(Some)
     }
 
     /// The elements of a chunk that is decoded as a whole.
@@ -83,19 +81,18 @@ impl<'a> Overlay<'a> {
             }
             AssembleError::NoMemory => CodecError::NoMemory { bytes },
         };
-        let mut elements = match stored {
-            Some(stored) => ElementsMut::of(chain.decode(stored)?, self.data_type, u32::MAX.into()),
-            None => {
-                let mut items = Vec::new();
-                items.try_reserve_exact(length).map_err(|_refused| CodecError::NoMemory { bytes })?;
-                items.resize(length, 0);
-                let empty = if self.data_type.is_variable() {
-                    ElementsMut::variable(items, u32::MAX.into())
-                } else {
-                    ElementsMut::fixed(items, self.data_type.element_bytes())
-                };
-                empty.filled_with(self.fill).map_err(failed)?
-            }
+        let mut elements = if let Some(stored) = stored {
+            ElementsMut::of(chain.decode(stored)?, self.data_type, u32::MAX.into())
+        } else {
+            let mut items = Vec::new();
+            items.try_reserve_exact(length).map_err(|_refused| CodecError::NoMemory { bytes })?;
+            items.resize(length, 0);
+            let empty = if self.data_type.is_variable() {
+                ElementsMut::variable(items, u32::MAX.into())
+            } else {
+                ElementsMut::fixed(items, self.data_type.element_bytes())
+            };
+            empty.filled_with(self.fill).map_err(failed)?
         };
         for part in parts {
             elements.place(&part.elements, shape, &part.region).map_err(failed)?;
@@ -168,7 +165,7 @@ impl<'a> Overlay<'a> {
         let index = sharding.encode_index(&entries)?;
         match (sharding.index_location(), shard.get_mut(..index.len())) {
             (IndexLocation::Start, Some(place)) if index.len() == index_bytes => {
-                place.copy_from_slice(&index)
+                place.copy_from_slice(&index);
             }
             (IndexLocation::End, _) => shard.extend_from_slice(&index),
             (IndexLocation::Start, _) => {

@@ -100,7 +100,7 @@ impl WritePlan {
         if one.saturating_mul(longest.into()) <= self.band_bytes.into() {
             let most = u64::try_from(u128::from(self.band_bytes) / one.max(1)).unwrap_or(u64::MAX);
             return Ok(Box::new(
-                groups(range, axis, most).map(move |range| with_axis(&part, dimension, range)),
+                groups(range, &axis, most).map(move |range| with_axis(&part, dimension, range)),
             ));
         }
         if longest > 1 {
@@ -140,7 +140,7 @@ fn longest_piece(range: &AxisRange, axis: &ChunkAxis) -> u64 {
 }
 
 /// The range in parts of whole chunks, each with at most `most` elements.
-fn groups(range: AxisRange, axis: ChunkAxis, most: u64) -> impl Iterator<Item = AxisRange> + Send {
+fn groups(range: AxisRange, axis: &ChunkAxis, most: u64) -> impl Iterator<Item = AxisRange> + Send + use<> {
     let mut pieces = axis.pieces(range).map(|piece| piece.count).peekable();
     let mut first = 0;
     std::iter::from_fn(move || {

@@ -313,6 +313,47 @@ async fn of_many_who_change_a_node_none_is_lost() {
     assert_eq!(attributes.as_object().unwrap().len(), 16);
 }
 
+/// An npy file of version 1.0.
+fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+    let head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(head.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00".as_slice(), &length, head.as_bytes(), elements].concat()
+}
+
+#[tokio::test]
+async fn an_npy_file_becomes_an_array_which_is_there_once_all_of_it_is_stored() {
+    let store = memory();
+    let server = server(&store);
+    let url = "/v1/data/m/new/a?create&format=npy";
+    let elements: Vec<u8> = (0..12_u16).flat_map(u16::to_be_bytes).collect();
+    // Cut off, of another length than its head says, and no npy file.
+    let whole = npy(">u2", "(3, 4)", &elements);
+    for (body, said) in [
+        (&whole[..20], "ends in its head"),
+        (&whole[..whole.len() - 2], "bytes"),
+        (b"hello".as_slice(), "npy"),
+        (&npy("|O", "(1,)", &[0; 8]), "type"),
+    ] {
+        let answer = server.request("PUT", url, &[], body.to_vec()).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["written"]), (400, &json!(false)), "{answer:?}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(said), "{said}: {answer:?}");
+        assert!(contents(&store).await.is_empty());
+    }
+    let made = server.request("PUT", url, &[], whole.clone()).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(made.header("location"), "/v1/nodes/m/new/a");
+    let read = server.get("/v1/data/m/new/a?format=json").await;
+    assert_eq!(read.json(), json!([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]));
+    assert_eq!(document(&store, "new/zarr.json").await["node_type"], "group");
+    let before = contents(&store).await;
+    let again = server.request("PUT", url, &[], whole).await;
+    assert_eq!((again.status.as_u16(), &*again.code()), (409, "conflict"));
+    let part =
+        server.request("PUT", "/v1/data/m/b?create&format=npy&slice=0", &[], npy("|u1", "()", &[1])).await;
+    assert!(part.refuses(400, "invalid-request", "part").contains("whole npy file"));
+    assert_eq!(contents(&store).await, before);
+}
+
 #[tokio::test]
 async fn nodes_are_erased_only_where_prefixes_may_be() {
     let store = memory();

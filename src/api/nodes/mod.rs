@@ -3,12 +3,14 @@
 
 pub(crate) mod missing;
 pub(crate) mod multiscales;
+pub(crate) mod node_changes;
 mod open_in;
 mod read;
 mod schema;
 mod specs;
 mod summary;
 mod summary_document;
+mod url;
 mod write;
 
 use utoipa_axum::routes;

@@ -13,6 +13,7 @@ use super::multiscales::{self, MultiscaleLevel};
 use super::schema::NodeSchema;
 use super::specs::{NODE, ROOT_NODE};
 use super::summary::Summarized;
+use super::url::url_path;
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
@@ -24,7 +25,6 @@ use crate::auth::{KeyScope, Permission, Scope};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Child, Children, Dependents, Node};
 use crate::http::base_path::BasePath;
-use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
@@ -362,10 +362,4 @@ fn links_of(link: Links<'_>, path: &NodePath, opened: &OpenNode) -> Value {
         links.insert("chunk".to_owned(), json!(link.to("v1/chunk", &format!("{at}{slash}c/"))));
     }
     links
-}
-
-/// `mount/a/b`, percent-encoded; `mount/` for the root.
-pub(super) fn url_path(mount: &Mount, path: &NodePath) -> String {
-    let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
-    format!("{}/{}", encode(&mount.name), segments.join("/"))
 }

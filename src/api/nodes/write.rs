@@ -6,9 +6,9 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 
-use super::read::{get_node, url_path};
+use super::node_changes::{committed, may_make, problem, put_location, writer};
+use super::read::get_node;
 use super::specs::{NODE, ROOT_NODE};
 use crate::admission::{ClientBucket, Priority};
 use crate::api::dependents::NodeQuery;
@@ -27,9 +27,8 @@ use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::ArrayMetadata;
 use crate::services::extract::NodeTarget;
-use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
-use crate::write::{NewNode, NodePatch, NodeWriteError, NodeWriter};
+use crate::write::{IfLeft, NewNode, NodePatch, NodeWriteError};
 
 /// Who sends a request, and where.
 type Sender = (Caller, ClientBucket);
@@ -72,8 +71,7 @@ pub(crate) async fn put_node(
             "a node is created where there is none: leave conditions out, or send `If-None-Match: *`",
         ));
     }
-    let writer = writer(&state, &target, &request);
-    let rights = sender.0.clone();
+    let writer = writer(&state, &target, request.extensions());
     let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
     let node = NewNode::from_json(body).map_err(problem)?;
     let like = match node.like() {
@@ -81,22 +79,13 @@ pub(crate) async fn put_node(
         None => None,
     };
     let documents = node.documents(like.as_deref(), &state.engine.metadata).map_err(problem)?;
-    let mount = target.mount.name.clone();
-    let may_make = move |group: &NodePath| {
-        let key = group.prefix().key("zarr.json");
-        key.is_ok_and(|key| {
-            rights.rights().allows(&mount, &Permission::stored(Scope::Write, KeyScope::Key(key)))
-        })
-    };
     let path = target.path.clone();
-    drop(writer.check_new(&path, &documents, may_make).await.map_err(problem)?);
+    let may_make = may_make(&sender.0, &target.mount.name);
+    drop(writer.check_new(&path, &documents, may_make, IfLeft::Refuse).await.map_err(problem)?);
     committed(&state, async move { writer.create(&path, &documents).await }).await?;
-    let location = format!("{}/v1/nodes/{}", base.as_str(), url_path(&target.mount, &target.path));
     let mut answer = document(&state, &target, sender, base).await?;
     *answer.status_mut() = StatusCode::CREATED;
-    if let Ok(location) = HeaderValue::try_from(location) {
-        answer.headers_mut().insert(header::LOCATION, location);
-    }
+    put_location(answer.headers_mut(), &target);
     Ok(answer)
 }
 
@@ -153,7 +142,7 @@ pub(crate) async fn patch_node(
     request: Request,
 ) -> Result<Response, Problem> {
     check_writable(&target)?;
-    let writer = writer(&state, &target, &request);
+    let writer = writer(&state, &target, request.extensions());
     let headers = request.headers().clone();
     let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
     let patch = NodePatch::from_json(body).map_err(problem)?;
@@ -217,7 +206,7 @@ pub(crate) async fn delete_node(
         );
         return Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail));
     }
-    let writer = writer(&state, &target, &request);
+    let writer = writer(&state, &target, request.extensions());
     let node = open(&target, &sender.0).await?;
     check_conditions(&state, &target, (&sender, &base), request.headers()).await?;
     let path = target.path.clone();
@@ -241,25 +230,6 @@ pub(crate) async fn delete_root_node(
     request: Request,
 ) -> Result<Response, Problem> {
     delete_node(state, target, sender, base, request).await
-}
-
-/// A writer of the nodes of a request's mount.
-fn writer(state: &AppState, target: &NodeTarget, request: &Request) -> NodeWriter {
-    let budget = PermitBudget::of(&state.traffic.admission, request.extensions());
-    let engine = (state.engine.writer.clone(), state.engine.cpu.clone());
-    NodeWriter::new(target.opener.clone(), engine, state.engine.metadata, budget)
-}
-
-/// Runs a change to its end, also if the client goes away. A change that takes longer than a response may continues.
-async fn committed(
-    state: &AppState,
-    change: impl Future<Output = Result<(), NodeWriteError>> + Send + 'static,
-) -> Result<(), Problem> {
-    match timeout(state.options.response_timeout, tokio::spawn(change)).await {
-        Ok(Ok(changed)) => changed.map_err(problem),
-        Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
-    }
 }
 
 /// The node of a request.
@@ -328,18 +298,4 @@ fn check_writable(target: &NodeTarget) -> Result<(), Problem> {
 
 fn invalid(detail: &'static str) -> Problem {
     Problem::from_class(ErrorClass::InvalidRequest).detail(detail).extension("written", false)
-}
-
-fn problem(error: NodeWriteError) -> Problem {
-    let text = error.to_string();
-    match error {
-        NodeWriteError::NoGroupAbove { .. } => Problem::from_status(StatusCode::FORBIDDEN).detail(text),
-        NodeWriteError::Contended { .. } => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(text)
-        }
-        // The error knows what of its write is stored.
-        NodeWriteError::Store { .. } | NodeWriteError::Elements(_) => return error.into(),
-        error => error.into(),
-    }
-    .extension("written", false)
 }

@@ -24,4 +24,4 @@ pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
 pub use new_node::NewNode;
 pub use patch::NodePatch;
-pub use writer::NodeWriter;
+pub use writer::{IfLeft, NodeWriter};

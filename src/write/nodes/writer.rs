@@ -37,6 +37,15 @@ pub struct NodeWriter {
     budget: Arc<dyn MemoryBudget>,
 }
 
+/// What is done where values are stored below the path of a new array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfLeft {
+    /// The array is not created.
+    Refuse,
+    /// They stay: all chunks of the array are written over them.
+    Overwrite,
+}
+
 /// A stored document.
 struct StoredDocument {
     text: Bytes,
@@ -72,6 +81,7 @@ impl NodeWriter {
         path: &NodePath,
         documents: &NodeDocuments,
         may_make: impl Fn(&NodePath) -> bool,
+        if_left: IfLeft,
     ) -> Result<Option<Array>, NodeWriteError> {
         if self.find(path).await?.is_some() {
             return Err(NodeWriteError::Exists { path: path.clone() });
@@ -87,7 +97,10 @@ impl NodeWriter {
         }
         let Some(array) = documents.array() else { return Ok(None) };
         // What is left of another array would be read as chunks of this one.
-        if let Some(entry) = self.store().list_dir_after(path.prefix(), "").next().await {
+        let mut left = self.store().list_dir_after(path.prefix(), "");
+        if if_left == IfLeft::Refuse
+            && let Some(entry) = left.next().await
+        {
             match entry {
                 Ok(_) => return Err(NodeWriteError::NotEmpty { path: path.clone() }),
                 Err(StoreError::NotListable) => {}

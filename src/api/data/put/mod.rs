@@ -5,25 +5,23 @@
 //! must be in memory as a whole. `write` has the promises of a write.
 
 mod body_format;
+mod create;
 mod held;
 mod outcome;
 mod query;
 mod request;
+mod run;
 mod streamed;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::response::Response;
 use utoipa::{IntoParams, IntoResponses};
 
-use crate::admission::AdmissionRequest;
 use crate::api::data::opening::{no_such_chunk, open};
 use crate::api::data::specs::{CHUNK, DATA, ROOT_DATA};
 use crate::api::documented::{MountParam, WriteResponses};
-use crate::api::held::Held;
 use crate::api::label_params::positions;
 use crate::api::selection::{ArrayParams, SelectionParams};
 use crate::api::store::write::read_only;
@@ -36,9 +34,9 @@ use crate::http::route::RouteSpec;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use outcome::WriteProgress;
 use query::{BodyParams, PutQuery};
 use request::PutRequest;
+use run::run;
 
 /// The headers of a write of elements.
 #[derive(IntoParams)]
@@ -62,6 +60,9 @@ pub(crate) struct PutHeaders {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes the answers for the API document")]
 pub(crate) enum PutResponses {
+    /// The array of the body is created (`create`). `Location` is its node document.
+    #[response(status = 201)]
+    Created,
     /// The elements are stored. `Zarrd-Written` counts the stored values: all, those written whole, and those merged with what
     /// was stored. If one value was written, `ETag` is that of the selection in the format of the body.
     #[response(status = 204)]
@@ -76,7 +77,7 @@ pub(crate) enum PutResponses {
     /// The mount is read-only.
     #[response(status = 405)]
     ReadOnly,
-    /// The array does not have the shape in `expected_shape`.
+    /// The array does not have the shape in `expected_shape`, or there is a node where one is to be created.
     #[response(status = 409)]
     AnotherShape,
     /// The write would exceed a limit. `suggested_slices` in the problem document lists slices that fit.
@@ -102,6 +103,8 @@ pub(crate) enum PutResponses {
 /// Writes the elements of the body to a selection; without `slice`, `isel.NAME` and `sel.NAME`, to the whole array. The body is npy, plain bytes
 /// as `format=bytes` returns them, or JSON: nested lists, or one element for all places. It has the type of the array and the
 /// shape of the selection, where an index drops its dimension.
+///
+/// With `create`, an npy file becomes a new array of its shape and type, which is there once all of it is stored.
 ///
 /// Each stored value (a chunk, or a shard) is written in one step, and no other write of elements is lost, also if several servers
 /// write the same values at a time. Several values are not one step. Writing the same elements again is always right.
@@ -194,6 +197,9 @@ async fn write_selection(state: &AppState, spec: &RouteSpec, request: Request) -
     let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
     check_writable(&target)?;
     let query = PutQuery::from_uri(request.uri())?;
+    if query.body.creates() {
+        return Box::pin(create::create(state, target, &query, request)).await;
+    }
     let path = target.path.clone();
     let subset_of = |array: &Array, selection: &SelectionParams| Ok(selection.subset(array.metadata())?);
     Box::pin(write(state, target, path, query, subset_of, request)).await
@@ -221,29 +227,6 @@ async fn write(
     };
     let request = prepare.await.map_err(|problem| problem.extension("written", false))?;
     run(&request, state, &head, body).await
-}
-
-/// Takes the body of a request and writes its elements.
-async fn run(request: &PutRequest, state: &AppState, head: &Parts, body: Body) -> Result<Response, Problem> {
-    let options = *state.engine.writer.options();
-    let in_body = if request.is_held {
-        held::most_bytes(request, options.max_whole_size)
-    } else {
-        streamed::most_bytes(request, options.band_size)
-    };
-    let bytes = state.engine.writer.working_bytes(&request.plan).saturating_add(in_body);
-    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await;
-    let permit = Held::new(permit.map_err(|problem| problem.extension("written", false))?);
-    let mut progress = WriteProgress::default();
-    let taken = if request.is_held {
-        held::run(request, state, head, body, &permit, &mut progress).await
-    } else {
-        streamed::run(request, state, body, &permit, &mut progress).await
-    };
-    match taken {
-        Ok(()) => Ok(request.respond(progress.written())),
-        Err(problem) => Err(progress.describe(problem)),
-    }
 }
 
 /// Rejects a write to a mount that is read-only.

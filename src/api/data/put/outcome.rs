@@ -33,14 +33,14 @@ impl WriteProgress {
     ///
     /// # Errors
     /// The problem of its failure.
-    pub(super) fn add(&mut self, band: Subset, mut written: Written) -> Result<(), Problem> {
+    pub(super) fn add(&mut self, band: &Subset, mut written: Written) -> Result<(), Problem> {
         let failure = written.failure.take();
         self.written.append(written);
         match failure {
             None => {
                 self.bands = self.bands.saturating_add(1);
                 if self.stored.len() < LISTED {
-                    self.stored.push(slice_text(&band));
+                    self.stored.push(slice_text(band));
                 }
                 Ok(())
             }

@@ -6,6 +6,7 @@ use utoipa::IntoParams;
 use crate::api::data::query::parse_endian;
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
 use crate::api::selection::{ArrayParams, SelectionParams};
+use crate::http::switch::is_on;
 use crate::metadata::Endianness;
 
 /// The parameters of a body.
@@ -19,6 +20,8 @@ pub(crate) struct BodyParams {
     endian: Option<Endianness>,
     /// `safe`: numbers of another type are cast to the array's, if nothing is lost by it (npy).
     cast: Option<String>,
+    /// The npy file of the body becomes a new array. The parameter needs no value; `false` and `0` switch it off.
+    create: Option<String>,
 }
 
 impl QueryParams for BodyParams {
@@ -32,6 +35,7 @@ impl ParseParams for BodyParams {
             "endian" => once("endian", &mut self.endian, parse_endian(value)?),
             "cast" if value == "safe" => once("cast", &mut self.cast, value.to_owned()),
             "cast" => Err(ParamError::value("cast", value, "`safe`")),
+            "create" => once("create", &mut self.create, value.to_owned()),
             _ => Ok(false),
         }
     }
@@ -41,6 +45,11 @@ impl BodyParams {
     /// The byte order of numbers.
     pub(super) fn endian(&self) -> Endianness {
         self.endian.unwrap_or_default()
+    }
+
+    /// Whether the body becomes a new array.
+    pub(super) fn creates(&self) -> bool {
+        self.create.as_deref().is_some_and(is_on)
     }
 
     /// Whether numbers may be cast.

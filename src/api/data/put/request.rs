@@ -36,7 +36,8 @@ const DIGESTS: [&str; 5] =
 
 /// A write of elements whose head is in order.
 pub(super) struct PutRequest {
-    node: Arc<OpenNode>,
+    /// The node of an array that exists.
+    node: Option<Arc<OpenNode>>,
     pub(super) array: Arc<Array>,
     pub(super) plan: WritePlan,
     pub(super) format: BodyFormat,
@@ -68,6 +69,30 @@ impl PutRequest {
         if node.dependent.is_some() {
             return Err(WriteError::Declared { path: array.path().clone() }.into());
         }
+        Self::of_array(state, (array, Some(node)), (subset, positions), query, head)
+    }
+
+    /// A write of all elements of an array that is created.
+    ///
+    /// # Errors
+    /// As [`PutRequest::new`].
+    pub(super) fn of_new(
+        state: &AppState,
+        array: Array,
+        query: &PutQuery,
+        head: &Parts,
+    ) -> Result<Self, Problem> {
+        let subset = Subset::full(&array.metadata().shape);
+        Self::of_array(state, (Arc::new(array), None), (subset, None), query, head)
+    }
+
+    fn of_array(
+        state: &AppState,
+        (array, node): (Arc<Array>, Option<Arc<OpenNode>>),
+        (subset, positions): (Subset, Option<LabelPositions>),
+        query: &PutQuery,
+        head: &Parts,
+    ) -> Result<Self, Problem> {
         let format = BodyFormat::of(&head.headers, &query.body)?;
         check_coding(&head.headers, &[])?;
         let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
@@ -78,7 +103,7 @@ impl PutRequest {
         let plan = WritePlan::new(&array, subset.clone(), band_bytes, &options)
             .map_err(|error| outcome::too_large(error, &array, &subset, &options, band_bytes))?;
         let positions = positions.map(Arc::new);
-        let check = check_of(&head.headers, &node, &plan, positions.as_ref())?;
+        let check = check_of(&head.headers, node.as_ref(), &plan, positions.as_ref())?;
         let (endian, may_cast) = (query.body.endian(), query.body.may_cast());
         let request =
             Self { node, array, plan, format, endian, may_cast, positions, declared, is_held, check };
@@ -133,7 +158,7 @@ impl PutRequest {
             writer.write(&array, &place, elements, is_same_everywhere, check).await
         });
         match timeout(state.options.response_timeout, write).await {
-            Ok(Ok(written)) => progress.add(band, written),
+            Ok(Ok(written)) => progress.add(&band, written),
             Ok(Err(panic)) => Err(progress.lost(Problem::internal(Arc::new(panic)))),
             Err(_) => Err(progress.lost(Problem::from_class(ErrorClass::TimedOut))),
         }
@@ -151,10 +176,12 @@ impl PutRequest {
             positions.put_headers(answer.headers_mut());
         }
         let version = written.version.as_ref().filter(|_| self.plan.values() == 1);
-        if let Some((version, format)) = version.zip(self.format.of_responses()) {
+        if let Some(((version, format), node)) =
+            version.zip(self.format.of_responses()).zip(self.node.as_ref())
+        {
             let style = FormatOptions { format, endian: Endianness::default(), nan: NanMode::default() };
             let rendering = Rendering { style, fields: None, header: true, decodes: false };
-            let of_slice = slice_version(&self.node, &self.plan, self.positions.as_deref(), Some(version));
+            let of_slice = slice_version(node, &self.plan, self.positions.as_deref(), Some(version));
             let version = of_slice.of_representation(&rendering.identity());
             put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
         }
@@ -180,7 +207,7 @@ fn slice_version(
 /// The check that the conditions of a request ask for.
 fn check_of(
     headers: &HeaderMap,
-    node: &Arc<OpenNode>,
+    node: Option<&Arc<OpenNode>>,
     plan: &WritePlan,
     positions: Option<&Arc<LabelPositions>>,
 ) -> Result<Option<VersionCheck>, Problem> {
@@ -194,6 +221,12 @@ fn check_of(
     if !conditions.has_match_list() {
         return Ok(None);
     }
+    let Some(node) = node else {
+        return Err(invalid(
+            ErrorClass::InvalidRequest.as_str(),
+            "an array is created where there is none: leave `If-Match` out",
+        ));
+    };
     if plan.values() != 1 {
         let text = "the selection lies in several stored values, which cannot be written in one step under a condition: \
                     select less, or leave `If-Match` out";

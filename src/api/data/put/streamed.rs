@@ -199,15 +199,11 @@ impl BodyReader {
                 self.read = self.read.saturating_add(bytes);
                 return Ok(taken.freeze());
             }
-            match self.stream.try_next().await? {
-                Some(piece) => self.piece = piece,
-                None => {
-                    let given = self.read.saturating_sub(start).saturating_add(taken.len() as u64);
-                    return Err(
-                        ParseError::Length { given: format!("{given} bytes"), expected: total }.into()
-                    );
-                }
-            }
+            let Some(piece) = self.stream.try_next().await? else {
+                let given = self.read.saturating_sub(start).saturating_add(taken.len() as u64);
+                return Err(ParseError::Length { given: format!("{given} bytes"), expected: total }.into());
+            };
+            self.piece = piece;
         }
     }
 
@@ -233,13 +229,11 @@ impl BodyReader {
                 self.read = head.bytes as u64;
                 return Ok(head);
             }
-            match self.stream.try_next().await? {
-                Some(piece) => self.piece = piece,
-                None => {
-                    let reason = "it ends in its head".to_owned();
-                    return Err(ParseError::Malformed { format: "an npy file", reason }.into());
-                }
-            }
+            let Some(piece) = self.stream.try_next().await? else {
+                let reason = "it ends in its head".to_owned();
+                return Err(ParseError::Malformed { format: "an npy file", reason }.into());
+            };
+            self.piece = piece;
         }
     }
 }
