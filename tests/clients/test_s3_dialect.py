@@ -251,6 +251,19 @@ def test_boto_understands_every_error(server, mount):
         client.list_objects_v2(Bucket="no-such-mount")
 
 
+def test_boto_reads_that_a_bucket_is_read_only(server):
+    client = boto(server)
+    for call, arguments in [
+        (client.put_object, {"Key": "new", "Body": b"1"}),
+        (client.create_multipart_upload, {"Key": "new"}),
+        (client.delete_object, {"Key": f"{path('v3_sharded')}/zarr.json"}),
+    ]:
+        with pytest.raises(botocore.exceptions.ClientError) as raised:
+            call(Bucket="local", **arguments)
+        answer = raised.value.response
+        assert (answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]) == ("MethodNotAllowed", 405), call
+
+
 @pytest.mark.client("boto3", "list")
 @pytest.mark.client("obstore S3Store", "list")
 def test_odd_keys_are_listed_and_read(server, writable):
