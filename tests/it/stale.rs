@@ -229,3 +229,20 @@ async fn what_changed_is_served_as_soon_as_the_backend_says_so() {
     let after = scene.server.get(url).await;
     assert!(after.body == vec![7; 64] && after.body != before.body && !is_stale(&after));
 }
+
+#[tokio::test]
+async fn a_page_of_an_array_is_complete_but_for_the_list_at_its_side_while_the_backend_hangs() {
+    let scene = Scene::new("always, stale:1h").await;
+    put(&scene.store, "zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#).await;
+    array(1).store(&scene.store, "sibling").await;
+    let page = async || {
+        let answer = scene.server.ask(Method::GET, "/view/m/a", &[("accept", "text/html")]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+        String::from_utf8(answer.body.to_vec()).unwrap()
+    };
+    let before = page().await;
+    assert!(before.contains("/view/m/sibling") && before.contains("4 × 8 × 8"), "{before}");
+    scene.remote.set_fault(Some(Fault::Hangs));
+    let after = page().await;
+    assert!(!after.contains("/view/m/sibling") && after.contains("4 × 8 × 8"), "{after}");
+}

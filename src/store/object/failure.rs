@@ -116,7 +116,7 @@ pub fn trouble(error: &StoreError) -> String {
 fn remote_trouble(error: &Error) -> Option<String> {
     if let Some(region) = other_region(error) {
         return Some(format!(
-            "the bucket is in the region `{region}`: set `options.region`, or AWS_REGION for a URL of the command line"
+            "it is in the region `{region}`: set `options.region`, or AWS_REGION for a URL of the command line"
         ));
     }
     if let Some(status) = status(error) {
@@ -137,9 +137,7 @@ fn remote_trouble(error: &Error) -> Option<String> {
         });
     }
     if chain(error).any(|cause| cause.to_string().starts_with("Received redirect without LOCATION")) {
-        return Some(
-            "the bucket is somewhere else, perhaps in another region: set `options.region`".to_owned(),
-        );
+        return Some("it is somewhere else, perhaps in another region: set `options.region`".to_owned());
     }
     if lacks_bucket(error) {
         return Some("there is no such bucket or container".to_owned());

@@ -16,7 +16,7 @@ const CODES: [(&str, &str); 15] = [
         "the credentials may not do this, or there are none: `options.credentials = \"chain\"` takes those that the provider's own \
          tools take",
     ),
-    ("AllAccessDisabled", "the provider has disabled the bucket"),
+    ("AllAccessDisabled", "the provider has disabled it"),
     ("AccountProblem", "the provider has disabled the account"),
     ("InvalidAccessKeyId", "it does not know the access key: check `options.access_key_id`, or the profile"),
     (
@@ -30,9 +30,9 @@ const CODES: [(&str, &str); 15] = [
     ("AuthorizationHeaderMalformed", "the requests are signed for another region: set `options.region`"),
     (
         "PermanentRedirect",
-        "the bucket is in another region, or at another endpoint: set `options.region` or `options.endpoint`",
+        "it is in another region, or at another endpoint: set `options.region` or `options.endpoint`",
     ),
-    ("InvalidBucketName", "the name of the bucket is not valid"),
+    ("InvalidBucketName", "its name is not valid"),
     ("AuthenticationFailed", "the key of the account is wrong, or the clock of this machine"),
     ("AuthorizationPermissionMismatch", "the identity lacks a role for the data of the container"),
     ("PublicAccessNotPermitted", "the account needs credentials"),
