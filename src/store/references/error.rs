@@ -41,7 +41,7 @@ pub enum ReferenceError {
     /// A file of references in Parquet is not one.
     #[error("a file of references is refused: {0}")]
     Record(&'static str),
-    /// There is no Icechunk repository, or the branch or tag that the mount names is not in it.
+    /// There is no Icechunk repository, or the version that the mount names is not in it.
     #[error("{0}")]
     NoRepository(&'static str),
     /// A file of an Icechunk repository is not one, or contradicts itself.
