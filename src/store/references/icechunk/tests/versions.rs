@@ -66,7 +66,7 @@ async fn what_a_branch_leads_to_is_there_however_long_the_history_of_another_is(
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_not_there_costs_one_request_for_each_request() {
+async fn a_snapshot_that_is_not_there_costs_each_request_one_lookup() {
     let served = Served::new();
     served.put_line(0..30).await;
     // One that no branch leads to.
