@@ -29,6 +29,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
+use zarrd::write::{ArrayWriter, WriteOptions};
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
@@ -37,6 +38,8 @@ const TOGETHER: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
 /// Bytes of an upload that come before its client stops.
 const LONG: u64 = 16 * MIB;
+/// Bytes of the elements of an array.
+const ELEMENTS: u64 = 16 * MIB;
 const LONG_NAME: usize = 200;
 const NAMES: usize = 6_000;
 /// Stored chunks of an array: a table of them is more than a stream is taken to hold.
@@ -193,6 +196,14 @@ const ROWS: &[Row] = &[
     ("all inner chunks below a prefix", "GET", "/unshard/{mount}/{key}", "/unshard/k/shards/?recursive", None, Nothing),
     ("all rechunked keys", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/k/1/raw/?recursive", None, Nothing),
     ("a node", "GET", "/v1/nodes/{mount}/{path}", "/v1/nodes/m/doc", None, Nothing),
+    ("elements to write", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to write in JSON", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=json", None, StalledChunked(8 * MIB)),
+    ("elements to write to the root", "PUT", "/v1/data/{mount}", "/v1/data/l?format=bytes", None, Stalled(ELEMENTS)),
+    ("a chunk to write", "PUT", "/v1/chunk/{mount}/{path}", "/v1/chunk/l/arr/c/0/0?format=bytes", None, Stalled(ELEMENTS / 4)),
+    ("a node to create", "PUT", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/new", None, Stalled(MIB)),
+    ("a root to create", "PUT", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),
+    ("a change of a node", "PATCH", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/arr", None, Stalled(MIB)),
+    ("a change of the root", "PATCH", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),
 ];
 
 /// Stores the largest of everything below a directory.
@@ -285,6 +296,9 @@ fn fill(root: &Path) {
     // A chunk of fill values alone would be none.
     write("m/arr/c/0/0", &vec![7; 2048 * 2048 * 4]);
     write("a/zarr.json", array.to_string().as_bytes());
+    for folder in ["l", "l/arr"] {
+        write(&format!("{folder}/zarr.json"), document("uint8", 2048).to_string().as_bytes());
+    }
     let value = root.join("m/value").display().to_string();
     let mut refs = json!({ "inline": "x".repeat(4 << 20), "whole": [value], "part": [value, 100, 31 << 20] });
     for name in 0..NAMES {
@@ -372,6 +386,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
     let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
+        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
         cpu,
         memo: Arc::new(BoundedNodeCache::new(0)),
         answers_bytes: 0,
@@ -503,7 +518,10 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
         for method in ["get", "put", "post", "patch", "delete"] {
             let is_known = |row: &&Row| row.2 == path.as_str() && row.1.eq_ignore_ascii_case(method);
             let known = ROWS.iter().find(is_known);
-            assert!(methods.get(method).is_none() || known.is_some(), "no row for {method} {path}");
+            // A node is erased once, and neither the request nor the response has a body.
+            let is_once = method == "delete" && path.starts_with("/v1/nodes/");
+            let is_missing = methods.get(method).is_some() && known.is_none() && !is_once;
+            assert!(!is_missing, "no row for {method} {path}");
         }
     }
     let mut over = Vec::new();

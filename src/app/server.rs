@@ -26,6 +26,7 @@ use crate::metrics::ProcessMetrics;
 use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
 use crate::store::{ContainerBudget, OpenBudgets};
 use crate::web::Endpoint;
+use crate::write::ArrayWriter;
 
 /// A server, ready to run.
 #[derive(Debug)]
@@ -278,6 +279,7 @@ fn arrays(
     let caches = caches.and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values).and(stale);
     ArrayEngine {
         reader: Reader::new(Arc::new(source), cpu.clone()),
+        writer: ArrayWriter::new(cpu.clone(), config.write),
         cpu,
         memo: Arc::new(nodes),
         answers_bytes: config.cache.response_bytes(),

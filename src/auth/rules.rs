@@ -9,6 +9,7 @@
 //!   where a prefix there may be replaced.
 //! - Consolidated metadata is derived from all documents below a group and names them, so it needs `read` and `list` of
 //!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
+//! - PUT of elements, and PUT and PATCH of nodes, need `write` of the whole node, and DELETE of a node `delete`.
 //! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
 //!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
 //! - An upload in parts to a key of S3 needs `write` of the key, whatever the method.
@@ -58,8 +59,11 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
         ) => get,
         (Resource::Stored | Resource::View | Resource::Rechunked | Resource::Pyramid, "PROPFIND")
         | (Resource::Bucket, "GET" | "HEAD") => &[Scope::List],
-        (Resource::Stored, "PUT" | "PATCH" | "MKCOL") | (Resource::Object, "PUT" | "POST") => &[Scope::Write],
-        (Resource::Stored | Resource::Object, "DELETE") => &[Scope::Delete],
+        (Resource::Stored, "PUT" | "PATCH" | "MKCOL")
+        | (Resource::Object, "PUT" | "POST")
+        | (Resource::Node, "PUT" | "PATCH")
+        | (Resource::Chunk, "PUT") => &[Scope::Write],
+        (Resource::Stored | Resource::Object | Resource::Node, "DELETE") => &[Scope::Delete],
         (Resource::Stored, "COPY")
         | (
             Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk,

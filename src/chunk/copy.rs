@@ -37,6 +37,41 @@ pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
     true
 }
 
+/// Copies elements to the places of a window in a chunk (C order, of `chunk_shape`): the inverse of [`copy_box`]. Where the
+/// strides of the window are 0, one element goes to all places. Like [`copy_box`], returns `false` for a window that does not
+/// fit.
+#[must_use]
+pub fn place_box(
+    elements: &[u8],
+    window: &CopyRegion,
+    element_bytes: usize,
+    chunk: &mut [u8],
+    chunk_shape: &[u64],
+) -> bool {
+    let Some((start, dimensions)) =
+        locate_places(window, element_bytes, (chunk_shape, chunk.len()), elements.len())
+    else {
+        return false;
+    };
+    strided::copy(dimensions, element_bytes, (chunk, start), (elements, window.out_offset()));
+    true
+}
+
+/// As [`locate_box`], with the chunk as the destination.
+pub(super) fn locate_places(
+    window: &CopyRegion,
+    element_bytes: usize,
+    chunk: (&[u64], usize),
+    source_bytes: usize,
+) -> Option<(usize, Vec<Dimension>)> {
+    let (start, mut dimensions) = locate_box(window, element_bytes, Some(chunk), source_bytes)?;
+    for dimension in &mut dimensions {
+        *dimension = Dimension { to: dimension.from, from: dimension.to, ..*dimension };
+    }
+    dimensions.sort_by_key(|dimension| Reverse(dimension.to));
+    Some((start, dimensions))
+}
+
 /// The offset of the first element in the chunk, and the dimensions of the box to copy; `None` if anything lies outside of the
 /// chunk (given by its shape and bytes) or the response. Without a chunk, only the response is checked.
 pub(super) fn locate_box(
@@ -129,6 +164,10 @@ mod tests {
             let expected = naive(&chunk, &shape, &ranges, item);
             let mut out = vec![0; expected.len()];
             prop_assert!(copy_box(&chunk, &shape, &CopyRegion::packed(&ranges, item), item, &mut out));
+            prop_assert_eq!(&out, &expected);
+            let mut placed = vec![0; chunk.len()];
+            prop_assert!(place_box(&expected, &CopyRegion::packed(&ranges, item), item, &mut placed, &shape));
+            prop_assert!(copy_box(&placed, &shape, &CopyRegion::packed(&ranges, item), item, &mut out));
             prop_assert_eq!(&out, &expected);
             let element: Vec<u8> = (1..=item as u8).collect();
             prop_assert!(fill_box(&element, &CopyRegion::packed(&ranges, item), &mut out));

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::CopyRegion;
-use super::copy::{copy_box, fill_box, locate_box};
+use super::copy::{copy_box, fill_box, locate_box, locate_places, place_box};
 use super::strided::{self, Dimension};
 use crate::metadata::DataType;
 
@@ -70,6 +70,17 @@ impl Elements {
         Self { items: spans, heap }
     }
 
+    /// One element of this type, by its bytes.
+    #[must_use]
+    pub fn one(data_type: &DataType, element: &[u8]) -> Self {
+        let bytes = Bytes::copy_from_slice(element);
+        if !data_type.is_variable() {
+            return Self::fixed(bytes);
+        }
+        let item = VarSlice { offset: 0, length: u32::try_from(element.len()).unwrap_or(0) }.to_item();
+        Self::variable(Bytes::copy_from_slice(&item), bytes)
+    }
+
     /// The items: elements of a fixed size, or slices.
     #[must_use]
     pub fn items(&self) -> &Bytes {
@@ -124,6 +135,15 @@ impl Elements {
         Ok(Self { items: make(self.items)?, heap: self.heap })
     }
 
+    /// Whether each element of this type is this one, bit for bit (for variable length: its bytes).
+    #[must_use]
+    pub fn are_all(&self, data_type: &DataType, element: &[u8]) -> bool {
+        if data_type.is_variable() {
+            return self.variable_elements().all(|other| other == element);
+        }
+        self.items.chunks(element.len().max(1)).all(|other| other == element)
+    }
+
     /// The part of the elements whose items are these bytes.
     #[must_use]
     pub fn slice(&self, items: std::ops::Range<usize>) -> Self {
@@ -175,6 +195,17 @@ impl ElementsMut {
         Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: VAR_SLICE_BYTES }
     }
 
+    /// Elements of this type that others are to replace. Those of variable length may have `heap_limit` bytes in all, with
+    /// those that were replaced.
+    #[must_use]
+    pub fn of(elements: Elements, data_type: &DataType, heap_limit: u64) -> Self {
+        let Elements { items, heap } = elements;
+        if data_type.is_variable() {
+            return Self { heap: Some(heap.into()), ..Self::variable(items.into(), heap_limit) };
+        }
+        Self::fixed(items.into(), data_type.element_bytes())
+    }
+
     /// The same with every element set to this one (for variable length: its bytes).
     ///
     /// # Errors
@@ -203,6 +234,27 @@ impl ElementsMut {
             locate_box(window, self.item_bytes, Some((shape, chunk.items.len())), self.items.len())
                 .ok_or(AssembleError::Geometry)?;
         self.copy(dimensions, window.out_offset(), chunk, from_at)
+    }
+
+    /// Copies `elements` to the places of `window` in these elements, which are a chunk of this shape: the inverse of
+    /// [`ElementsMut::copy_from`].
+    ///
+    /// # Errors
+    /// [`AssembleError`].
+    pub fn place(
+        &mut self,
+        elements: &Elements,
+        shape: &[u64],
+        window: &CopyRegion,
+    ) -> Result<(), AssembleError> {
+        if self.heap.is_none() {
+            let fits = place_box(&elements.items, window, self.item_bytes, &mut self.items, shape);
+            return if fits { Ok(()) } else { Err(AssembleError::Geometry) };
+        }
+        let (to_at, dimensions) =
+            locate_places(window, self.item_bytes, (shape, self.items.len()), elements.items.len())
+                .ok_or(AssembleError::Geometry)?;
+        self.copy(dimensions, to_at, elements, window.out_offset())
     }
 
     /// Fills the places of `window` with one element (for variable length: its bytes).
@@ -311,6 +363,21 @@ mod tests {
         response.copy_from(&chunk, &[4], &window(3, 2, -1)).unwrap();
         let response = response.freeze();
         assert_eq!(response.variable_elements().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
+    }
+
+    #[test]
+    fn texts_are_placed_among_others_and_one_text_in_many_places() {
+        let text = DataType::String;
+        let mut chunk = ElementsMut::of(texts(&["a", "b", "c", "d", "e"]), &text, 100);
+        chunk.place(&texts(&["x", "yy"]), &[5], &window(1, 2, 2)).unwrap();
+        let all_to_one = CopyRegion::packed(&[AxisRange { start: 4, count: 1, step: 1, keep: true }], 0);
+        chunk.place(&texts(&["z"]), &[5], &all_to_one).unwrap();
+        let chunk = chunk.freeze();
+        assert_eq!(chunk.variable_elements().collect::<Vec<_>>(), [&b"a"[..], b"x", b"c", b"yy", b"z"]);
+        let mut bytes = ElementsMut::of(Elements::fixed(Bytes::from_static(&[1; 6])), &DataType::UInt16, 0);
+        let everywhere = CopyRegion::packed(&[AxisRange::full(3)], 0);
+        bytes.place(&Elements::fixed(Bytes::from_static(&[7, 8])), &[3], &everywhere).unwrap();
+        assert_eq!(bytes.freeze().items().as_ref(), [7, 8, 7, 8, 7, 8]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! nor decodes them. Coordinates and lengths are `u64` in elements; products that may exceed that are `u128` or saturate. No
 //! code enumerates a whole grid, except to compare the keys of two grids within a budget.
 
+mod auto_shape;
 mod axis;
 mod copy;
 mod elements;
@@ -19,8 +20,9 @@ pub mod strided;
 mod subset;
 mod window;
 
+pub use auto_shape::auto_chunk_shape;
 pub use axis::{AxisChunk, AxisPiece, ChunkAxis, TouchedChunkTotals};
-pub use copy::{copy_box, fill_box};
+pub use copy::{copy_box, fill_box, place_box};
 pub use elements::{AssembleError, Elements, ElementsMut, VarSlice};
 pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;

@@ -52,6 +52,12 @@ pub trait Sharded: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`CodecError::Corrupt`], also if an entry points outside the shard or into the index.
     fn decode_index(&self, encoded: &[u8], shard_bytes: u64) -> Result<ShardIndex, CodecError>;
+    /// Encodes an index, in [`Sharded::index_bytes`] bytes: the range of each inner chunk in the shard, in C order; absent
+    /// inner chunks are `None`.
+    ///
+    /// # Errors
+    /// Those of [`CodecChain::encode`].
+    fn encode_index(&self, entries: &[Option<Range<u64>>]) -> Result<Bytes, CodecError>;
 }
 
 /// A bound sharding codec, for its own chain.
@@ -187,11 +193,20 @@ impl CodecChain {
     /// [`CodecError::Unsupported`] if the chain contains a codec that was skipped;
     /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
     pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
-        self.codecs.check_limit()?;
-        if let Some(name) = self.skipped() {
-            return Err(CodecError::unsupported(name));
-        }
+        self.check_encodable()?;
         self.codecs.encode(elements)
+    }
+
+    /// Checks that chunks can be encoded.
+    ///
+    /// # Errors
+    /// [`CodecError::Unsupported`] if the chain contains a codec that was skipped; [`CodecError::ChunkTooLarge`].
+    pub fn check_encodable(&self) -> Result<(), CodecError> {
+        self.codecs.check_limit()?;
+        match self.skipped() {
+            Some(name) => Err(CodecError::unsupported(name)),
+            None => Ok(()),
+        }
     }
 
     /// The sharding codec, if inner chunks can be read on their own: it is the array→bytes codec, with nothing but

@@ -14,6 +14,7 @@
 //! | `chain` | [`CodecChain`] and [`Sharded`], the view of a shard that readers of parts use |
 //! | `factory` | `Codec`: a codec's names and its bind function; `BindContext`: the data it is bound to |
 //! | `array_to_array/`, `array_to_bytes/`, `bytes_to_bytes/` | a file for each codec, and each stage's table |
+//! | `preset` | compressors by one word, such as `zstd-3` |
 //! | `registry` | lookup by name in the three tables |
 //! | `bind` | binds a list of codecs to a chain |
 //!
@@ -64,6 +65,7 @@ mod error;
 mod factory;
 mod inflater;
 mod limits;
+mod preset;
 mod registry;
 mod shard_index;
 mod support;
@@ -80,5 +82,6 @@ pub use content::ContentCoding;
 pub use error::CodecError;
 pub use inflater::{InflateProgress, Inflater};
 pub use limits::CodecLimits;
+pub use preset::{CodecPreset, v2_filter};
 pub use registry::v2_codec;
 pub use shard_index::{IndexLocation, ShardIndex};

@@ -17,6 +17,7 @@ use crate::cpu::ComputePoolOptions;
 use crate::http::{HttpOptions, ImageOptions};
 use crate::store::{backends_of, kind_of};
 use crate::views::pyramid::PyramidOptions;
+use crate::write::WriteOptions;
 
 /// The compiled-in defaults, with the documentation of every key. A test generates the file from the options structs.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -62,6 +63,8 @@ pub struct Config {
     pub access: AccessOptions,
     /// Limits of one read.
     pub read: ReadLimits,
+    /// Limits of writes of elements.
+    pub write: WriteOptions,
     /// Pictures of arrays.
     pub image: ImageOptions,
     /// Coarser levels of arrays.

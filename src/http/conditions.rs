@@ -167,6 +167,24 @@ impl Conditions {
         Self { codings: Codings::All, ..self.clone() }
     }
 
+    /// Whether there is a list of tags in `If-Match`, which are of one version of what is written.
+    pub(crate) fn has_match_list(&self) -> bool {
+        matches!(self.matches, Some(Tags::List(_)))
+    }
+
+    /// Whether there is a condition other than `If-Match`.
+    pub(crate) fn has_others_than_match(&self) -> bool {
+        self.none_match.is_some() || self.modified_since.is_some() || self.unmodified_since.is_some()
+    }
+
+    /// Whether `If-Match` lets a write proceed over what exists, where `is_current` compares one of its strong tags, without
+    /// the name of a coding, with what is stored.
+    pub(crate) fn matches_for_write(&self, is_current: impl Fn(&[u8]) -> bool) -> bool {
+        let tag_of =
+            |tag: &EntityTag| split_tag(&tag.tag).map_or_else(|| tag.tag.clone(), |(text, _)| text.to_vec());
+        self.matches.as_ref().is_none_or(|tags| tags.any(|tag| !tag.weak && is_current(&tag_of(tag))))
+    }
+
     /// The version, if the one condition is `If-Match` with one strong tag: a store can check that itself.
     pub(crate) fn sole_match(&self) -> Option<Version> {
         let Self { matches: Some(Tags::List(tags)), .. } = self else { return None };

@@ -60,7 +60,7 @@ const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "PATCH", "DELETE", "MKCOL", "COPY"
 /// Response headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Age, Array-Data-Type, Array-Dimension-Names, Array-Downsample, Array-Labels, Array-Level, Array-Reduce, Array-Selection, \
      Array-Shape, Array-Slice, Array-Time-Calendar, Array-Time-Units, Cache-Status, Content-Description, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, ETag, \
-     Image-Range, Image-Range-From, Retry-After, Server-Timing, Variables-Omitted, X-Request-Id, XDAP, Zarrd-Snapshot, \
+     Image-Range, Image-Range-From, Retry-After, Server-Timing, Variables-Omitted, X-Request-Id, XDAP, Zarrd-Snapshot, Zarrd-Written, \
      X-Amz-Bucket-Region, X-Amz-Request-Id, X-ZVF-Amplification, X-ZVF-Bins, X-ZVF-Chunks, X-ZVF-Cursor, X-ZVF-Errors, \
      X-ZVF-Rows, X-ZVF-Rows-Loaded";
 

@@ -34,6 +34,7 @@ pub use cf_decoding::CfDecoding;
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};
+pub use npy::npy_type;
 pub use output::writer;
 pub use schema::{Heading, ResultSchema};
 #[cfg(feature = "vectors")]

@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 64;
 #[must_use]
 pub(super) fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
-        format!("{{'descr': {}, 'fortran_order': False, 'shape': (", descr(data_type, endian));
+        format!("{{'descr': {}, 'fortran_order': False, 'shape': (", npy_type(data_type, endian));
     for (axis, length) in shape.iter().enumerate() {
         let separator = if axis == 0 { "" } else { " " };
         // Writing to a string does not fail. The comma after a single item makes it a tuple.
@@ -52,7 +52,8 @@ fn padded_length(dictionary: usize, length_field: usize) -> usize {
 }
 
 /// The type as npy files spell it, such as `<f4`, `<M8[25us]`, `<U4` or a list of fields; with quotes.
-fn descr(data_type: &DataType, endian: Endianness) -> String {
+#[must_use]
+pub fn npy_type(data_type: &DataType, endian: Endianness) -> String {
     let simple = |kind: char, size: &dyn std::fmt::Display, unit: usize| {
         let order = match endian {
             _ if unit == 1 => '|',
@@ -113,9 +114,9 @@ fn field(field: &Field, endian: Endianness) -> String {
         DataType::Subarray(subarray) => {
             let (item, shape) = flattened(subarray);
             let shape: Vec<String> = shape.iter().map(|edge| format!("{edge},")).collect();
-            format!("({name}, {}, ({}))", descr(item, endian), shape.join(" "))
+            format!("({name}, {}, ({}))", npy_type(item, endian), shape.join(" "))
         }
-        data_type => format!("({name}, {})", descr(data_type, endian)),
+        data_type => format!("({name}, {})", npy_type(data_type, endian)),
     }
 }
 
@@ -204,8 +205,8 @@ mod tests {
             (DataType::DateTime64(step(TimeUnit::Generic, 3)), "<M8"),
         ] {
             let name = format!("'{name}'");
-            assert_eq!(descr(&data_type, Endianness::Little), name);
-            assert_eq!(descr(&data_type, Endianness::Big), name.replace('<', ">"));
+            assert_eq!(npy_type(&data_type, Endianness::Little), name);
+            assert_eq!(npy_type(&data_type, Endianness::Big), name.replace('<', ">"));
         }
     }
 

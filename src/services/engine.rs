@@ -8,12 +8,17 @@ use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
 use crate::metadata::MetadataLimits;
 use crate::views::pyramid::PyramidOptions;
+use crate::write::ArrayWriter;
+#[cfg(test)]
+use crate::write::WriteOptions;
 
 /// The shared services that read and decode arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayEngine {
     /// The reader of elements.
     pub reader: Reader,
+    /// The writer of elements.
+    pub writer: ArrayWriter,
     /// The pool that renders elements.
     pub cpu: ComputePool,
     /// The cache of opened nodes.
@@ -43,6 +48,7 @@ impl ArrayEngine {
             Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
         Self {
             reader: Reader::new(source, cpu.clone()),
+            writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
             cpu,
             memo: Arc::new(crate::cache::BoundedNodeCache::new(0)),
             answers_bytes: 0,

@@ -414,8 +414,8 @@ pub(crate) async fn no_method(request: Request) -> Response {
     });
     let problem = if reads {
         problem.detail(
-            "this route is for reading, by GET and HEAD. What is stored is written by PUT, PATCH and DELETE of \
-             `/store/{mount}/{key}`, where the mount is writable",
+            "this route has no such method. Where the mount is writable, elements are written by PUT of `/v1/data`, nodes by PUT, \
+             PATCH and DELETE of `/v1/nodes`, and stored values by those of `/store/{mount}/{key}`",
         )
     } else {
         problem

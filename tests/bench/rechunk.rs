@@ -36,6 +36,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::StoreOptions;
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
+use zarrd::write::{ArrayWriter, WriteOptions};
 
 /// As the server has it.
 #[global_allocator]
@@ -235,6 +236,7 @@ fn site(folder: &Path) -> Endpoint {
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
     let arrays = ArrayEngine {
         reader: Reader::new(Arc::new(CachedSource::new(source, &cache)), cpu.clone()),
+        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
         cpu,
         memo: Arc::new(BoundedNodeCache::new(cache.node_size)),
         answers_bytes: 0,

@@ -401,9 +401,9 @@ async fn a_disabled_method_is_answered_with_the_setting_that_enables_it() {
         ("PUT", "/store/w/", "leave the slash out"),
         ("PUT", "/plain/w/k", "write to `/store/w/`"),
         ("DELETE", "/unshard/w/k/", "write to `/store/w/`"),
-        ("PUT", "/v1/data/w/a", "`/store/{mount}/{key}`"),
-        ("POST", "/v1/data/w/a", "GET and HEAD"),
-        ("PATCH", "/v1/nodes/w", "`/store/{mount}/{key}`"),
+        ("PATCH", "/v1/data/w/a", "`/store/{mount}/{key}`"),
+        ("POST", "/v1/stats/w/a", "PUT of `/v1/data`"),
+        ("PATCH", "/v1/stats/w/a", "`/store/{mount}/{key}`"),
         ("DELETE", "/v1/chunk/w/a/c/0", "`/store/{mount}/{key}`"),
     ] {
         let answer = server.request(method, url, &[("destination", "/store/data/x")], "").await;

@@ -16,10 +16,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
+use super::slice_version::SliceVersion;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::api::label_params::LabelPositions;
@@ -34,7 +34,7 @@ use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
-use crate::http::validators::{hex_tag, put_validators};
+use crate::http::validators::put_validators;
 use crate::http::{download, range};
 use crate::labels::CfTimes;
 use crate::metadata::{DataType, Endianness};
@@ -51,8 +51,6 @@ const TRIES: usize = 3;
 const CHUNK_WORK_BYTES: u64 = 16 << 10;
 /// A response is cached on its first request if its cost, in decoded bytes, is at least this multiple of its size in memory.
 const COSTLY: u64 = 16;
-/// Part of every entity tag. It changes whenever a release renders the same elements differently.
-const RENDERING: &[u8] = b"zarrd elements 2";
 
 /// How elements are written.
 #[derive(Clone, Debug)]
@@ -67,6 +65,11 @@ pub(crate) struct Rendering {
 }
 
 impl Rendering {
+    /// What distinguishes its entity tags from those of others.
+    pub(super) fn identity(&self) -> String {
+        format!("{self:?}")
+    }
+
     /// The media type of a response. That of CSV says whether there is a header line.
     fn media_type(&self) -> HeaderValue {
         HeaderValue::from_static(match (self.style.format.header_line, self.header) {
@@ -325,28 +328,13 @@ impl ElementsRequest {
 
     /// The version of a response, derived from the versions of all its inputs and from the rendering.
     fn version(&self, snapshot: &Snapshot) -> Version {
-        let mut strong = true;
-        let mut text = Vec::with_capacity(1 << 10);
-        // Tags are visible ASCII, and `Debug` escapes control characters, so no part contains a zero byte.
-        let mut add = |part: &[u8]| {
-            text.extend_from_slice(part);
-            text.push(0);
-        };
-        add(RENDERING);
-        add(format!("{:?} {:?}", self.rendering, self.subset).as_bytes());
-        if let Some(reduction) = &self.reduction {
-            add(reduction.identity().as_bytes());
-        }
+        let reduction = self.reduction.as_ref().map(ElementsReduction::identity);
+        let mut version = SliceVersion::new(&self.subset, reduction.as_deref());
+        self.node.located.versions().chain(snapshot.versions()).for_each(|found| version.add(found));
         if let Some(positions) = &self.positions {
-            add(positions.identity().as_bytes());
+            version.add_labels(positions);
         }
-        let labels = self.positions.iter().flat_map(|positions| &positions.used.versions).map(Option::as_ref);
-        for version in self.node.located.versions().chain(snapshot.versions()).chain(labels) {
-            strong &= version.is_none_or(Version::is_strong);
-            add(version.map_or(b"", |version| version.tag().as_bytes()));
-        }
-        let tag = hex_tag(&Sha256::digest(&text));
-        if strong { Version::strong(&tag) } else { Version::weak(&tag) }
+        version.of_representation(&self.rendering.identity())
     }
 
     /// Formats of known length (`bytes` and `npy`): streamed, with support for ranges.

@@ -5,8 +5,12 @@ pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
+mod opening;
+mod put;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
+mod slice_version;
+mod specs;
 pub(crate) mod too_large;
 
 use std::sync::Arc;
@@ -21,12 +25,10 @@ use tracing::Instrument;
 use utoipa::IntoResponses;
 
 use crate::admission::AdmissionRequest;
-use crate::api::dependents::{check_collision, reading};
 use crate::api::documented::{ArrayResponses, ConditionResponses, MountParam};
 use crate::api::export::netcdf::NetcdfRequest;
 use crate::api::export::source_finder::SourceFinder;
 use crate::api::label_params::positions;
-use crate::api::nodes::missing;
 use crate::api::query_params::ParamError;
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams, VariablesParams};
 use crate::array::{Array, OpenNode};
@@ -40,7 +42,6 @@ use crate::http::chunk_path::split_chunk;
 use crate::http::negotiate;
 use crate::http::path::encode;
 use crate::http::problem::Problem;
-use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::reduce::Method;
 use crate::render::netcdf::NetcdfVariant;
@@ -53,34 +54,19 @@ use axis_query::AxisReductionParams;
 use categorical::{Categorical, categorical};
 use elements::{ElementsRequest, Rendering};
 use elements_reduction::ElementsReduction;
+use opening::no_such_chunk;
+pub(crate) use opening::open;
 use query::{DataQuery, FormatParams};
 use reduction_query::ReductionParams;
+pub(crate) use specs::{CHUNK, DATA, ROOT_DATA};
 use utoipa_axum::routes;
-
-/// Elements of an array.
-pub(crate) const DATA: RouteSpec = RouteSpec::new("/v1/data/{mount}/{*path}", Resource::Node)
-    .admitted_by(AdmittedBy::Handler)
-    .fast_path(FastPath::Elements)
-    .media_types(MediaTypes::Elements);
-
-/// Elements of the array at the root of a mount.
-pub(crate) const ROOT_DATA: RouteSpec = RouteSpec::new("/v1/data/{mount}", Resource::Node)
-    .with_slash("/v1/data/{mount}/")
-    .admitted_by(AdmittedBy::Handler)
-    .media_types(MediaTypes::Elements);
-
-/// Elements of one chunk.
-pub(crate) const CHUNK: RouteSpec = RouteSpec::new("/v1/chunk/{mount}/{*path}", Resource::Chunk)
-    .admitted_by(AdmittedBy::Handler)
-    .fast_path(FastPath::Chunk)
-    .media_types(MediaTypes::Elements);
 
 /// The routes of elements.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(&DATA, routes!(get_data)),
-        Route::new(&ROOT_DATA, routes!(get_root_data)),
-        Route::new(&CHUNK, routes!(get_chunk)),
+        Route::new(&DATA, routes!(get_data, put::put_data)),
+        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data)),
+        Route::new(&CHUNK, routes!(get_chunk, put::put_chunk)),
     ]
 }
 
@@ -423,35 +409,10 @@ fn url(target: &NodeTarget, path: &NodePath) -> String {
     format!("/v1/data/{}/{}", target.mount.name, segments.join("/"))
 }
 
-/// Opens the node whose elements are requested.
-pub(crate) async fn open(
-    head: &Parts,
-    target: &NodeTarget,
-    path: &NodePath,
-    params: &ArrayParams,
-) -> Result<Arc<OpenNode>, Problem> {
-    let node = match target.opener.open_as(path, reading(params.is_strict())).await {
-        Ok(node) => node,
-        Err(error) => {
-            let rights = Caller::of(&head.extensions).rights();
-            return Err(Box::pin(missing::problem_of(error, rights, target, path)).await);
-        }
-    };
-    check_collision(&node, params.allows_collision())?;
-    Ok(node)
-}
-
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let format = negotiate::choose(headers, query.format.name(), FORMATS)?;
     let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
     let (fields, header, decodes) =
         (query.fields.fields.clone(), query.format.has_header(), query.format.decodes());
     Ok(Rendering { style, fields, header, decodes })
-}
-
-fn no_such_chunk() -> Problem {
-    Problem::from_class(ErrorClass::NotFound).detail(
-        "there is no such chunk; after the array's path comes `c` and one decimal number without leading zeros for each \
-         dimension, within the grid that `/v1/nodes` shows",
-    )
 }

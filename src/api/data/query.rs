@@ -149,7 +149,7 @@ impl DataQuery {
     }
 }
 
-fn parse_endian(value: &str) -> Result<Endianness, ParamError> {
+pub(super) fn parse_endian(value: &str) -> Result<Endianness, ParamError> {
     match value {
         "little" => Ok(Endianness::Little),
         "big" => Ok(Endianness::Big),

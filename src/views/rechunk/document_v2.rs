@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray, v2_filter};
+use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray};
+use crate::codec::v2_filter;
 use crate::metadata::Attributes;
 
 /// The `.zarray`; `None` if v2 has no name for the data type.

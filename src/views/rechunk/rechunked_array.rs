@@ -10,14 +10,13 @@ use serde_json::{Value, json};
 
 use super::chunk_shape::chunk_shape;
 use super::missing_value::MissingValue;
-use super::spec::{CodecSpec, RechunkSpec};
+use super::spec::RechunkSpec;
 use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
-use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};
+use crate::codec::{Cast, CodecChain, CodecError, CodecLimits, CodecPreset};
 use crate::cpu::ComputePool;
 use crate::metadata::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
-    Separator, ZarrFormat,
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue, Separator, ZarrFormat,
 };
 use crate::reduce::{Method, Reduction};
 
@@ -40,7 +39,7 @@ pub(in crate::views) struct RechunkedArray {
     shown: Option<ShownElements>,
     chain: Arc<CodecChain>,
     cast: Option<Cast>,
-    codec: CodecSpec,
+    codec: CodecPreset,
     pub(in crate::views) data_type: DataType,
     pub(in crate::views) fill_value: FillValue,
     pub(super) missing_value: MissingValue,
@@ -91,7 +90,7 @@ impl RechunkedArray {
         if bytes > limits.chunk_bytes {
             return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
         }
-        let codecs = v3_codecs(recipe.codec, &data_type);
+        let codecs = recipe.codec.chain(&data_type);
         let chain = Arc::new(CodecChain::bind(&codecs, &data_type, &chunk_shape, &fill_value, limits)?);
         let grid =
             shape.iter().zip(&chunk_shape).map(|(&length, &edge)| ChunkAxis::new(length, edge)).collect();
@@ -146,7 +145,7 @@ impl RechunkedArray {
     }
 
     /// The requested codec.
-    pub(super) fn codec(&self) -> CodecSpec {
+    pub(super) fn codec(&self) -> CodecPreset {
         self.codec
     }
 
@@ -274,7 +273,7 @@ impl RechunkedArray {
             chunk_key_encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
             fill_value: self.fill_value.clone(),
             has_fill_value: true,
-            codecs: v3_codecs(self.codec, &self.data_type),
+            codecs: self.codec.chain(&self.data_type),
             attributes,
             dimension_names: dimension_names.clone(),
         }
@@ -293,28 +292,4 @@ impl RechunkedArray {
 
 fn is_v3_type(data_type: &DataType) -> bool {
     DataType::from_v3(&data_type.to_metadata()).as_ref() == Ok(data_type)
-}
-
-/// The v2 filter that turns elements into bytes, if the type needs one: its identifier and configuration.
-pub(super) fn v2_filter(data_type: &DataType) -> Option<Value> {
-    match data_type {
-        DataType::String => Some(json!({ "id": "vlen-utf8" })),
-        DataType::VariableBytes => Some(json!({ "id": "vlen-bytes" })),
-        DataType::VariableArray(item) => Some(json!({ "id": "vlen-array", "dtype": item.to_v2()? })),
-        DataType::Json => Some(json!({ "id": "json2" })),
-        _ => None,
-    }
-}
-
-/// The codecs, in encoding order.
-fn v3_codecs(codec: CodecSpec, data_type: &DataType) -> Vec<CodecMetadata> {
-    let (name, configuration) = match data_type {
-        DataType::String => ("vlen-utf8", json!({})),
-        DataType::VariableBytes => ("vlen-bytes", json!({})),
-        DataType::VariableArray(_) => ("numcodecs.vlen-array", json!({})),
-        DataType::Json => ("numcodecs.json2", json!({})),
-        fixed if fixed.endian_unit_bytes() == Some(1) => ("bytes", json!({})),
-        _ => ("bytes", json!({ "endian": "little" })),
-    };
-    std::iter::once(CodecMetadata::new(name, configuration)).chain(codec.to_v3(data_type)).collect()
 }

@@ -7,23 +7,20 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
-
+use crate::codec::CodecPreset;
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::{CodecMetadata, DataType};
+use crate::metadata::DataType;
 
 /// The beginning of the optional third segment.
 const DATA_TYPE: &str = "dtype=";
 /// Most dimensions of an array.
 const MAX_DIMENSIONS: usize = 32;
-/// The largest element size that fits into blosc's header.
-const MAX_TYPE_BYTES: usize = 255;
 
 /// A rechunk recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RechunkSpec {
     pub(super) chunks: ChunkShapeSpec,
-    pub(super) codec: CodecSpec,
+    pub(super) codec: CodecPreset,
     pub(in crate::views) data_types: DataTypeSpec,
 }
 
@@ -34,21 +31,6 @@ pub(super) enum ChunkShapeSpec {
     Auto,
     /// This one, for arrays of its rank.
     Shape(Vec<u64>),
-}
-
-/// The codec of chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CodecSpec {
-    /// No codec: the bytes of the elements.
-    Raw,
-    /// `zstd` of this level.
-    Zstd(u8),
-    /// `gzip` of this level.
-    Gzip(u8),
-    /// `blosc` with lz4 of this level, shuffled by the size of elements.
-    BloscLz4(u8),
-    /// `blosc` with zstd of this level.
-    BloscZstd(u8),
 }
 
 /// The data types of elements.
@@ -118,7 +100,7 @@ impl RechunkSpec {
     pub fn parse(chunks: &str, codec: &str, data_type: Option<&str>) -> Result<Self, RechunkSpecError> {
         Ok(Self {
             chunks: ChunkShapeSpec::parse(chunks).ok_or(RechunkSpecError::Chunks)?,
-            codec: CodecSpec::parse(codec).ok_or(RechunkSpecError::Codec)?,
+            codec: CodecPreset::parse(codec).ok_or(RechunkSpecError::Codec)?,
             data_types: data_type
                 .map_or(Some(DataTypeSpec::Stored), DataTypeSpec::parse)
                 .ok_or(RechunkSpecError::DataType)?,
@@ -137,13 +119,7 @@ impl fmt::Display for RechunkSpec {
                 }
             }
         }
-        match self.codec {
-            CodecSpec::Raw => out.write_str("/raw")?,
-            CodecSpec::Zstd(level) => write!(out, "/zstd-{level}")?,
-            CodecSpec::Gzip(level) => write!(out, "/gzip-{level}")?,
-            CodecSpec::BloscLz4(level) => write!(out, "/blosc-lz4-{level}")?,
-            CodecSpec::BloscZstd(level) => write!(out, "/blosc-zstd-{level}")?,
-        }
+        write!(out, "/{}", self.codec)?;
         match &self.data_types {
             DataTypeSpec::Stored => Ok(()),
             DataTypeSpec::Safe => write!(out, "/{DATA_TYPE}safe"),
@@ -166,78 +142,6 @@ impl ChunkShapeSpec {
         let edges: Vec<u64> =
             text.split(',').take(MAX_DIMENSIONS + 1).map(parse_number).collect::<Option<_>>()?;
         (edges.len() <= MAX_DIMENSIONS).then_some(Self::Shape(edges))
-    }
-}
-
-impl CodecSpec {
-    fn parse(text: &str) -> Option<Self> {
-        /// Higher levels take a disproportionate amount of memory and time.
-        const MAX_ZSTD_LEVEL: u8 = 19;
-        if text == "raw" {
-            return Some(Self::Raw);
-        }
-        let (make, default, max, level): (fn(u8) -> Self, _, _, _) =
-            if let Some(level) = text.strip_prefix("blosc-lz4") {
-                (Self::BloscLz4, 5, 9, level)
-            } else if let Some(level) = text.strip_prefix("blosc-zstd") {
-                (Self::BloscZstd, 5, 9, level)
-            } else if let Some(level) = text.strip_prefix("zstd") {
-                (Self::Zstd, 3, MAX_ZSTD_LEVEL, level)
-            } else {
-                (Self::Gzip, 5, 9, text.strip_prefix("gzip")?)
-            };
-        let level = match level.strip_prefix('-') {
-            None if level.is_empty() => default,
-            None => return None,
-            Some(digits) => u8::try_from(parse_number(digits)?).ok()?,
-        };
-        (level <= max).then(|| make(level))
-    }
-
-    /// The codec in a v3 document, for elements of this type.
-    pub(super) fn to_v3(self, data_type: &DataType) -> Option<CodecMetadata> {
-        let (type_bytes, shuffle) = blosc_shuffle(data_type);
-        let shuffle = ["noshuffle", "shuffle", "bitshuffle"].get(shuffle).copied().unwrap_or("noshuffle");
-        let blosc = |cname: &str, level: u8| {
-            let configuration = json!({
-                "typesize": type_bytes, "cname": cname, "clevel": level, "shuffle": shuffle, "blocksize": 0,
-            });
-            Some(CodecMetadata::new("blosc", configuration))
-        };
-        match self {
-            Self::Raw => None,
-            Self::Zstd(level) => {
-                Some(CodecMetadata::new("zstd", json!({ "level": level, "checksum": false })))
-            }
-            Self::Gzip(level) => Some(CodecMetadata::new("gzip", json!({ "level": level }))),
-            Self::BloscLz4(level) => blosc("lz4", level),
-            Self::BloscZstd(level) => blosc("zstd", level),
-        }
-    }
-
-    /// The `compressor` in a v2 document.
-    pub(super) fn to_v2(self, data_type: &DataType) -> Value {
-        let blosc = |cname: &str, level: u8| {
-            let (_, shuffle) = blosc_shuffle(data_type);
-            json!({ "id": "blosc", "cname": cname, "clevel": level, "shuffle": shuffle, "blocksize": 0 })
-        };
-        match self {
-            Self::Raw => Value::Null,
-            Self::Zstd(level) => json!({ "id": "zstd", "level": level }),
-            Self::Gzip(level) => json!({ "id": "gzip", "level": level }),
-            Self::BloscLz4(level) => blosc("lz4", level),
-            Self::BloscZstd(level) => blosc("zstd", level),
-        }
-    }
-}
-
-/// The element size that blosc shuffles by, and its shuffle mode: as in numcodecs, single bytes are shuffled by bits.
-fn blosc_shuffle(data_type: &DataType) -> (usize, usize) {
-    match data_type.element_bytes() {
-        _ if data_type.is_variable() => (1, 0),
-        1 => (1, 2),
-        bytes @ 2..=MAX_TYPE_BYTES => (bytes, 1),
-        _ => (1, 0),
     }
 }
 

@@ -50,6 +50,24 @@ impl Model {
 
     /// The result in numpy; every integer must be in range.
     pub fn select(&self, dims: &[Dim]) -> Selected {
+        let (shape, places) = self.selected(dims);
+        let elements = places.iter().flat_map(|place| self.element(place).to_vec()).collect();
+        Selected { shape, elements }
+    }
+
+    /// Numpy's `a[dims] = elements`.
+    pub fn assign(&mut self, dims: &[Dim], elements: &[u8]) {
+        let item = self.element_bytes;
+        let (_, places) = self.selected(dims);
+        assert_eq!(places.len() * item, elements.len());
+        for (place, element) in places.iter().zip(elements.chunks(item)) {
+            let at = flat(&self.shape, place) * item;
+            self.elements[at..at + item].copy_from_slice(element);
+        }
+    }
+
+    /// The shape of a selection, and its places in C order.
+    fn selected(&self, dims: &[Dim]) -> (Vec<usize>, Vec<Vec<usize>>) {
         let given = dims.iter().filter(|dim| !matches!(dim, Dim::Ellipsis)).count();
         let whole = Dim::Slice { start: None, stop: None, step: None };
         let mut full = Vec::new();
@@ -63,14 +81,9 @@ impl Model {
         let axes: Vec<Vec<usize>> =
             full.iter().zip(&self.shape).map(|(dim, &length)| dim.places(length)).collect();
         let counts: Vec<usize> = axes.iter().map(Vec::len).collect();
-        let elements = places(&counts)
-            .flat_map(|at| {
-                let place: Vec<usize> = at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
-                self.element(&place).to_vec()
-            })
-            .collect();
+        let place = |at: Vec<usize>| at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
         let kept = full.iter().zip(&counts).filter(|(dim, _)| !matches!(dim, Dim::Index(_)));
-        Selected { shape: kept.map(|(_, &count)| count).collect(), elements }
+        (kept.map(|(_, &count)| count).collect(), places(&counts).map(place).collect())
     }
 }
 

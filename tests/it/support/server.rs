@@ -22,6 +22,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
+use zarrd::write::{ArrayWriter, WriteOptions};
 
 use super::counting::{CountingSource, Decodes};
 
@@ -121,6 +122,7 @@ pub struct ServerBuilder {
     pub cache: CacheOptions,
     pub fetch: FetchOptions,
     pub read: ReadLimits,
+    pub write: WriteOptions,
     pub pyramid: PyramidOptions,
     pub http: HttpOptions,
     pub metadata: MetadataLimits,
@@ -143,6 +145,7 @@ impl Server {
             cache: CacheOptions::default(),
             fetch: FetchOptions::default(),
             read: ReadLimits::default(),
+            write: WriteOptions::default(),
             pyramid: PyramidOptions::default(),
             http: HttpOptions::default(),
             metadata: MetadataLimits::default(),
@@ -277,6 +280,7 @@ impl ServerBuilder {
         }
         let arrays = ArrayEngine {
             reader: Reader::new(Arc::new(source), cpu.clone()),
+            writer: ArrayWriter::new(cpu.clone(), self.write),
             cpu,
             memo: Arc::new(nodes),
             answers_bytes: self.cache.response_bytes(),

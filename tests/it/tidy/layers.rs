@@ -10,7 +10,7 @@ use std::fmt::Write;
 use super::sources::{Source, sources};
 
 /// The layers, lowest first.
-const LAYERS: [&str; 27] = [
+const LAYERS: [&str; 29] = [
     "units",
     "error",
     "key",
@@ -24,10 +24,12 @@ const LAYERS: [&str; 27] = [
     "store",
     "hierarchy",
     "array",
+    "write",
     "cache",
     "views",
     "vectors",
     "render",
+    "parse",
     "page",
     "http",
     "metrics",
@@ -44,7 +46,7 @@ const LAYERS: [&str; 27] = [
 const HTTP: [&str; 8] = ["http", "metrics", "auth", "admission", "services", "api", "web", "app"];
 
 /// Layers without async: the format, rendering and templates.
-const SYNC: [&str; 11] = [
+const SYNC: [&str; 12] = [
     "units",
     "error",
     "key",
@@ -55,6 +57,7 @@ const SYNC: [&str; 11] = [
     "conventions",
     "codec",
     "render",
+    "parse",
     "page",
 ];
 

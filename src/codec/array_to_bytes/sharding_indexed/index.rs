@@ -43,8 +43,8 @@ impl Sharding {
         Ok(ShardIndex::new(entries))
     }
 
-    /// Encodes an index of offsets and lengths; absent inner chunks are `None`.
-    pub(super) fn encode_index(&self, entries: &[Option<Range<u64>>]) -> Result<Bytes, CodecError> {
+    /// As [`Sharded::encode_index`](crate::codec::Sharded::encode_index).
+    pub(super) fn encode_entries(&self, entries: &[Option<Range<u64>>]) -> Result<Bytes, CodecError> {
         let mut elements = buffer::with_capacity((entries.len() as u64).saturating_mul(ENTRY_BYTES))?;
         for entry in entries {
             let (offset, length) =

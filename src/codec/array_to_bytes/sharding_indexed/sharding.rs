@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::codec::chain::{CodecChain, Sharded, ShardingCodec};
 use crate::codec::error::CodecError;
 use crate::codec::shard_index::{IndexLocation, ShardIndex};
@@ -61,6 +63,10 @@ impl Sharded for Sharding {
 
     fn decode_index(&self, encoded: &[u8], shard_bytes: u64) -> Result<ShardIndex, CodecError> {
         self.decode_entries(encoded, shard_bytes)
+    }
+
+    fn encode_index(&self, entries: &[Option<Range<u64>>]) -> Result<Bytes, CodecError> {
+        self.encode_entries(entries)
     }
 }
 

@@ -88,15 +88,6 @@ impl Sharding {
         Geometry::new(self).ok_or(CodecError::NoMemory { bytes: u64::MAX })
     }
 
-    /// Whether these elements are the fill value, bit for bit.
-    fn is_fill(&self, elements: &Elements) -> bool {
-        let fill = self.shard.fill_value.as_bytes();
-        if self.shard.data_type.is_variable() {
-            return elements.variable_elements().all(|text| text == fill);
-        }
-        elements.items().chunks(fill.len().max(1)).all(|element| element == fill)
-    }
-
     fn shard_bytes(&self) -> Result<u64, CodecError> {
         self.shard.bytes().ok_or(CodecError::NoMemory { bytes: u64::MAX })
     }
@@ -161,7 +152,7 @@ impl ArrayToBytes for Sharding {
             geometry.copy_out(inner_chunk, decoded.items(), &mut inner);
             // Variable-length data is not copied: the slices of the inner chunk point into the shard's heap.
             let inner = Elements::variable(inner.into(), decoded.heap().clone());
-            if self.is_fill(&inner) {
+            if inner.are_all(&self.shard.data_type, self.shard.fill_value.as_bytes()) {
                 entries.push(None);
                 continue;
             }
@@ -171,7 +162,7 @@ impl ArrayToBytes for Sharding {
             encoded.extend_from_slice(&inner);
             entries.push(Some(start..encoded.len() as u64));
         }
-        let index = self.encode_index(&entries)?;
+        let index = self.encode_entries(&entries)?;
         match self.index_location {
             IndexLocation::End => encoded.extend_from_slice(&index),
             IndexLocation::Start => match encoded.get_mut(..index.len()) {

@@ -1,0 +1,101 @@
+//! PUT with `create`: an npy file becomes a new array.
+//!
+//! The shape and the type are those in the file's head. The chunks are stored first and the document last, so that an array of
+//! which a part failed is not there, and the same request can be sent again.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::time::timeout;
+
+use super::body_format::BodyFormat;
+use super::outcome::unparsed;
+use super::query::PutQuery;
+use super::request::PutRequest;
+use super::run::run;
+use crate::api::nodes::node_changes::{committed, may_make, problem, put_location, writer};
+use crate::auth::caller::Caller;
+use crate::error::ErrorClass;
+use crate::http::problem::Problem;
+use crate::parse::{NpyHead, ParseError, parse_npy_head};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::write::{IfLeft, NewNode, NodeWriteError};
+
+/// Creates the array of a body.
+///
+/// # Errors
+/// The problem of what is wrong; there is no array then.
+pub(super) async fn create(
+    state: &AppState,
+    target: NodeTarget,
+    query: &PutQuery,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (head, body) = request.into_parts();
+    let prepare = async {
+        if query.selection.selects() || BodyFormat::of(&head.headers, &query.body)? != BodyFormat::Npy {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "`create` makes an array of a whole npy file: leave the selection out, and send `format=npy`",
+            ));
+        }
+        let nodes = writer(state, &target, &head.extensions);
+        let (npy, body) = npy_head(state, body).await?;
+        let data_type = npy.data_type().ok_or_else(|| {
+            Problem::from_class(ErrorClass::InvalidRequest)
+                .detail("there is no array of the type of this npy file; create one by PUT of `/v1/nodes`")
+        })?;
+        let documents = NewNode::array(npy.shape, &data_type).documents(None, &state.engine.metadata);
+        let documents = documents.map_err(problem)?;
+        let may_make = may_make(Caller::of(&head.extensions), &target.mount.name);
+        let array = nodes.check_new(&target.path, &documents, may_make, IfLeft::Overwrite).await;
+        let array = array.map_err(conflict)?.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
+        let request = PutRequest::of_new(state, array, query, &head)?;
+        Ok((nodes, documents, request, body))
+    };
+    let prepared = prepare.await.map_err(|problem: Problem| problem.extension("written", false));
+    let (nodes, documents, request, body) = prepared?;
+    let mut answer = run(&request, state, &head, body).await?;
+    let path = target.path.clone();
+    let created = committed(state, async move { nodes.create(&path, &documents).await });
+    created.await.map_err(|problem| problem.extension("written", "some"))?;
+    *answer.status_mut() = StatusCode::CREATED;
+    put_location(answer.headers_mut(), &target);
+    Ok(answer)
+}
+
+/// The problem of a node that is there already: for a client that sends elements it is no condition of its request.
+fn conflict(error: NodeWriteError) -> Problem {
+    match error {
+        NodeWriteError::Exists { .. } => Problem::from_class(ErrorClass::Conflict).detail(
+            "there is a node at the path; leave `create` out to write its elements, or erase it by DELETE of `/v1/nodes`",
+        ),
+        error => problem(error),
+    }
+}
+
+/// The head of the npy file in a body, and the body as it was.
+async fn npy_head(state: &AppState, body: Body) -> Result<(NpyHead, Body), Problem> {
+    let mut pieces = body.into_data_stream();
+    let mut start = BytesMut::new();
+    loop {
+        let piece = timeout(state.options.body_stall_timeout, pieces.try_next()).await;
+        let piece = piece.map_err(|_late| Problem::from_status(StatusCode::REQUEST_TIMEOUT))?;
+        let aborted = |_error| {
+            Problem::from_class(ErrorClass::InvalidRequest)
+                .detail("the body ended early; nothing was written")
+        };
+        let Some(piece) = piece.map_err(aborted)? else {
+            let reason = "it ends in its head".to_owned();
+            return Err(unparsed(ParseError::Malformed { format: "an npy file", reason }));
+        };
+        start.extend_from_slice(&piece);
+        if let Some(npy) = parse_npy_head(&start).map_err(unparsed)? {
+            let first: Bytes = start.freeze();
+            return Ok((npy, Body::from_stream(stream::iter([Ok(first)]).chain(pieces))));
+        }
+    }
+}

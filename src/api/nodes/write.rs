@@ -1,0 +1,301 @@
+//! PUT, PATCH and DELETE of `/v1/nodes`: nodes are created, changed and erased. `write` has what that promises.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+
+use super::node_changes::{committed, may_make, problem, put_location, writer};
+use super::read::get_node;
+use super::specs::{NODE, ROOT_NODE};
+use crate::admission::{ClientBucket, Priority};
+use crate::api::dependents::NodeQuery;
+use crate::api::documented::MountParam;
+use crate::api::json_body::read_json;
+use crate::api::nodes::missing;
+use crate::api::nodes::schema::NodeSchema;
+use crate::api::store::write::read_only;
+use crate::array::OpenNode;
+use crate::auth::caller::Caller;
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::error::{Classify, ErrorClass};
+use crate::http::base_path::BasePath;
+use crate::http::conditions::Conditions;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::ArrayMetadata;
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::write::{IfLeft, NewNode, NodePatch, NodeWriteError};
+
+/// Who sends a request, and where.
+type Sender = (Caller, ClientBucket);
+
+/// Create an array or a group
+///
+/// The body is a description, in which only `shape` and `data_type` are needed, or a whole `zarr.json` or `.zarray`. Of a
+/// description, `chunks` are numbers or `auto` (about 1 MiB), `shards` numbers, `auto` (about 64 MiB) or `none`, `codecs` a word such
+/// as `zstd-3` or a list as in `zarr.json`. `zarr_format` is 3 or 2. `like` is the path of an array of the mount, from which all
+/// that is not said is taken. `{"node_type": "group"}` creates a group. Groups above the node are created where there are none.
+///
+/// A node that exists is never replaced.
+#[utoipa::path(
+    put,
+    path = NODE.template,
+    tag = "nodes",
+    params(MountParam, ("path" = String, Path, description = "Path of the node")),
+    request_body(content = Object, content_type = "application/json", description = "The node"),
+    responses(
+        (status = 201, description = "Created: the node document", body = NodeSchema),
+        (status = 400, description = "The body is not a node that this server can read; nothing was written"),
+        (status = 405, description = "The mount is read-only"),
+        (status = 409, description = "A node above is an array; nothing was written"),
+        (status = 412, description = "There is a node at the path; nothing was written"),
+        (status = 501, description = "The document has an unsupported extension, or the backend does not check conditions"),
+    )
+)]
+pub(crate) async fn put_node(
+    State(state): State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    check_writable(&target)?;
+    let unsupported = !Conditions::from_headers(request.headers()).is_empty()
+        && request.headers().get(header::IF_NONE_MATCH).is_none_or(|tags| tags != "*");
+    if unsupported {
+        return Err(invalid(
+            "a node is created where there is none: leave conditions out, or send `If-None-Match: *`",
+        ));
+    }
+    let writer = writer(&state, &target, request.extensions());
+    let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
+    let node = NewNode::from_json(body).map_err(problem)?;
+    let like = match node.like() {
+        Some(path) => Some(like(&target, &sender.0, path).await?),
+        None => None,
+    };
+    let documents = node.documents(like.as_deref(), &state.engine.metadata).map_err(problem)?;
+    let path = target.path.clone();
+    let may_make = may_make(&sender.0, &target.mount.name);
+    drop(writer.check_new(&path, &documents, may_make, IfLeft::Refuse).await.map_err(problem)?);
+    committed(&state, async move { writer.create(&path, &documents).await }).await?;
+    let mut answer = document(&state, &target, sender, base).await?;
+    *answer.status_mut() = StatusCode::CREATED;
+    put_location(answer.headers_mut(), &target);
+    Ok(answer)
+}
+
+/// Create the node at the root of a mount
+#[utoipa::path(
+    put,
+    path = ROOT_NODE.template,
+    tag = "nodes",
+    params(MountParam),
+    request_body(content = Object, content_type = "application/json", description = "The node"),
+    responses((status = 201, description = "Created: the node document", body = NodeSchema))
+)]
+pub(crate) async fn put_root_node(
+    state: State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    put_node(state, target, sender, base, request).await
+}
+
+/// Change the attributes or the shape of a node
+///
+/// The body is a merge patch (RFC 7396) with the members `attributes` and `shape` alone; an attribute that is null is removed. An
+/// array that shrinks loses the chunks outside of its new shape; one that grows has the fill value in its new part, whatever was
+/// stored there before.
+#[utoipa::path(
+    patch,
+    path = NODE.template,
+    tag = "nodes",
+    params(
+        MountParam,
+        ("path" = String, Path, description = "Path of the node"),
+        ("If-Match" = Option<String>, Header, description = "Change only if the node document has this entity tag"),
+    ),
+    request_body(content = Object, content_type = "application/merge-patch+json", description = "The change"),
+    responses(
+        (status = 200, description = "Changed: the node document", body = NodeSchema),
+        (status = 400, description = "The body is not such a change; nothing was written"),
+        (status = 404, description = "The mount or the node does not exist"),
+        (status = 405, description = "The mount is read-only"),
+        (status = 412, description = "The node has another entity tag; nothing was written"),
+        (status = 413, description = "The change would erase too many chunks; nothing was written"),
+        (status = 501, description = "A node of this kind cannot be changed, or the backend does not check conditions"),
+        (status = 503, description = "Others changed the document at each attempt, or the server is overloaded"),
+    )
+)]
+pub(crate) async fn patch_node(
+    State(state): State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    check_writable(&target)?;
+    let writer = writer(&state, &target, request.extensions());
+    let headers = request.headers().clone();
+    let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
+    let patch = NodePatch::from_json(body).map_err(problem)?;
+    let node = open(&target, &sender.0).await?;
+    let is_expected = check_conditions(&state, &target, (&sender, &base), &headers).await?;
+    let path = target.path.clone();
+    committed(&state, async move { writer.patch(&path, &node, &patch, is_expected).await }).await?;
+    document(&state, &target, sender, base).await
+}
+
+/// Change the node at the root of a mount
+#[utoipa::path(
+    patch,
+    path = ROOT_NODE.template,
+    tag = "nodes",
+    params(MountParam),
+    request_body(content = Object, content_type = "application/merge-patch+json", description = "The change"),
+    responses((status = 200, description = "Changed: the node document", body = NodeSchema))
+)]
+pub(crate) async fn patch_root_node(
+    state: State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    patch_node(state, target, sender, base, request).await
+}
+
+/// Erase a node
+///
+/// Erases an array, or a group with all that is below it, where the mount lets prefixes be erased (`allow_prefix_delete`).
+#[utoipa::path(
+    delete,
+    path = NODE.template,
+    tag = "nodes",
+    params(
+        MountParam,
+        ("path" = String, Path, description = "Path of the node"),
+        ("If-Match" = Option<String>, Header, description = "Erase only if the node document has this entity tag"),
+    ),
+    responses(
+        (status = 204, description = "There is no node now"),
+        (status = 404, description = "The mount or the node does not exist"),
+        (status = 405, description = "The mount is read-only, or does not let prefixes be erased"),
+        (status = 412, description = "The node has another entity tag; nothing was erased"),
+    )
+)]
+pub(crate) async fn delete_node(
+    State(state): State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    check_writable(&target)?;
+    if !target.mount.may_erase_prefixes() {
+        let name = &target.mount.name;
+        let detail = format!(
+            "the mount `{name}` does not let nodes be erased: set `mounts.{name}.allow_prefix_delete = true`"
+        );
+        return Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail));
+    }
+    let writer = writer(&state, &target, request.extensions());
+    let node = open(&target, &sender.0).await?;
+    check_conditions(&state, &target, (&sender, &base), request.headers()).await?;
+    let path = target.path.clone();
+    committed(&state, async move { writer.erase(&path, &node).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Erase the node at the root of a mount
+#[utoipa::path(
+    delete,
+    path = ROOT_NODE.template,
+    tag = "nodes",
+    params(MountParam),
+    responses((status = 204, description = "There is no node now"))
+)]
+pub(crate) async fn delete_root_node(
+    state: State<AppState>,
+    target: NodeTarget,
+    sender: Sender,
+    base: BasePath,
+    request: Request,
+) -> Result<Response, Problem> {
+    delete_node(state, target, sender, base, request).await
+}
+
+/// The node of a request.
+async fn open(target: &NodeTarget, caller: &Caller) -> Result<Arc<OpenNode>, Problem> {
+    match target.opener.open(&target.path).await {
+        Ok(node) => Ok(node),
+        Err(error) => Err(Box::pin(missing::problem_of(error, caller.rights(), target, &target.path)).await),
+    }
+}
+
+/// The array at a path of the mount from which a new one takes what is not said.
+async fn like(target: &NodeTarget, caller: &Caller, path: &str) -> Result<Arc<ArrayMetadata>, Problem> {
+    let missing = || invalid("`like`: there is no array at this path of the mount");
+    let path = NodePath::parse(path.trim_matches('/')).map_err(|_error| missing())?;
+    let read = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
+    if !caller.rights().allows(&target.mount.name, &read) {
+        return Err(missing());
+    }
+    let node = target.opener.open(&path).await;
+    let node =
+        node.map_err(|error| if error.class() == ErrorClass::NotFound { missing() } else { error.into() })?;
+    Ok(Arc::clone(node.array().map_err(|_error| missing())?.shared_metadata()))
+}
+
+/// The response to GET of the node as it is now.
+async fn document(
+    state: &AppState,
+    target: &NodeTarget,
+    sender: Sender,
+    base: BasePath,
+) -> Result<Response, Problem> {
+    let (state, query) = (State(state.clone()), Ok(Query(NodeQuery::default())));
+    Box::pin(get_node(state, target.clone(), sender, query, base, HeaderMap::new())).await
+}
+
+/// Checks `If-Match` against the entity tag of the node document. Returns whether there is a condition.
+async fn check_conditions(
+    state: &AppState,
+    target: &NodeTarget,
+    (sender, base): (&Sender, &BasePath),
+    headers: &HeaderMap,
+) -> Result<bool, Problem> {
+    let conditions = Conditions::from_headers(headers);
+    if conditions.is_empty() {
+        return Ok(false);
+    }
+    if conditions.has_others_than_match() {
+        return Err(invalid("a node is changed under `If-Match` alone; leave the other conditions out"));
+    }
+    let current = document(state, target, sender.clone(), base.clone()).await?;
+    let tag = current.headers().get(header::ETAG).map(HeaderValue::as_bytes).unwrap_or_default();
+    let tag = tag.strip_prefix(b"\"").and_then(|tag| tag.strip_suffix(b"\""));
+    if conditions.matches_for_write(|expected| Some(expected) == tag) {
+        return Ok(conditions.has_match_list());
+    }
+    Err(problem(NodeWriteError::ConditionFailed))
+}
+
+/// Rejects a write to a mount that is read-only.
+fn check_writable(target: &NodeTarget) -> Result<(), Problem> {
+    if target.mount.writable {
+        return Ok(());
+    }
+    Err(Problem::from_class(ErrorClass::NotAllowed).detail(read_only(&target.mount)))
+}
+
+fn invalid(detail: &'static str) -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest).detail(detail).extension("written", false)
+}

@@ -1,0 +1,278 @@
+//! [`parse_json`]: nested lists of elements, or one element for all places.
+//!
+//! An element is spelled as in responses (`render`) or as a fill value. A number must be one of the type: nothing is rounded to an
+//! integer, and `null` is no element. The lists are not built in memory: each element is parsed on its own.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::error::ParseError;
+use super::variable::VariableElements;
+use crate::chunk::Elements;
+use crate::metadata::{DataType, FillValue};
+
+/// The elements of a JSON body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonElements {
+    /// One for each place.
+    Each(Elements),
+    /// One for all places.
+    One(Elements),
+}
+
+/// Parses elements of a type and a shape.
+///
+/// # Errors
+/// [`ParseError`].
+pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<JsonElements, ParseError> {
+    let is_list = text.trim_ascii_start().starts_with(b"[");
+    // An element may be a list itself: a pair, or bytes.
+    let shape = if is_list { shape } else { &[] };
+    let mut reader = Reader::new(data_type, shape);
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let outcome = Lists { reader: &mut reader, depth: 0 }.deserialize(&mut json).and_then(|()| json.end());
+    if let Some(failure) = reader.failure.take() {
+        return Err(failure);
+    }
+    outcome.map_err(|error| ParseError::Malformed { format: "JSON", reason: error.to_string() })?;
+    let elements = reader.elements.finish();
+    Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
+}
+
+/// Elements that are built one by one.
+enum Built<'a> {
+    Fixed(Vec<u8>),
+    Variable(VariableElements<'a>),
+}
+
+impl Built<'_> {
+    fn finish(self) -> Elements {
+        match self {
+            Self::Fixed(items) => Elements::fixed(Bytes::from(items)),
+            Self::Variable(elements) => elements.finish(),
+        }
+    }
+}
+
+/// What is known while a text is read.
+struct Reader<'a> {
+    data_type: &'a DataType,
+    shape: &'a [u64],
+    elements: Built<'a>,
+    /// The indices of the current element or list.
+    place: Vec<u64>,
+    failure: Option<ParseError>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(data_type: &'a DataType, shape: &'a [u64]) -> Self {
+        let elements = if data_type.is_variable() {
+            Built::Variable(VariableElements::new(data_type))
+        } else {
+            Built::Fixed(Vec::new())
+        };
+        Self { data_type, shape, elements, place: Vec::new(), failure: None }
+    }
+
+    fn push(&mut self, value: &Value) -> Result<(), ParseError> {
+        let wrong = |reason| ParseError::ElementAt { place: self.place.clone(), reason };
+        let element = element_of(self.data_type, value).map_err(wrong)?;
+        match &mut self.elements {
+            Built::Fixed(items) => items.extend_from_slice(&element),
+            Built::Variable(elements) => elements.push(&element)?,
+        }
+        Ok(())
+    }
+}
+
+/// The nested lists from a depth on.
+struct Lists<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Lists<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.depth < self.reader.shape.len() {
+            return deserializer.deserialize_seq(self);
+        }
+        let value = <Value as serde::Deserialize>::deserialize(deserializer)?;
+        self.reader.push(&value).map_err(|error| fail(self.reader, error))
+    }
+}
+
+impl<'de> Visitor<'de> for Lists<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reader { shape, place, .. } = &*self.reader;
+        let length = shape.get(self.depth).copied().unwrap_or_default();
+        write!(f, "a list of {length} at {place:?} (the selection has the shape {shape:?})")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Self { reader, depth } = self;
+        let expected = reader.shape.get(depth).copied().unwrap_or_default();
+        let mut given = 0;
+        loop {
+            reader.place.push(given);
+            let next =
+                list.next_element_seed(Lists { reader: &mut *reader, depth: depth.saturating_add(1) })?;
+            reader.place.pop();
+            match next {
+                Some(()) if given < expected => given += 1,
+                None if given == expected => return Ok(()),
+                Some(()) => given += 1,
+                None => {}
+            }
+            let place = reader.place.clone();
+            if given != expected && next.is_none() || given > expected {
+                return Err(fail(reader, ParseError::ListLength { place, given, expected }));
+            }
+        }
+    }
+}
+
+/// Keeps an error of ours, which the parser of JSON would turn into a text.
+fn fail<E: Error>(reader: &mut Reader<'_>, error: ParseError) -> E {
+    let text = error.to_string();
+    reader.failure = Some(error);
+    E::custom(text)
+}
+
+/// The bytes of an element, or what is wrong with its text.
+fn element_of(data_type: &DataType, value: &Value) -> Result<Vec<u8>, String> {
+    match (data_type, value) {
+        (DataType::Json, value) => Ok(value.to_string().into_bytes()),
+        (_, Value::Null) => Err("is `null`, which is no element".to_owned()),
+        (DataType::NullTerminatedBytes { bytes }, Value::String(text)) => {
+            let mut element = unescaped(text).ok_or("has an escape that is neither `\\\\` nor `\\xHH`")?;
+            let length = *bytes as usize;
+            if element.len() > length {
+                return Err(format!("has {} bytes; an element has {length}", element.len()));
+            }
+            element.resize(length, 0);
+            Ok(element)
+        }
+        (DataType::VariableArray(item), Value::Array(items)) => {
+            let items: Result<Vec<_>, _> = items.iter().map(|value| element_of(item, value)).collect();
+            items.map(|items| items.concat())
+        }
+        (DataType::Struct(structure), Value::Object(members)) => {
+            let mut element = Vec::with_capacity(structure.element_bytes());
+            for field in structure.fields() {
+                let value =
+                    members.get(&*field.name).ok_or_else(|| format!("has no member `{}`", field.name))?;
+                element.extend(element_of(&field.data_type, value)?);
+            }
+            if members.len() == structure.fields().len() {
+                Ok(element)
+            } else {
+                Err("has members that are no fields".to_owned())
+            }
+        }
+        (DataType::Subarray(subarray), value) => {
+            let mut element = Vec::new();
+            let shape: Vec<usize> = subarray.shape().iter().map(|edge| *edge as usize).collect();
+            inner_elements(subarray.item(), &shape, value, &mut element)?;
+            Ok(element)
+        }
+        (data_type, value) => {
+            let element = FillValue::from_v3(data_type, Some(value)).map_err(|error| error.to_string())?;
+            Ok(element.as_bytes().to_vec())
+        }
+    }
+}
+
+/// The nested lists of a subarray.
+fn inner_elements(
+    item: &DataType,
+    shape: &[usize],
+    value: &Value,
+    element: &mut Vec<u8>,
+) -> Result<(), String> {
+    let Some((length, inner)) = shape.split_first() else {
+        element.extend(element_of(item, value)?);
+        return Ok(());
+    };
+    let Some(items) = value.as_array().filter(|items| items.len() == *length) else {
+        return Err(format!("has no list of {length} where its type has one"));
+    };
+    items.iter().try_for_each(|value| inner_elements(item, inner, value, element))
+}
+
+/// Text of bytes as `render` writes it: UTF-8, with `\xHH` for a byte that is not and `\\` for `\`.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(character) = chars.next() {
+        match character {
+            '\\' => match chars.next()? {
+                '\\' => bytes.push(b'\\'),
+                'x' => {
+                    let digits: String = chars.by_ref().take(2).collect();
+                    bytes.push(u8::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 2)?);
+                }
+                _ => return None,
+            },
+            other => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(data_type: &DataType, shape: &[u64], text: &str) -> Vec<u8> {
+        match parse_json(data_type, shape, text.as_bytes()) {
+            Ok(JsonElements::Each(elements)) => elements.into_items().to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wrong(data_type: &DataType, shape: &[u64], text: &str) -> String {
+        parse_json(data_type, shape, text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nested_lists_are_elements_in_c_order() {
+        assert_eq!(each(&DataType::UInt8, &[2, 3], "[[1,2,3],[4,5,6]]"), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(each(&DataType::UInt8, &[0], "[]"), [0_u8; 0]);
+        assert_eq!(each(&DataType::Bool, &[2], " [true, false] "), [1, 0]);
+        assert_eq!(each(&DataType::Float32, &[1], "[\"NaN\"]")[3], 0x7f);
+        assert_eq!(
+            each(&DataType::NullTerminatedBytes { bytes: 4 }, &[1], r#"["a\\xff\\\\"]"#),
+            b"a\xff\\\0"
+        );
+    }
+
+    #[test]
+    fn one_element_is_for_all_places() {
+        let one = parse_json(&DataType::UInt16, &[5, 5], b"258").unwrap();
+        assert_eq!(one, JsonElements::One(Elements::fixed(Bytes::from_static(&[2, 1]))));
+        let text = parse_json(&DataType::String, &[5], "\"é\"".as_bytes()).unwrap();
+        let JsonElements::One(text) = text else { panic!("{text:?}") };
+        assert_eq!(text.variable_elements().collect::<Vec<_>>(), ["é".as_bytes()]);
+    }
+
+    #[test]
+    fn what_is_no_element_or_not_of_the_shape_is_named_with_its_place() {
+        assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3,256]]").starts_with("the element at [1, 1]"));
+        assert!(wrong(&DataType::Int32, &[2], "[1, 1.5]").starts_with("the element at [1]"));
+        assert!(wrong(&DataType::Int32, &[1], "[\"NaN\"]").contains("[0]"));
+        assert!(wrong(&DataType::Float64, &[1], "[null]").contains("null"));
+        assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3]]").starts_with("the list at [1] has 1 items"));
+        assert!(wrong(&DataType::UInt8, &[2], "[1,2,3]").starts_with("the list at [] has 3 items"));
+        assert!(wrong(&DataType::UInt8, &[2], "[1,2").starts_with("the body is not JSON"));
+        assert!(wrong(&DataType::UInt8, &[2], "[1,2] 3").starts_with("the body is not JSON"));
+        assert!(wrong(&DataType::UInt8, &[2, 1], "[1,2]").contains("a list of 1 at [0]"));
+        assert!(wrong(&DataType::UInt8, &[2], &"[".repeat(100_000)).starts_with("the "));
+    }
+}

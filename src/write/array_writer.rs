@@ -1,0 +1,88 @@
+//! [`ArrayWriter`]: writes bands of elements, several stored values at a time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures::stream::{self, StreamExt};
+
+use super::chunk_part::ChunkPart;
+use super::line::WriteLines;
+use super::options::WriteOptions;
+use super::plan::WritePlan;
+use super::stored_chunk::{StoredChunk, VersionCheck};
+use super::written::Written;
+use crate::array::Array;
+use crate::chunk::{CopyRegion, Elements, Subset};
+use crate::cpu::ComputePool;
+
+/// Writes elements. Clones share the lines of writers, so a process has one.
+#[derive(Clone)]
+pub struct ArrayWriter {
+    lines: WriteLines,
+    options: WriteOptions,
+}
+
+impl ArrayWriter {
+    /// A writer that encodes on this pool.
+    #[must_use]
+    pub fn new(cpu: ComputePool, options: WriteOptions) -> Self {
+        Self { lines: WriteLines::new(cpu), options }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn options(&self) -> &WriteOptions {
+        &self.options
+    }
+
+    /// About the most bytes that a write holds beside its band: of each value in work what is stored, what will be, and the
+    /// elements of a chunk that is encoded.
+    #[must_use]
+    pub fn working_bytes(&self, plan: &WritePlan) -> u64 {
+        let together = plan.values().min(self.options.max_concurrency.max(1) as u64);
+        plan.array().first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
+    }
+
+    /// Writes the elements of a band: in C order, or one for all places. If `check` is given, the band must lie in one stored
+    /// value, and the check must allow the version that it has before.
+    ///
+    /// After the first failure no further value is begun; those that were, are waited for.
+    pub async fn write(
+        &self,
+        array: &Arc<Array>,
+        band: &Subset,
+        elements: Elements,
+        is_same_everywhere: bool,
+        check: Option<VersionCheck>,
+    ) -> Written {
+        let item = array.metadata().data_type.element_bytes();
+        let stride = if is_same_everywhere { 0 } else { item };
+        let region = CopyRegion::packed(band.axes(), stride);
+        let has_failed = AtomicBool::new(false);
+        let pieces = region.split_by_chunks(array.grid().axes()).take_while(|_| !has_failed.load(Relaxed));
+        let writes = pieces.map(|(coords, region)| {
+            let (elements, check) = (elements.clone(), check.clone());
+            async move {
+                let chunk = StoredChunk::new(array, coords)?;
+                let part = ChunkPart { region, elements };
+                self.lines.write(chunk, part, check, self.options.erase_fill).await
+            }
+        });
+        let concurrency = self.options.max_concurrency.max(1);
+        let mut written = Written::default();
+        let mut writes = stream::iter(writes).buffer_unordered(concurrency);
+        while let Some(outcome) = writes.next().await {
+            has_failed.fetch_or(outcome.is_err(), Relaxed);
+            written.add(outcome);
+        }
+        written
+    }
+}
+
+impl fmt::Debug for ArrayWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrayWriter").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,108 @@
+//! [`NodeDocuments`]: the metadata documents of a node to be stored (Zarr core 3.1, "Stored representation"; Zarr v2,
+//! "Hierarchies").
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::error::NodeWriteError;
+use crate::codec::v2_codec;
+use crate::metadata::{ArrayMetadata, MetadataLimits, ZarrFormat, v2, v3};
+
+/// The document of a node of v3.
+pub(super) const ZARR_JSON: &str = "zarr.json";
+/// The document of an array of v2.
+pub(super) const ZARRAY: &str = ".zarray";
+/// The document of a group of v2.
+pub(super) const ZGROUP: &str = ".zgroup";
+/// The attributes of a node of v2.
+pub(super) const ZATTRS: &str = ".zattrs";
+
+/// The documents of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeDocuments {
+    /// The format version.
+    pub(super) format: ZarrFormat,
+    /// The documents by their names. The one that makes it a node is the last.
+    pub(super) texts: Vec<(&'static str, String)>,
+    /// The metadata of an array; `None` for a group.
+    pub(super) array: Option<Arc<ArrayMetadata>>,
+}
+
+impl NodeDocuments {
+    /// The documents of an array of v3.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Document`] if they are not those of an array or a group that can be read.
+    pub(super) fn of_v3(document: &Value, limits: &MetadataLimits) -> Result<Self, NodeWriteError> {
+        let text = pretty(document);
+        let node = v3::parse(text.as_bytes(), limits).map_err(NodeWriteError::Document)?;
+        let array = match node {
+            v3::V3Node::Array(array) => Some(Arc::new(array)),
+            v3::V3Node::Group(_) => None,
+        };
+        Self { format: ZarrFormat::V3, texts: vec![(ZARR_JSON, text)], array }.checked()
+    }
+
+    /// The documents of an array of v2.
+    ///
+    /// # Errors
+    /// As [`NodeDocuments::of_v3`].
+    pub(super) fn of_v2_array(
+        zarray: &Value,
+        attributes: &Map<String, Value>,
+        limits: &MetadataLimits,
+    ) -> Result<Self, NodeWriteError> {
+        let (zarray, zattrs) = (pretty(zarray), pretty(attributes));
+        let array = v2::parse_array(zarray.as_bytes(), Some(zattrs.as_bytes()), v2_codec, limits);
+        let array = array.map_err(NodeWriteError::Document)?;
+        let mut texts = Vec::new();
+        if !attributes.is_empty() {
+            texts.push((ZATTRS, zattrs));
+        }
+        texts.push((ZARRAY, zarray));
+        Self { format: ZarrFormat::V2, texts, array: Some(Arc::new(array)) }.checked()
+    }
+
+    /// The documents of a group.
+    pub(super) fn of_group(format: ZarrFormat, attributes: &Map<String, Value>) -> Self {
+        let texts = if format == ZarrFormat::V3 {
+            let document = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
+            vec![(ZARR_JSON, pretty(&document))]
+        } else {
+            let mut texts = Vec::new();
+            if !attributes.is_empty() {
+                texts.push((ZATTRS, pretty(attributes)));
+            }
+            texts.push((ZGROUP, pretty(&json!({ "zarr_format": 2 }))));
+            texts
+        };
+        Self { format, texts, array: None }
+    }
+
+    /// The metadata of an array; `None` for a group.
+    #[must_use]
+    pub fn array(&self) -> Option<&Arc<ArrayMetadata>> {
+        self.array.as_ref()
+    }
+
+    /// Rejects an array with more elements, or bytes, than a signed number of 64 bits counts: no reader can address them.
+    fn checked(self) -> Result<Self, NodeWriteError> {
+        if let Some(array) = &self.array {
+            let elements = array.shape.iter().try_fold(1_u64, |product, length| product.checked_mul(*length));
+            let item = array.data_type.element_bytes().max(1) as u64;
+            let bytes = elements.and_then(|elements| elements.checked_mul(item));
+            if bytes.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
+                let text = "`shape`: an array has at most 2^63 - 1 elements, and as many bytes";
+                return Err(NodeWriteError::Invalid(text.to_owned()));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// A document as text for people to read.
+pub(super) fn pretty(document: &impl serde::Serialize) -> String {
+    // Values have text as names, so that this does not fail.
+    serde_json::to_string_pretty(document).unwrap_or_default()
+}

@@ -1,0 +1,375 @@
+//! Nodes are created, changed and erased by `/v1/nodes`, and hierarchies stay true.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::stream::TryStreamExt;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use zarrd::key::StorePrefix;
+use zarrd::services::Mount;
+use zarrd::store::{ByteRange, SharedStore};
+
+use crate::support::hierarchy::memory;
+use crate::support::property::holds;
+use crate::support::server::{Answer, Server, put};
+
+fn server(store: &SharedStore) -> Server {
+    let mount = Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store.clone()) };
+    Server::build(mount).finish()
+}
+
+/// Everything that a store has.
+async fn contents(store: &SharedStore) -> BTreeMap<String, Bytes> {
+    let mut keys = store.list_prefix(&StorePrefix::root(), None);
+    let mut contents = BTreeMap::new();
+    while let Some(entry) = keys.try_next().await.unwrap() {
+        let value = store.get(&entry.key, ByteRange::Whole, None).await.unwrap().unwrap();
+        contents.insert(entry.key.to_string(), value.bytes(1 << 30).await.unwrap());
+    }
+    contents
+}
+
+async fn document(store: &SharedStore, key: &str) -> Value {
+    serde_json::from_slice(&contents(store).await[key]).unwrap()
+}
+
+impl Server {
+    async fn send_json(&self, method: &str, url: &str, body: &Value) -> Answer {
+        self.request(method, url, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    async fn create(&self, path: &str, body: &Value) -> Answer {
+        self.send_json("PUT", &format!("/v1/nodes/m/{path}"), body).await
+    }
+}
+
+#[tokio::test]
+async fn an_array_needs_no_more_than_a_shape_and_a_type() {
+    let store = memory();
+    let server = server(&store);
+    let answer = server.create("a/b/c", &json!({"shape": [1000, 1000], "data_type": "float32"})).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!(answer.header("location"), "/v1/nodes/m/a/b/c");
+    assert!(!answer.header("etag").is_empty());
+    assert_eq!(answer.json()["metadata"]["shape"], json!([1000, 1000]));
+    let stored = document(&store, "a/b/c/zarr.json").await;
+    assert_eq!(stored["chunk_grid"]["configuration"]["chunk_shape"], json!([512, 512]));
+    assert_eq!(stored["codecs"][1]["name"], "zstd");
+    for group in ["zarr.json", "a/zarr.json", "a/b/zarr.json"] {
+        assert_eq!(document(&store, group).await["node_type"], "group");
+    }
+    let written = server.send_json("PUT", "/v1/data/m/a/b/c?slice=3,4:6", &json!([1.5, -2.0])).await;
+    assert_eq!(written.status, 204);
+    assert_eq!(
+        server.get("/v1/data/m/a/b/c?slice=3,3:7&format=json").await.json(),
+        json!([0.0, 1.5, -2.0, 0.0])
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_new_array_is_in_its_document() {
+    let store = memory();
+    let server = server(&store);
+    let said = json!({
+        "shape": [100, 60], "data_type": "int16", "chunks": [10, 20], "shards": [50, 60], "codecs": "gzip-6",
+        "fill_value": -1, "dimension_names": ["y", "x"], "attributes": {"units": "K"},
+    });
+    assert_eq!(server.create("s", &said).await.status, 201);
+    let stored = document(&store, "s/zarr.json").await;
+    assert_eq!(stored["chunk_grid"]["configuration"]["chunk_shape"], json!([50, 60]));
+    assert_eq!(stored["codecs"][0]["configuration"]["chunk_shape"], json!([10, 20]));
+    assert_eq!(
+        stored["codecs"][0]["configuration"]["codecs"][1],
+        json!({"name": "gzip", "configuration": {"level": 6}})
+    );
+    assert_eq!(
+        (&stored["fill_value"], &stored["dimension_names"], &stored["attributes"]),
+        (&json!(-1), &json!(["y", "x"]), &json!({"units": "K"}))
+    );
+    // Another one takes all that is not said from it.
+    assert_eq!(server.create("t", &json!({"like": "s", "shape": [7, 7]})).await.status, 201);
+    let mut like = stored.clone();
+    like["shape"] = json!([7, 7]);
+    assert_eq!(document(&store, "t/zarr.json").await, like);
+    // Version 2, described and as a whole document.
+    let said =
+        json!({"zarr_format": 2, "shape": [6], "data_type": "<f8", "chunks": [4], "dimension_names": ["x"]});
+    assert_eq!(server.create("v2/a", &said).await.status, 201);
+    let stored = document(&store, "v2/a/.zarray").await;
+    assert_eq!((&stored["dtype"], &stored["chunks"]), (&json!("<f8"), &json!([4])));
+    assert_eq!(document(&store, "v2/a/.zattrs").await, json!({"_ARRAY_DIMENSIONS": ["x"]}));
+    assert_eq!(document(&store, "v2/.zgroup").await, json!({"zarr_format": 2}));
+    let whole = json!({
+        "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "|u1", "compressor": null, "fill_value": 9, "order": "C",
+        "filters": null,
+    });
+    assert_eq!(server.create("v2/b", &whole).await.status, 201);
+    assert_eq!(server.get("/v1/data/m/v2/b?format=json").await.json(), json!([9, 9, 9]));
+    assert_eq!(server.create("g", &json!({"node_type": "group", "attributes": {"a": 1}})).await.status, 201);
+    assert_eq!(document(&store, "g/zarr.json").await["attributes"], json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn bad_nodes_are_refused_and_nothing_is_written() {
+    let store = memory();
+    put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    let server = server(&store);
+    assert_eq!(server.create("a", &json!({"shape": [4], "data_type": "int8"})).await.status, 201);
+    let before = contents(&store).await;
+    let array = |change: Value| {
+        let mut array = json!({"shape": [4, 4], "data_type": "int8"});
+        array.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        array
+    };
+    for (path, body, status, said) in [
+        ("x", json!({"data_type": "int8"}), 400, "`shape` is missing"),
+        ("x", json!({"shape": [4]}), 400, "`data_type` is missing"),
+        ("x", array(json!({"data_type": "int7"})), 501, "int7"),
+        ("x", array(json!({"chunks": "some"})), 400, "`chunks`"),
+        ("x", array(json!({"chunks": [0, 1]})), 400, "chunk"),
+        ("x", array(json!({"chunks": [1]})), 400, "chunk"),
+        ("x", array(json!({"shards": [3, 3], "chunks": [2, 2]})), 400, "shard"),
+        ("x", array(json!({"codecs": "zstd-99"})), 400, "`codecs`"),
+        ("x", array(json!({"codecs": []})), 400, "codec"),
+        ("x", array(json!({"fill_value": 300})), 400, "fill_value"),
+        ("x", array(json!({"fill_value": "NaN"})), 400, "fill_value"),
+        ("x", array(json!({"dimension_names": ["x"]})), 400, "dimension_names"),
+        ("x", array(json!({"colour": 1})), 400, "colour"),
+        ("x", array(json!({"zarr_format": 1})), 400, "`zarr_format`"),
+        ("x", array(json!({"like": "none"})), 400, "`like`"),
+        ("x", array(json!({"shape": [1_u64 << 62, 4]})), 400, "2^63"),
+        ("x", array(json!({"shape": [u64::MAX]})), 400, "2^63"),
+        ("x", json!({"node_type": "group", "shape": [1]}), 400, "a group has"),
+        ("x", json!({"zarr_format": 3, "node_type": "array", "chunk_grid": {}}), 400, "shape"),
+        ("x", json!([]), 400, "JSON"),
+        ("a", json!({"node_type": "group"}), 412, "there is a node"),
+        ("", json!({"node_type": "group"}), 412, "there is a node"),
+        ("a/b/c", array(json!({})), 409, "is an array"),
+    ] {
+        let answer = server.create(path, &body).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        let problem = answer.json();
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{said}: {problem}");
+        assert_ne!(problem["written"], true, "{problem}");
+        assert_eq!(contents(&store).await, before, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn attributes_are_merged_under_the_condition_of_the_request() {
+    for format in [3, 2] {
+        let store = memory();
+        let server = server(&store);
+        let array =
+            json!({"zarr_format": format, "shape": [4], "data_type": "int8", "attributes": {"a": 1, "b": 2}});
+        let made = server.create("a", &array).await;
+        let url = "/v1/nodes/m/a";
+        let changed =
+            server.send_json("PATCH", url, &json!({"attributes": {"a": null, "c": {"d": 1.5}}})).await;
+        assert_eq!(changed.status, 200, "{changed:?}");
+        assert_eq!(changed.json()["metadata"]["attributes"], json!({"b": 2, "c": {"d": 1.5}}));
+        let body = json!({"attributes": {"x": 1}}).to_string();
+        let stale = server.request("PATCH", url, &[("if-match", made.header("etag"))], body.clone()).await;
+        assert_eq!(stale.status, 412, "{stale:?}");
+        let current = server.get(url).await;
+        assert_eq!(current.header("etag"), changed.header("etag"));
+        let held = server.request("PATCH", url, &[("if-match", current.header("etag"))], body).await;
+        assert_eq!(held.status, 200, "{held:?}");
+        for (body, said) in [
+            (json!({"fill_value": 1}), "`shape` and `attributes`"),
+            (json!({"shape": [1, 2]}), "dimensions"),
+            (json!({"shape": [-1]}), "`shape`"),
+            (json!({"shape": [1_u64 << 63]}), "2^63"),
+            (json!({"attributes": []}), "`attributes`"),
+        ] {
+            let answer = server.send_json("PATCH", url, &body).await;
+            assert!(answer.refuses(400, "invalid-request", url).contains(said), "{body}: {answer:?}");
+        }
+    }
+}
+
+/// An array of two dimensions as the writes of a test leave it, element by element.
+struct Grid {
+    shape: [usize; 2],
+    elements: BTreeMap<[usize; 2], i16>,
+}
+
+impl Grid {
+    fn rows(&self) -> Value {
+        let row = |y| (0..self.shape[1]).map(|x| self.elements.get(&[y, x]).copied().unwrap_or(-7)).collect();
+        (0..self.shape[0]).map(row).collect::<Vec<Vec<i16>>>().into()
+    }
+}
+
+#[test]
+fn shrinking_and_growing_brings_no_old_element_back() {
+    let shapes = prop::collection::vec([0_usize..13, 0_usize..13], 1..6);
+    holds(
+        64,
+        (shapes, any::<bool>(), 1_usize..6, 1_usize..6),
+        async |(shapes, is_sharded, height, width)| {
+            let store = memory();
+            let server = server(&store);
+            let shards = if is_sharded { json!([height * 2, width * 2]) } else { json!("none") };
+            let array = json!({
+                "shape": [9, 9], "data_type": "int16", "fill_value": -7, "chunks": [height, width], "shards": shards,
+            });
+            assert_eq!(server.create("a", &array).await.status, 201);
+            let mut grid = Grid { shape: [9, 9], elements: BTreeMap::new() };
+            for (round, shape) in shapes.into_iter().enumerate() {
+                // All elements are written before each change.
+                let number = i16::try_from(round).unwrap() + 1;
+                if grid.shape.iter().all(|length| *length > 0) {
+                    let written = server.send_json("PUT", "/v1/data/m/a", &json!(number)).await;
+                    assert_eq!(written.status, 204, "{written:?}");
+                }
+                let all = (0..grid.shape[0]).flat_map(|y| (0..grid.shape[1]).map(move |x| [y, x]));
+                grid.elements = all.map(|place| (place, number)).collect();
+                let changed = server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": shape})).await;
+                assert_eq!(changed.status, 200, "{changed:?}");
+                grid.shape = shape;
+                grid.elements.retain(|[y, x], _| *y < shape[0] && *x < shape[1]);
+                let read = server.get("/v1/data/m/a?format=json").await;
+                assert_eq!(read.json(), grid.rows(), "{shape:?}");
+            }
+        },
+    );
+}
+
+#[tokio::test]
+async fn chunks_left_by_others_are_not_seen_when_an_array_grows() {
+    let store = memory();
+    let server = server(&store);
+    let array = json!({"shape": [4], "data_type": "uint8", "chunks": [2], "codecs": "raw"});
+    assert_eq!(server.create("a", &array).await.status, 201);
+    // As a client leaves them that changes the document alone.
+    put(&store, "a/c/2", vec![9, 9]).await;
+    put(&store, "a/c/4", vec![9, 9]).await;
+    let grown = server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": [9]})).await;
+    assert_eq!(grown.status, 200);
+    assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    let huge = server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": [1_u64 << 40]})).await;
+    assert_eq!(huge.status, 413, "{huge:?}");
+    assert_eq!(huge.json()["written"], false);
+}
+
+#[tokio::test]
+async fn consolidated_metadata_above_a_node_stays_true() {
+    let store = memory();
+    let group = json!({
+        "zarr_format": 3, "node_type": "group",
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}},
+    });
+    put(&store, "v3/zarr.json", group.to_string()).await;
+    put(&store, "v2/.zgroup", r#"{"zarr_format": 2}"#).await;
+    let copies = json!({"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2}}});
+    put(&store, "v2/.zmetadata", copies.to_string()).await;
+    let server = server(&store);
+    let array = |format| json!({"zarr_format": format, "shape": [4], "data_type": "int8"});
+    for (root, format) in [("v3", 3), ("v2", 2)] {
+        assert_eq!(server.create(&format!("{root}/g/a"), &array(format)).await.status, 201);
+        let url = format!("/v1/nodes/m/{root}/g/a");
+        let patch = json!({"shape": [6], "attributes": {"n": 1}});
+        assert_eq!(server.send_json("PATCH", &url, &patch).await.status, 200);
+    }
+    let inline = document(&store, "v3/zarr.json").await["consolidated_metadata"]["metadata"].clone();
+    assert_eq!(inline["g"]["node_type"], "group");
+    assert_eq!(inline["g/a"], document(&store, "v3/g/a/zarr.json").await);
+    let copies = document(&store, "v2/.zmetadata").await["metadata"].clone();
+    assert_eq!(copies["g/.zgroup"], json!({"zarr_format": 2}));
+    assert_eq!(copies["g/a/.zarray"], document(&store, "v2/g/a/.zarray").await);
+    assert_eq!(copies["g/a/.zattrs"], json!({"n": 1}));
+    for root in ["v3", "v2"] {
+        let erased = server.ask(axum::http::Method::DELETE, &format!("/v1/nodes/m/{root}/g"), &[]).await;
+        assert_eq!(erased.status, 204, "{erased:?}");
+    }
+    assert_eq!(document(&store, "v3/zarr.json").await["consolidated_metadata"]["metadata"], json!({}));
+    assert_eq!(document(&store, "v2/.zmetadata").await["metadata"], json!({".zgroup": {"zarr_format": 2}}));
+    let left: Vec<_> = contents(&store).await.into_keys().collect();
+    assert_eq!(left, ["v2/.zgroup", "v2/.zmetadata", "v3/zarr.json", "zarr.json"]);
+}
+
+#[tokio::test]
+async fn of_many_who_change_a_node_none_is_lost() {
+    let store = memory();
+    let server = server(&store);
+    assert_eq!(server.create("a", &json!({"shape": [4], "data_type": "int8"})).await.status, 201);
+    let change = |number: u32| {
+        let server = server.clone();
+        async move {
+            let body = json!({"attributes": {format!("n{number}"): number}});
+            loop {
+                let answer = server.send_json("PATCH", "/v1/nodes/m/a", &body).await;
+                if answer.status == 200 {
+                    return;
+                }
+                assert_eq!((answer.status.as_u16(), &*answer.code()), (503, "contended"), "{answer:?}");
+            }
+        }
+    };
+    futures::future::join_all((0..16).map(change)).await;
+    let attributes = document(&store, "a/zarr.json").await["attributes"].clone();
+    assert_eq!(attributes.as_object().unwrap().len(), 16);
+}
+
+/// An npy file of version 1.0.
+fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+    let head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(head.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00".as_slice(), &length, head.as_bytes(), elements].concat()
+}
+
+#[tokio::test]
+async fn an_npy_file_becomes_an_array_which_is_there_once_all_of_it_is_stored() {
+    let store = memory();
+    let server = server(&store);
+    let url = "/v1/data/m/new/a?create&format=npy";
+    let elements: Vec<u8> = (0..12_u16).flat_map(u16::to_be_bytes).collect();
+    // Cut off, of another length than its head says, and no npy file.
+    let whole = npy(">u2", "(3, 4)", &elements);
+    for (body, said) in [
+        (&whole[..20], "ends in its head"),
+        (&whole[..whole.len() - 2], "bytes"),
+        (b"hello".as_slice(), "npy"),
+        (&npy("|O", "(1,)", &[0; 8]), "type"),
+    ] {
+        let answer = server.request("PUT", url, &[], body.to_vec()).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["written"]), (400, &json!(false)), "{answer:?}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(said), "{said}: {answer:?}");
+        assert!(contents(&store).await.is_empty());
+    }
+    let made = server.request("PUT", url, &[], whole.clone()).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(made.header("location"), "/v1/nodes/m/new/a");
+    let read = server.get("/v1/data/m/new/a?format=json").await;
+    assert_eq!(read.json(), json!([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]));
+    assert_eq!(document(&store, "new/zarr.json").await["node_type"], "group");
+    let before = contents(&store).await;
+    let again = server.request("PUT", url, &[], whole).await;
+    assert_eq!((again.status.as_u16(), &*again.code()), (409, "conflict"));
+    let part =
+        server.request("PUT", "/v1/data/m/b?create&format=npy&slice=0", &[], npy("|u1", "()", &[1])).await;
+    assert!(part.refuses(400, "invalid-request", "part").contains("whole npy file"));
+    assert_eq!(contents(&store).await, before);
+}
+
+#[tokio::test]
+async fn nodes_are_erased_only_where_prefixes_may_be() {
+    let store = memory();
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    let mount = Mount { writable: true, ..Mount::read_only("m", store.clone()) };
+    let careful = Server::build(mount).beside(Mount::read_only("r", store.clone())).finish();
+    let answer = careful.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await;
+    assert!(answer.refuses(405, "not-allowed", "g").contains("mounts.m.allow_prefix_delete"));
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let answer = careful.send_json(method, "/v1/nodes/r/g", &json!({})).await;
+        assert!(answer.refuses(405, "not-allowed", method).contains("mounts.r.writable"));
+    }
+    let server = server(&store);
+    let stale = server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[("if-match", "\"x\"")]).await;
+    assert_eq!(stale.status, 412);
+    assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await.status, 204);
+    assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await.status, 404);
+    assert!(contents(&store).await.is_empty());
+}
