@@ -216,8 +216,14 @@ impl Authorizer<'_> {
             return Err(refused(None));
         }
         for need in needs {
+            if !rights.allows(mount, need) {
+                return Err(refused(Some(need.scope)));
+            }
+            if !need.is_derived {
+                continue;
+            }
             let prefix = rights.covering_grant(mount, need).ok_or_else(|| refused(Some(need.scope)))?;
-            if !need.is_derived || prefix.is_root() {
+            if prefix.is_root() {
                 continue;
             }
             // A mount that does not exist has nothing to read.

@@ -43,7 +43,15 @@ impl Rights {
 
     /// Whether the grants cover a permission.
     pub(crate) fn allows(&self, mount: &str, need: &Permission) -> bool {
-        self.covering_grant(mount, need).is_some()
+        match self {
+            Self::Undecided => false,
+            Self::All => true,
+            Self::Of { access, principal } => {
+                let of = |grants: &[Grant]| grants.iter().any(|grant| grant.allows(mount, need));
+                access.anonymous(mount).has(need.scope)
+                    || (of(&principal.grants) && principal.within.as_deref().is_none_or(of))
+            }
+        }
     }
 
     /// Whether every caller has a permission: what is found with it is not private.
@@ -55,7 +63,8 @@ impl Rights {
         }
     }
 
-    /// The widest granted prefix that covers a permission; `None` if no grant covers it.
+    /// The widest granted prefix of whole segments that covers a permission for a key or a prefix; `None` if no grant covers
+    /// it.
     pub(crate) fn covering_grant(&self, mount: &str, need: &Permission) -> Option<StorePrefix> {
         let (access, principal) = match self {
             Self::Undecided => return None,

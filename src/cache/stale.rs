@@ -298,3 +298,35 @@ impl Staleness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The caches above and below a lookup add half of the time of the policy each.
+    #[test]
+    fn a_lookup_is_used_for_the_time_of_stale_and_responses_have_an_age_as_long_as_caches_rely_on_it() {
+        let staleness = Staleness::new("ttl:10s, stale:5s".parse().unwrap()).unwrap();
+        assert_eq!(staleness.max_age(), Duration::from_secs(5));
+        let began = Instant::now();
+        assert_eq!(staleness.age_since(began), None, "none was used");
+        staleness.record_use(began);
+        let after = |seconds| staleness.age_since(Instant::now() + Duration::from_secs(seconds)).is_some();
+        assert!(after(0) && after(4) && after(9), "two caches of 5 s each may hold it");
+        assert!(!after(11));
+        let always = Staleness::new("always, stale:1h".parse().unwrap()).unwrap();
+        assert_eq!(always.max_age(), Duration::from_hours(1));
+    }
+
+    #[tokio::test]
+    async fn a_lookup_older_than_the_promise_is_not_used() {
+        let staleness = Arc::new(Staleness::new("ttl:10s, stale:5s".parse().unwrap()).unwrap());
+        for (seconds, is_used) in [(0, true), (4, true), (6, false), (9, false)] {
+            let asked = Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+            let failing =
+                async { Err::<(), _>(StoreError::TimedOut(Arc::new(std::io::Error::other("down")))) };
+            let answer = staleness.ask(&"m".into(), Some((asked, ())), failing).await;
+            assert_eq!(matches!(answer, BackendAnswer::Stale(())), is_used, "{seconds} s");
+        }
+    }
+}

@@ -141,6 +141,11 @@ pub struct VirtualOptions {
     /// Example: `"s3://mirror/prefix/"`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// Whether the name of a web server (`https://name/`) may lead to loopback, private or link-local addresses, as it does in a
+    /// network of one's own. An address in place of the name may without this.
+    ///
+    /// Example: `true`
+    pub private_addresses: bool,
     /// Options of the backend there, as those of a mount. Those of the mount, with its credentials, are for the document alone.
     ///
     /// Example: `{ region = "us-east-1", credentials = "anonymous" }`
@@ -174,6 +179,7 @@ impl MountOptions {
         let allowed = |(url, prefix): (&String, &VirtualOptions)| AllowedPrefix {
             url: url.clone(),
             at: prefix.at.clone(),
+            private_addresses: prefix.private_addresses,
             options: prefix.options.clone(),
         };
         self.r#virtual.iter().map(allowed).collect()

@@ -6,12 +6,33 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::http::Extensions;
+use axum::http::{Extensions, StatusCode};
 
 use super::mount::Mount;
 use super::mounts::Mounts;
 use crate::cache::BackendAnswer;
+use crate::http::problem::Problem;
 use crate::store::{ObjectId, PinnedVersion, StoreError};
+
+/// The problem of a version that a mount does not have. Clients take 404 of a chunk for fill values, so what is no document and
+/// no node is 410: a version may be deleted while an array of it is open.
+pub(crate) fn no_such_version(mount: &Mount, version: &PinnedVersion, is_document: bool) -> Problem {
+    let detail = format!(
+        "the repository has no version `@{version}`: `/v1/versions/{}` lists its branches, tags and snapshots",
+        mount.name
+    );
+    let problem = if is_document {
+        Problem::from_status(StatusCode::NOT_FOUND)
+    } else {
+        Problem::new(StatusCode::GONE, "no-such-version")
+    };
+    problem.detail(detail)
+}
+
+/// Whether a key of this name is a metadata document.
+pub(crate) fn is_document(name: &str) -> bool {
+    matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
+}
 
 /// The most mounts at a snapshot, and the most resolved versions, that are kept.
 const MAX_HELD: usize = 64;
@@ -63,7 +84,9 @@ impl Pins {
         let now = Instant::now();
         let name = (Arc::clone(&mount.cache_name), version.clone());
         let known = lock(&self.resolved).iter().find(|(known, _, _)| *known == name).cloned();
+        // The store knows of what is fixed whether it was deleted.
         if let Some((_, id, when)) = known
+            && !version.is_fixed()
             && when >= mount.store.freshness_horizon(now)
             && when < now
         {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BudgetExceeded, ReferenceError, ZipError};
+use super::{BudgetExceeded, PrivateAddress, ReferenceError, ZipError};
 use crate::error::{Classify, ErrorClass, WriteEffect};
 
 /// A failure of a store. Absence is not one.
@@ -108,6 +108,9 @@ pub enum StoreError {
     /// The document of references, or the reference, cannot be read.
     #[error(transparent)]
     References(#[from] ReferenceError),
+    /// The name of the backend's host leads to an address of this network, where requests must not go.
+    #[error("the name of the backend's host leads to {0}")]
+    NotPublic(PrivateAddress),
     /// Another server writes to the same root directory; only one may.
     #[error("another server has the directory open for writing")]
     RootInUse(#[source] Shared),
@@ -182,6 +185,7 @@ impl Classify for StoreError {
             Self::OverBudget(error) => error.class(),
             Self::Zip(error) => error.class(),
             Self::References(error) => error.class(),
+            Self::NotPublic(_) => ErrorClass::ReferenceRefused,
         }
     }
 
@@ -209,6 +213,7 @@ impl Classify for StoreError {
             | Self::OverBudget(_)
             | Self::Zip(_)
             | Self::References(_)
+            | Self::NotPublic(_)
             | Self::RootInUse(_)
             | Self::Busy(_)
             | Self::TimedOut(_)

@@ -44,7 +44,9 @@ pub use extent::Extent;
 pub use interface::{SharedStore, Shortcuts, Store};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
-pub use object::{ObjectBackend, ObjectOptions, is_unanswered, set_trace_context_provider, trouble};
+pub use object::{
+    ObjectBackend, ObjectOptions, PrivateAddress, is_unanswered, set_trace_context_provider, trouble,
+};
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenBudgets, OpenError, backends_of, can_sign_urls, icechunk_repository, is_zip, kerchunk_document,

@@ -16,7 +16,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::target::Target;
 use crate::services::mount::Mount;
-use crate::services::pinned::PinnedMounts;
+use crate::services::pinned::{PinnedMounts, is_document, no_such_version};
 use crate::services::state::AppState;
 use crate::store::{ObjectId, PinnedVersion};
 
@@ -105,7 +105,7 @@ impl AskedVersion {
     ) -> Option<Self> {
         let spec = spec?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "POST" | "PROPFIND");
-        if !reads || matches!(spec.resource, Resource::Keys | Resource::Cache) {
+        if !reads || matches!(spec.resource, Resource::Cache) {
             return None;
         }
         let target =
@@ -151,21 +151,11 @@ impl AskedVersion {
         self.named.as_ref().unwrap_or(&self.served)
     }
 
-    /// The problem of a version that the repository does not have. Clients take 404 of a chunk for fill values, so a chunk of a
-    /// version that was deleted while an array was open is 410. `None` where the handler knows the answer: for prefixes,
+    /// The problem of a version that the repository does not have. `None` where the handler knows the answer: for prefixes,
     /// and for the version that the mount serves.
     fn missing(&self) -> Option<Problem> {
         let named = self.named.as_ref().filter(|_| self.is_value)?;
-        let detail = format!(
-            "the repository has no version `@{named}`: `/v1/versions/{}` lists its branches, tags and snapshots",
-            self.mount.name
-        );
-        let problem = if self.is_document {
-            Problem::from_status(StatusCode::NOT_FOUND)
-        } else {
-            Problem::new(StatusCode::GONE, "no-such-version")
-        };
-        Some(problem.detail(detail))
+        Some(no_such_version(&self.mount, named, self.is_document))
     }
 
     /// The URL of a request with a snapshot before its place, instead of the branch if it names one.
@@ -193,11 +183,6 @@ impl AskedVersion {
         }
         HeaderValue::try_from(text).ok()
     }
-}
-
-/// Whether a key of this name is a metadata document.
-fn is_document(name: &str) -> bool {
-    matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
 /// The key, prefix or path that a target names, as text.

@@ -41,7 +41,10 @@ impl StaleHeaders {
 
     /// Sets `Age` (RFC 9111, 5.1) and `Cache-Status`.
     pub(super) fn put(self, answer: &mut Response) {
-        if !answer.status().is_success() && answer.status() != StatusCode::NOT_MODIFIED {
+        // What is absent may have been found absent before, and written since.
+        let is_from_lookups = answer.status().is_success()
+            || matches!(answer.status(), StatusCode::NOT_MODIFIED | StatusCode::NOT_FOUND);
+        if !is_from_lookups {
             return;
         }
         let Some(age) = self.staleness.age_since(self.began) else { return };

@@ -21,7 +21,7 @@ const PER_FILE: usize = 500;
 /// References that may lead to files below a directory.
 pub(super) fn options(root: &Path) -> StoreOptions {
     let url = format!("file://{}/", root.display());
-    let prefix = AllowedPrefix { url, at: None, options: StoreOptions::default() };
+    let prefix = AllowedPrefix { url, at: None, private_addresses: false, options: StoreOptions::default() };
     StoreOptions { references: vec![prefix], ..StoreOptions::default() }
 }
 

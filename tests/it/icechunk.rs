@@ -21,7 +21,7 @@ fn fixtures() -> PathBuf {
 /// The files that the virtual chunks of the fixtures are in.
 fn remote(url: &str) -> AllowedPrefix {
     let at = Some(format!("file://{}/files/", fixtures().display()));
-    AllowedPrefix { url: url.to_owned(), at, options: StoreOptions::default() }
+    AllowedPrefix { url: url.to_owned(), at, private_addresses: false, options: StoreOptions::default() }
 }
 
 fn repository(path: &Path, version: Option<&str>) -> SharedStore {

@@ -23,8 +23,8 @@ struct Scene {
     server: Server,
 }
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/icechunk/history-1")
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/icechunk").join(name)
 }
 
 fn upload(s3: &TestS3, root: &Path, folder: &Path) {
@@ -41,9 +41,13 @@ fn upload(s3: &TestS3, root: &Path, folder: &Path) {
 
 impl Scene {
     async fn new(freshness: &str) -> Self {
+        Self::of("history-1", freshness).await
+    }
+
+    async fn of(name: &str, freshness: &str) -> Self {
         let freshness: Freshness = freshness.parse().unwrap();
         let s3 = TestS3::start().await;
-        upload(&s3, &fixture(), &fixture());
+        upload(&s3, &fixture(name), &fixture(name));
         let options = StoreOptions { writable: false, ..s3.options() };
         let store = open(&format!("icechunk+{}", TestS3::s3_url()), &options, &cpu()).unwrap();
         let store = ValueCache::new(1 << 20).wrap("m", store, freshness.policy);
@@ -208,6 +212,112 @@ async fn grants_name_versions() {
                 let expected = if readable.contains(&version) { 200 } else { 403 };
                 assert_eq!(answer.status, expected, "{prefix}: {url}: {:?}", answer.body);
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_grant_of_all_tags_lists_them_by_s3() {
+    let scene = Scene::new("always").await;
+    let tokens = json!({ "some": known("some", json!([grant("m", "@tag.", &["read", "list"])])) });
+    scene.server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+    let bearer = format!("Bearer {}", token("some"));
+    let list = async |prefix: &str| {
+        let url = format!("/s3/m?list-type=2&prefix={prefix}");
+        scene.server.ask(Method::GET, &url, &[("authorization", &bearer)]).await
+    };
+    for prefix in ["@tag.v1/", "@tag.v1/a/", "%40tag.v2/", "@tag.v1/a"] {
+        let answer = list(prefix).await;
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        assert!(answer.status == StatusCode::OK && text.contains("/zarr.json</Key>"), "{prefix}: {text}");
+    }
+    assert_eq!(list("@tag.").await.status, StatusCode::OK, "it is covered, and versions are not listed");
+    for prefix in ["", "@", "@ta", "a/", "@branch.main/", "@branch.", "@tagged/"] {
+        assert_eq!(list(prefix).await.status, StatusCode::FORBIDDEN, "{prefix}");
+    }
+}
+
+/// The frames of a response of `/v1/partial`; `None` for a key without a value.
+fn frames(mut body: &[u8]) -> Vec<Option<&[u8]>> {
+    let mut frames = Vec::new();
+    while let Some((length, rest)) = body.split_first_chunk() {
+        let length = u64::from_le_bytes(*length);
+        let (frame, rest) = if length == u64::MAX {
+            (None, rest)
+        } else {
+            let (frame, rest) = rest.split_at(usize::try_from(length).unwrap());
+            (Some(frame), rest)
+        };
+        frames.push(frame);
+        body = rest;
+    }
+    frames
+}
+
+#[tokio::test]
+async fn many_values_of_one_request_are_of_one_snapshot() {
+    let scene = Scene::new("always").await;
+    let partial = async |keys: &[&str]| {
+        let parts: Vec<_> = keys.iter().map(|key| json!({ "key": key })).collect();
+        let body = json!({ "get": parts }).to_string();
+        scene.server.request("POST", "/v1/partial/m", &[("content-type", "application/json")], body).await
+    };
+    let keys = [
+        "a/c/0/0",
+        "a/c/1/0",
+        "a/zarr.json",
+        "@branch.main/a/c/0/0",
+        "@branch.main/a/c/1/0",
+        "@tag.v1/a/c/0/0",
+    ];
+    let before = partial(&keys).await;
+    assert_eq!(before.status, StatusCode::OK, "{:?}", before.body);
+    let stored = |frames: &[Option<&[u8]>]| frames.iter().all(Option::is_some);
+    let of_before = frames(&before.body);
+    assert!(stored(&of_before) && of_before[0] == of_before[3] && of_before[1] == of_before[4]);
+    // Each branch is asked for once, however many keys name it: the served one, and the one that is named.
+    let requests = scene.s3.requests(Kind::Get);
+    let many: Vec<String> = (0..40).map(|at| format!("@branch.main/a/c/{}/0", at % 2)).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).chain(keys).collect();
+    let answer = partial(&many).await;
+    assert_eq!(frames(&answer.body).len(), 46);
+    let asked = scene.s3.requests(Kind::Get) - requests;
+    assert!(asked <= 4, "{asked} requests");
+    // A commit is seen as a whole.
+    scene.commit("v1");
+    let after = partial(&keys).await;
+    let of_after = frames(&after.body);
+    assert!(of_after[0] == of_after[3] && of_after[0] == of_after[5] && of_after[0] != of_before[0]);
+    // Versions that are not there: documents are absent, and chunks are an error, which clients do not take for fill values.
+    for version in ["@branch.left", "@tag.gone", "@tag.none", "@0000000000000000000G"] {
+        let (document, chunk) = (format!("{version}/a/zarr.json"), format!("{version}/a/c/0/0"));
+        let absent = partial(&["a/zarr.json", &document]).await;
+        assert_eq!(absent.status, StatusCode::OK, "{version} {:?}", absent.body);
+        assert!(matches!(frames(&absent.body)[..], [Some(_), None]));
+        let gone = partial(&["a/zarr.json", &chunk]).await;
+        gone.refuses(410, "no-such-version", version);
+        assert_eq!((&gone.json()["part"], &gone.json()["key"]), (&json!(1), &json!(chunk)));
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_is_gone_is_a_failure_below_every_version() {
+    for name in ["history-1", "history-2"] {
+        let scene = Scene::of(name, "always").await;
+        let mut objects = scene.s3.objects();
+        let count = objects.len();
+        objects.retain(|key, _| !key.contains("refs/") && !key.ends_with("repo"));
+        assert!(objects.len() < count);
+        scene.s3.put_back(&objects);
+        for version in
+            ["", "@branch.main/", "@branch.left/", "@tag.v1/", "@tag.none/", "@0000000000000000000G/"]
+        {
+            for key in ["zarr.json", "a/zarr.json", "a/c/0/0"] {
+                let url = format!("/store/m/{version}{key}");
+                scene.server.get(&url).await.refuses(502, "backend-failed", &url);
+            }
+            let url = format!("/v1/nodes/m/{version}a");
+            scene.server.get(&url).await.refuses(502, "backend-failed", &url);
         }
     }
 }

@@ -19,8 +19,25 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kerchunk")
 }
 
+/// A name of this machine that resolves to an address of it, and is not `localhost`.
+fn this_machine() -> String {
+    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let names = [
+        own.trim().to_ascii_lowercase(),
+        "localhost.".into(),
+        "ip6-localhost".into(),
+        "localhost.localdomain".into(),
+    ];
+    let leads_here = |name: &String| {
+        let found = std::net::ToSocketAddrs::to_socket_addrs(&(&**name, 0));
+        !name.is_empty()
+            && found.is_ok_and(|mut found| found.any(|address| address.ip() == std::net::Ipv4Addr::LOCALHOST))
+    };
+    names.into_iter().find(leads_here).expect("a name of this machine in /etc/hosts")
+}
+
 fn allowed(url: impl Into<String>) -> AllowedPrefix {
-    AllowedPrefix { url: url.into(), at: None, options: StoreOptions::default() }
+    AllowedPrefix { url: url.into(), at: None, private_addresses: false, options: StoreOptions::default() }
 }
 
 /// The store of a document, whose references may lead to these prefixes.
@@ -195,6 +212,38 @@ async fn a_file_in_parquet_that_is_refused_is_never_an_absent_chunk() {
 }
 
 #[tokio::test]
+async fn a_file_in_parquet_with_fewer_rows_than_chunks_is_refused_and_its_chunks_are_not_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap().join("refs.parq");
+    std::fs::create_dir_all(root.join("t2m")).unwrap();
+    std::fs::copy(fixtures().join("hdf5.parq/t2m/refs.0.parq"), root.join("t2m/refs.0.parq")).unwrap();
+    let documents = std::fs::read(fixtures().join("hdf5.parq/.zmetadata")).unwrap();
+    let documents: Value = serde_json::from_slice(&documents).unwrap();
+    let prefix = || AllowedPrefix {
+        at: Some(format!("file://{}/files/", fixtures().display())),
+        ..allowed(format!("file://{}/files/", folder.path().canonicalize().unwrap().display()))
+    };
+    // The file has ten rows at most, of which the array of the fixture needs six.
+    for (record_size, length, is_whole) in [(10, 3, true), (1000, 3, true), (10, 30, true), (1000, 30, false)]
+    {
+        let mut documents = documents.clone();
+        documents["record_size"] = record_size.into();
+        documents["metadata"]["t2m/.zarray"]["shape"][0] = length.into();
+        std::fs::write(root.join(".zmetadata"), documents.to_string()).unwrap();
+        let server = Server::of(references(&root, vec![prefix()]));
+        let first = server.get("/store/m/t2m/0.0.0").await;
+        let later = server.get("/store/m/t2m/9.0.1").await;
+        if is_whole {
+            assert_eq!(first.status, StatusCode::OK, "{record_size} {length}: {:?}", first.body);
+            assert_eq!(later.status, StatusCode::NOT_FOUND, "{record_size} {length}: {:?}", later.body);
+        } else {
+            first.refuses(502, "references-refused", "too few rows");
+            later.refuses(502, "references-refused", "too few rows");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_listing_of_an_array_asks_for_the_files_that_exist_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -328,6 +377,41 @@ async fn references_lead_to_web_servers_that_the_list_names() {
     let named = AllowedPrefix { at: Some(base), ..allowed("vcc://named/") };
     let server = Server::of(references(&document, vec![named]));
     assert_eq!(server.get("/store/m/part").await.body, raw[4..12]);
+}
+
+#[tokio::test]
+async fn the_name_of_a_web_server_leads_to_this_network_only_where_the_mount_allows_that() {
+    let files = open(fixtures().join("files").to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+    let port = Server::of(files).listen().await.port();
+    // The name of this machine, as the resolver has it, but not one that says so by itself.
+    let base = format!("http://{}:{port}/store/m/", this_machine());
+    let folder = tempfile::tempdir().unwrap();
+    let refs = json!({"whole": [format!("{base}raw.bin")], "part": [format!("{base}raw.bin"), 4, 8]});
+    let document = document(folder.path(), &refs);
+    let server = Server::of(references(&document, vec![allowed(&base)]));
+    // More often than would open a circuit breaker: the backend did not fail.
+    for key in ["whole", "part"].repeat(8) {
+        let detail = server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-refused", key);
+        assert!(detail.contains("private_addresses") && !detail.contains("127."), "{detail}");
+    }
+    let prefix = AllowedPrefix { private_addresses: true, ..allowed(&base) };
+    let server = Server::of(references(&document, vec![prefix]));
+    let raw = std::fs::read(fixtures().join("files/raw.bin")).unwrap();
+    assert_eq!(server.get("/store/m/whole").await.body, raw);
+    assert_eq!(server.get("/store/m/part").await.body, raw[4..12]);
+}
+
+#[tokio::test]
+async fn a_web_server_that_has_nothing_to_send_for_a_file_has_not_sent_an_empty_one() {
+    let answers = axum::Router::new().fallback(|| async { StatusCode::NO_CONTENT });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, answers).await });
+    let base = format!("http://{address}/");
+    let folder = tempfile::tempdir().unwrap();
+    let document = document(folder.path(), &json!({"whole": [format!("{base}x")]}));
+    let server = Server::of(references(&document, vec![allowed(&base)]));
+    server.get("/store/m/whole").await.refuses(502, "backend-failed", "204");
 }
 
 #[tokio::test]

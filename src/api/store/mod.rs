@@ -11,6 +11,7 @@ pub(crate) mod listing_page;
 pub(crate) mod listing_text;
 mod partial;
 mod patch;
+mod pinned_keys;
 mod routes;
 mod specs;
 pub(crate) mod write;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::pinned_keys::pinned;
 use super::write::read_only;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::MountParam;
@@ -163,7 +164,8 @@ impl Classify for PartError {
 ///
 /// With `get`, the response is a sequence of frames, one for each part, in the order of the request. A frame is the length
 /// of the part in bytes as an unsigned 64-bit little-endian integer, followed by these bytes. The length 2^64−1 without
-/// bytes means that the key does not exist. All parts of one key are read from the same version of its value.
+/// bytes means that the key does not exist. All parts of one key are read from the same version of its value, and all keys of
+/// a branch of a repository from one snapshot.
 ///
 /// With `set`, the parts of one key are written atomically. Several keys are not: after a failure, `written` in the problem
 /// document lists the keys that were written.
@@ -182,6 +184,7 @@ impl Classify for PartError {
         (status = 404, description = "No mount has this name"),
         (status = 403, description = "The caller lacks a right to one of the keys, or a page of another origin may not write"),
         (status = 405, description = "`set` on a read-only mount, or on a backend without object versions"),
+        (status = 410, description = "A key that is no document names a version that is not there; `part` is its index"),
         (status = 413, description = "The parts, or a resulting value, exceed a limit"),
         (status = 416, description = "A part starts after the end of its value; `part` is its index"),
         (status = 502, description = "The backend failed; `written` lists the keys that were written"),
@@ -202,7 +205,7 @@ pub(crate) async fn post_partial(
     match (get, set) {
         (Some(Limited(parts)), None) => {
             permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
-            read(&state, entrant, &target.mount.store, parts).await
+            read(&state, entrant, &target.mount, parts).await
         }
         (None, Some(Limited(parts))) => {
             let written = async {
@@ -328,7 +331,7 @@ fn most_bytes(range: ByteRange) -> u64 {
 async fn read(
     state: &AppState,
     entrant: AdmissionRequest,
-    store: &SharedStore,
+    mount: &Mount,
     parts: Vec<GetPart>,
 ) -> Result<Response, Problem> {
     let ranges = parts.into_iter().enumerate().map(|(part, asked)| asked.parse(part));
@@ -336,10 +339,13 @@ async fn read(
     let limit = state.options.max_buffered_response_size;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
     let permit = state.traffic.admission.acquire(entrant, most.min(limit)).await?;
-    let values = get_partial_values(&**store, &ranges, limit).await;
+    let (asked, ranges): (Vec<StoreKey>, Vec<ByteRange>) = ranges.into_iter().unzip();
+    let keys = pinned(state, mount, asked.clone()).await?;
+    let ranges: Vec<(StoreKey, ByteRange)> = keys.into_iter().zip(ranges).collect();
+    let values = get_partial_values(&*mount.store, &ranges, limit).await;
     let values = values.map_err(|PartFailure { part, error }| {
         let too_large = matches!(error, StoreError::PartsTooLarge { .. });
-        let problem = at_part(part, ranges.get(part).map(|(key, _)| key), error);
+        let problem = at_part(part, asked.get(part), error);
         if too_large { problem.extension("limit", limit) } else { problem }
     })?;
     let frames: Vec<Bytes> = values.into_iter().flat_map(frame).collect();

@@ -44,6 +44,8 @@ const MOST_CHILDREN: usize = 200;
 const MOST_WELLS: usize = 400;
 /// Longest search for the wells of a plate: after it, all count as there.
 const WELLS_WAIT: Duration = Duration::from_secs(1);
+/// Longest wait for the nodes at the side of a page.
+const SIDE_WAIT: Duration = Duration::from_secs(2);
 /// Most dimensions whose coordinates are found.
 const MOST_COORDINATES: usize = 8;
 /// Bytes of a page besides the documents that it shows, about: longer ones are made on the compute pool.
@@ -205,15 +207,22 @@ impl View<'_> {
         self.target.opener.hierarchy().children(path, group, MOST_CHILDREN).await
     }
 
+    /// The nodes of the group above an array; `None` if they cannot be listed.
+    async fn siblings(&self, parent: &NodePath) -> Option<Children> {
+        if !self.may_read(parent) {
+            return None;
+        }
+        let above = self.target.opener.find(parent).await.ok()??;
+        let Node::Group(group) = &above.node else { return None };
+        self.children(parent, group).await.ok()
+    }
+
     async fn array(&self, node: &OpenNode, metadata: &Arc<ArrayMetadata>) -> ArrayPage {
         let mut place = self.place();
         let path = &self.target.path;
-        // The list at the side is an extra: without it the page is complete.
+        // The list at the side is an extra: without it the page is complete, so a backend that does not answer does not keep it.
         if let Some(parent) = path.parent()
-            && self.may_read(&parent)
-            && let Ok(Some(above)) = self.target.opener.find(&parent).await
-            && let Node::Group(group) = &above.node
-            && let Ok(children) = self.children(&parent, group).await
+            && let Ok(Some(children)) = timeout(SIDE_WAIT, self.siblings(&parent)).await
         {
             place.has_more = children.truncated;
             place.tree = self.tree(&parent, &children);

@@ -2,8 +2,10 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use super::segment::OWNER_ONLY;
 
 /// The name of the file that is locked. It stays, empty.
 pub(super) const NAME: &str = "lock";
@@ -13,8 +15,9 @@ pub(super) const NAME: &str = "lock";
 /// # Errors
 /// [`ErrorKind::WouldBlock`] if another server has it; any failure to open the file.
 pub(super) fn take(directory: &Path) -> io::Result<File> {
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(directory.join(NAME))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY);
+    let file = options.open(directory.join(NAME))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),

@@ -5,7 +5,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -87,6 +87,7 @@ pub(super) fn open(path: &Path, options: &DiskCacheOptions) -> Result<(Engine, u
         Err(error) => return Err(unusable(path, error)),
     };
     *engine.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+    warn_of_others(path);
     let failed = |source| DiskCacheError::Directory { path: path.to_owned(), source };
     let numbers = numbers(path).map_err(failed)?;
     let next = numbers.last().map_or(0, |last| last.saturating_add(1));
@@ -95,6 +96,18 @@ pub(super) fn open(path: &Path, options: &DiskCacheOptions) -> Result<(Engine, u
     }
     fit(&engine);
     Ok((engine, next))
+}
+
+/// Warns of a directory whose files others may list, replace or remove. The files themselves are for their owner alone.
+fn warn_of_others(path: &Path) {
+    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            path = %path.display(),
+            mode = format!("{:o}", mode & 0o777),
+            "others than this server's user may enter the directory of the disk cache: `chmod 700` it"
+        );
+    }
 }
 
 /// Creates the directory if it is missing, and locks it.

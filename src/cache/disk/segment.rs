@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +24,8 @@ const TABLE_ENTRY: usize = 8;
 /// Permissions of files: what is cached may be readable by this server's credentials alone.
 pub(super) const OWNER_ONLY: u32 = 0o600;
 const MAGIC: &[u8; 8] = b"zarrdsg1";
+/// The largest number of a segment of an earlier run. Files with larger ones are from another program.
+const MAX_NUMBER: u64 = u64::MAX >> 1;
 const END: &[u8; 8] = b"zarrdend";
 /// How much is read at a time to search for records.
 const WINDOW: usize = 1 << 20;
@@ -53,7 +55,8 @@ impl Segment {
     /// The number of the file with a name; `None` if no segment has such a name.
     pub(super) fn number_of(name: &str) -> Option<u64> {
         let number = u64::from_str_radix(name.strip_prefix("segment-")?, 16).ok()?;
-        (Self::file_name(number) == name).then_some(number)
+        // The next one must have a number too.
+        (Self::file_name(number) == name && number <= MAX_NUMBER).then_some(number)
     }
 
     /// A new segment.
@@ -132,11 +135,21 @@ impl Segment {
         let _ = self.file.set_len(self.length());
     }
 
-    /// Removes the file. Who reads from it reads on. Returns whether it is gone, as it is with a directory that vanished.
+    /// Removes the file. Who reads from it reads on. Returns whether it is gone, as it is with a directory that vanished. A
+    /// file that cannot be removed is emptied: the next start must not find in it what was purged. Another file of its name, as in a
+    /// directory that came in place of this one, stays.
     pub(super) fn remove(&self) -> bool {
+        let identity = |about: std::fs::Metadata| (about.dev(), about.ino());
+        let named = match std::fs::symlink_metadata(&self.path) {
+            Ok(about) => identity(about),
+            Err(error) => return error.kind() == io::ErrorKind::NotFound || self.file.set_len(0).is_ok(),
+        };
+        if self.file.metadata().is_ok_and(|about| identity(about) != named) {
+            return false;
+        }
         match std::fs::remove_file(&self.path) {
             Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Err(error) => error.kind() == io::ErrorKind::NotFound || self.file.set_len(0).is_ok(),
         }
     }
 

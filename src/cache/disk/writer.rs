@@ -155,11 +155,12 @@ impl DiskWriter {
 
     /// Writes the lookups, if there are others than before.
     fn save_lookups(&mut self) {
+        let is_locked = self.renew_lock().is_ok();
         let Some(kept) = &mut self.lookups else { return };
         kept.next_save = Instant::now() + SAVE_INTERVAL;
         let lookups = kept.source.lookups();
         let newest = lookups.iter().map(|(.., asked)| *asked).max();
-        if (lookups.len(), newest) == kept.saved || self.paused_until.is_some() {
+        if (lookups.len(), newest) == kept.saved || self.paused_until.is_some() || !is_locked {
             return;
         }
         kept.saved = (lookups.len(), newest);
@@ -209,9 +210,11 @@ impl DiskWriter {
 
     /// Takes the directory again after a failure: it may have vanished, and with it the lock.
     fn resume(&mut self) -> io::Result<()> {
-        if self.paused_until.is_none() {
-            return Ok(());
-        }
+        if self.paused_until.is_none() { Ok(()) } else { self.renew_lock() }
+    }
+
+    /// Keeps the lock, or takes that of a directory that came in place of the locked one.
+    fn renew_lock(&self) -> io::Result<()> {
         let mut held = self.engine.lock.lock().unwrap_or_else(PoisonError::into_inner);
         lock::renew(&self.engine.directory, &mut held)
     }
@@ -297,6 +300,8 @@ impl DiskWriter {
 
     /// Completes the segment that is written, and begins the next, with space for it.
     fn rotate(&mut self) -> io::Result<()> {
+        // Another directory may have come in place of this one, and another server may use it.
+        self.renew_lock()?;
         // Without its table, a segment is searched at the next start.
         let _ = self.seal();
         // Only where the cache became smaller.
@@ -356,7 +361,13 @@ impl DiskWriter {
         }
         // Not before: a purge in the segment decides what of it is written again.
         self.engine.state().drop_purges();
-        segment.remove();
+        self.remove(&segment);
+    }
+
+    fn remove(&self, segment: &Segment) {
+        if !segment.remove() {
+            self.engine.counts.failures.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Removes the oldest segment. Returns whether there was one beside that which is written.
@@ -368,7 +379,7 @@ impl DiskWriter {
             oldest
         };
         if let Some((segment, _)) = &oldest {
-            segment.remove();
+            self.remove(segment);
         }
         oldest.is_some()
     }

@@ -27,8 +27,14 @@ impl Sum for Crc32 {
     const NAME: &'static str = "numcodecs.crc32";
 
     fn sum(&self, body: &[u8]) -> u32 {
-        let mut crc = flate2::Crc::new();
-        crc.update(body);
-        crc.sum()
+        checksum(body)
     }
+}
+
+/// The checksum of some bytes, without a codec.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
 }

@@ -6,7 +6,7 @@ mod blosc;
 mod bz2;
 mod checksum;
 mod conditional;
-mod crc32;
+pub(super) mod crc32;
 pub(super) mod crc32c;
 mod fletcher32;
 mod gzip;

@@ -82,6 +82,17 @@ impl ContainerReservation {
         self.resize(self.bytes.saturating_add(bytes))
     }
 
+    /// Sets the size to this many bytes, or to all that are free if those are fewer. Returns the size.
+    pub(in crate::store) fn resize_to_free(&mut self, bytes: u64) -> u64 {
+        while self.resize(bytes).is_err() {
+            let free = self.budget.0.free.load(Ordering::Relaxed);
+            if self.resize(self.bytes.saturating_add(free)).is_ok() {
+                break;
+            }
+        }
+        self.bytes
+    }
+
     /// The size in bytes.
     pub(in crate::store) fn bytes(&self) -> u64 {
         self.bytes
@@ -111,5 +122,8 @@ mod tests {
         two.resize(1).unwrap();
         two.grow(9).unwrap();
         assert_eq!(two.bytes(), 10);
+        two.resize(7).unwrap();
+        let mut three = budget.empty();
+        assert_eq!((three.resize_to_free(2), three.resize_to_free(9), three.resize_to_free(1)), (2, 3, 1));
     }
 }

@@ -22,6 +22,7 @@ use url::Url;
 
 use super::super::Shared;
 use super::bucket_presence::BucketPresence;
+use super::public_addresses::{PrivateAddress, PublicAddresses};
 use super::read_timeout::{stalled, with_stall_timeout};
 use super::response_check;
 use super::retries::RetryBudget;
@@ -94,6 +95,27 @@ impl Connector {
     /// # Errors
     /// With `tls`: there are no certificates to check a server's against.
     pub(in crate::store) fn new(tls: bool, timeouts: &TimeoutOptions) -> Result<Self, Shared> {
+        Self::build(tls, timeouts, |builder| builder)
+    }
+
+    /// As [`Connector::new`], for requests to a host whose name must not lead to addresses of this network.
+    ///
+    /// # Errors
+    /// As for [`Connector::new`].
+    pub(in crate::store) fn to_public(
+        host: &str,
+        tls: bool,
+        timeouts: &TimeoutOptions,
+    ) -> Result<Self, Shared> {
+        let resolver = Arc::new(PublicAddresses::of(host));
+        Self::build(tls, timeouts, |builder| builder.dns_resolver(resolver))
+    }
+
+    fn build(
+        tls: bool,
+        timeouts: &TimeoutOptions,
+        with_resolver: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<Self, Shared> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
             // An error means that a provider is installed already, which is enough.
@@ -104,6 +126,7 @@ impl Connector {
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")));
+        let builder = with_resolver(builder);
         let builder = match tls::configuration() {
             Ok(configuration) => builder.tls_backend_preconfigured(configuration),
             Err(error) if tls => return Err(Arc::new(error)),
@@ -170,7 +193,8 @@ impl HttpService for Connector {
         let response =
             timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));
-        let response = with_stall_timeout(response.map_err(broken_off)?, self.stall);
+        let response = response.map_err(|error| not_public(broken_off(error)))?;
+        let response = with_stall_timeout(response, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;
@@ -201,6 +225,15 @@ fn broken_off(error: HttpError) -> HttpError {
         return HttpError::new(HttpErrorKind::Interrupted, error);
     }
     error
+}
+
+/// The error of a request to a name that leads to no public address: another try would not help.
+fn not_public(error: HttpError) -> HttpError {
+    let causes = std::iter::successors(Some(&error as &(dyn Error + 'static)), |cause| (*cause).source());
+    match causes.into_iter().find_map(|cause| cause.downcast_ref::<PrivateAddress>()).copied() {
+        Some(refused) => HttpError::new(HttpErrorKind::Unknown, refused),
+        None => error,
+    }
 }
 
 /// Whether a response redirects to the same name and a slash. Web servers do that for a directory: there is a prefix of

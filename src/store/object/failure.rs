@@ -10,6 +10,8 @@ use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
 use super::bucket_presence::NoBucket;
+use super::public_addresses::PrivateAddress;
+use super::refusal;
 use crate::store::{StoreError, StoreKind};
 
 /// The HTTP status of a failure, if the backend sent one.
@@ -49,6 +51,7 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::Backend(source) => source.downcast_ref::<Error>().is_some_and(|error| {
             !is_out_of_descriptors(error)
                 && !lacks_bucket(error)
+                && refusal::other_region(chain(error)).is_none()
                 && status(error).map_or_else(
                     || is_transport(error),
                     |status| status >= 500 || matches!(status, 408 | 429),
@@ -73,6 +76,7 @@ pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
         | StoreError::Link { .. }
         | StoreError::Zip(_)
         | StoreError::References(_)
+        | StoreError::NotPublic(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
         | StoreError::NoUploadMemory
@@ -110,6 +114,11 @@ pub fn trouble(error: &StoreError) -> String {
 
 /// As [`trouble`], for a remote backend.
 fn remote_trouble(error: &Error) -> Option<String> {
+    if let Some(region) = other_region(error) {
+        return Some(format!(
+            "it is in the region `{region}`: set `options.region`, or AWS_REGION for a URL of the command line"
+        ));
+    }
     if let Some(status) = status(error) {
         let meaning = match status {
             300..=399 => "it is somewhere else; perhaps in another region",
@@ -121,7 +130,14 @@ fn remote_trouble(error: &Error) -> Option<String> {
             500.. => "it failed",
             _ => "it refuses the request",
         };
-        return Some(format!("{meaning} (status {status})"));
+        let said = document(error).and_then(|document| refusal::meaning(&document));
+        return Some(match said {
+            Some((code, advice)) => format!("{meaning} (status {status}, {code}): {advice}"),
+            None => format!("{meaning} (status {status})"),
+        });
+    }
+    if chain(error).any(|cause| cause.to_string().starts_with("Received redirect without LOCATION")) {
+        return Some("it is somewhere else, perhaps in another region: set `options.region`".to_owned());
     }
     if lacks_bucket(error) {
         return Some("there is no such bucket or container".to_owned());
@@ -155,6 +171,29 @@ fn remote_trouble(error: &Error) -> Option<String> {
     Some(format!("it cannot be reached: {reason}"))
 }
 
+/// Whether an error is a refusal that may be explained by the document that a response to GET has.
+pub(super) fn is_unexplained(error: &StoreError) -> bool {
+    let StoreError::Backend(source) = error else { return false };
+    let refused = source
+        .downcast_ref::<Error>()
+        .filter(|error| document(error).is_none_or(|document| document.is_empty()));
+    refused.and_then(status).is_some_and(|status| matches!(status, 400 | 401 | 403))
+}
+
+/// What the backend sent with the status of a failure, as far as the crate passes it on.
+fn document(error: &Error) -> Option<String> {
+    chain(error).find_map(|cause| {
+        let text = cause.to_string();
+        Some(text.strip_prefix("Server returned non-2xx status code: ")?.split_once(": ")?.1.to_owned())
+    })
+}
+
+/// The region in which the backend says that the bucket is.
+fn other_region(error: &Error) -> Option<String> {
+    let header = refusal::other_region(chain(error)).map(str::to_owned);
+    header.or_else(|| refusal::region(&document(error)?).map(str::to_owned))
+}
+
 /// Whether the backend said that there is no bucket.
 fn lacks_bucket(error: &Error) -> bool {
     chain(error).any(<dyn StdError>::is::<NoBucket>)
@@ -169,6 +208,9 @@ fn is_out_of_descriptors(error: &Error) -> bool {
 
 /// The store's error for an error of a backend that has no special meaning to the caller.
 pub(super) fn failure(error: Error) -> StoreError {
+    if let Some(refused) = chain(&error).find_map(|cause| cause.downcast_ref::<PrivateAddress>()) {
+        return StoreError::NotPublic(*refused);
+    }
     let timed_out = |kind: HttpErrorKind| kind == HttpErrorKind::Timeout;
     let by_status = status(&error);
     let by_clock = chain(&error)

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::bucket_presence::BucketPresence;
 use super::client::Connector;
-use super::failure::failure;
+use super::failure::{failure, is_unexplained};
 use super::retries::RetryBudget;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::{RESERVED, UPLOADS, check_not_reserved, is_reserved};
@@ -365,9 +365,16 @@ impl Store for ObjectBackend {
 
     /// Requests a key that most stores have; its absence is a valid response, too.
     async fn check(&self) -> Result<(), StoreError> {
-        match StoreKey::parse("zarr.json") {
-            Ok(key) => self.meta(&key).await.map(drop),
-            Err(_) => Ok(()),
+        let Ok(key) = StoreKey::parse("zarr.json") else { return Ok(()) };
+        match self.meta(&key).await {
+            // The response to HEAD has no document, which would say why.
+            Err(refused) if is_unexplained(&refused) => {
+                match self.get(&key, ByteRange::Bounded(0, 1), None).await {
+                    Err(explained @ StoreError::Backend(_)) => Err(explained),
+                    Ok(_) | Err(_) => Err(refused),
+                }
+            }
+            outcome => outcome.map(drop),
         }
     }
 }

@@ -12,6 +12,7 @@ use reqwest::Method;
 use reqwest::header::CONTENT_ENCODING;
 
 use super::bucket_presence::{NoBucket, denies_bucket};
+use super::refusal::{OtherRegion, is_region};
 
 /// The longest page of a listing that is read, in bytes: more than enough for 1000 keys of S3 or GCS, or 5000 of Azure.
 const MAX_PAGE_BYTES: usize = 64 << 20;
@@ -24,6 +25,8 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 enum Unusable {
     #[error("the backend sent a value under a content coding, so these are not the value's bytes")]
     Encoded,
+    #[error("the backend has nothing to send for a value, by the status {0}")]
+    NoContent(u16),
     #[error("the backend sent something else than a listing, or less than one")]
     NotAListing,
     #[error("the backend sent a page of a listing that does not say where the next begins")]
@@ -46,11 +49,23 @@ pub(super) async fn checked(
     if response.status().as_u16() == 404 && method == Method::GET {
         return check_absence(response).await;
     }
+    if response.status().is_redirection()
+        && let Some(region) =
+            response.headers().get("x-amz-bucket-region").and_then(|region| region.to_str().ok())
+        && is_region(region)
+    {
+        return Err(HttpError::new(HttpErrorKind::Decode, OtherRegion(region.to_owned())));
+    }
     if !response.status().is_success() || !matches!(method.as_str(), "GET" | "HEAD" | "PROPFIND") {
         return Ok(response);
     }
     if is_encoded(&response) {
         return Err(HttpError::new(HttpErrorKind::Interrupted, Unusable::Encoded));
+    }
+    // No status but these comes with a value; 204 would be read as an empty one.
+    let status = response.status().as_u16();
+    if method == Method::GET && !matches!(status, 200 | 206) {
+        return Err(HttpError::new(HttpErrorKind::Decode, Unusable::NoContent(status)));
     }
     // Any other success is a web server that cannot list.
     let is_multistatus = method.as_str() == "PROPFIND" && response.status().as_u16() == 207;

@@ -246,6 +246,56 @@ async fn a_key_of_a_bucket_that_does_not_exist_is_not_absent() {
     }
 }
 
+/// A server that answers with a status and, but for HEAD, with a document with this code and more.
+async fn refusing(status: &'static str, headers: &'static str, document: &'static str) -> Server {
+    Server::start(move |head| reply(status, headers, if head.starts_with("head ") { "" } else { document }))
+        .await
+}
+
+#[tokio::test]
+async fn a_refusal_is_reported_with_its_code_and_what_to_do_about_it() {
+    for (status, headers, document, parts) in [
+        (
+            "403 Forbidden",
+            "",
+            "<Error><Code>AccessDenied</Code></Error>",
+            &["status 403, AccessDenied", "`options.credentials"][..],
+        ),
+        (
+            "403 Forbidden",
+            "",
+            "<Error><Code>InvalidAccessKeyId</Code></Error>",
+            &["InvalidAccessKeyId", "the access key"],
+        ),
+        ("403 Forbidden", "", "<Error><Code>RequestTimeTooSkewed</Code></Error>", &["clock"]),
+        ("400 Bad Request", "", "<Error><Code>ExpiredToken</Code></Error>", &["ExpiredToken", "expired"]),
+        ("403 Forbidden", "", "<Error><Code>the-bucket</Code></Error>", &["it refuses access (status 403)"]),
+        (
+            "400 Bad Request",
+            "",
+            "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>",
+            &["in the region `eu-west-1`", "options.region"],
+        ),
+        (
+            "301 Moved Permanently",
+            "x-amz-bucket-region: eu-west-1\r\n",
+            "<Error><Code>PermanentRedirect</Code></Error>",
+            &["in the region `eu-west-1`", "options.region"],
+        ),
+        ("301 Moved Permanently", "", "", &["perhaps in another region", "options.region"]),
+    ] {
+        let server = refusing(status, headers, document).await;
+        let store = server.s3(|_| ());
+        for result in [store.get(&key("a"), ByteRange::Whole, None).await.map(drop), store.check().await] {
+            let error = result.unwrap_err();
+            let trouble = trouble(&error);
+            assert!(parts.iter().all(|part| trouble.contains(part)), "{status}: {trouble}");
+            assert!(!trouble.contains("the-bucket"));
+            assert!(!is_unanswered(&error), "{status}: a refusal is an answer");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_absence_of_a_key_is_confirmed_once_where_its_bucket_was_not_seen() {
     let server = without_bucket("NoSuchKey").await;

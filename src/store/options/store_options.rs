@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use url::{Host, Url};
 
 use super::section::{section, sections};
 use crate::store::backend::ThrottleOptions;
@@ -29,6 +30,9 @@ pub struct StoreOptions {
     /// Where references may lead. A table of the mount: not read from this one.
     #[serde(skip)]
     pub references: Vec<AllowedPrefix>,
+    /// Where the name of a web server may lead. A rule for what references lead to: not read from the table.
+    #[serde(skip)]
+    pub reach: HostReach,
     /// The version of a repository whose keys are those without a version; `None` for the branch `main`. A key of the
     /// mount: not read from this table.
     #[serde(skip)]
@@ -64,6 +68,7 @@ impl Default for StoreOptions {
             signs_urls: false,
             trusts_file_times: local.trusts_file_times,
             references: Vec::new(),
+            reach: HostReach::Any,
             version: None,
             local,
             remote: RemoteOptions::default(),
@@ -96,6 +101,16 @@ impl StoreOptions {
     }
 }
 
+/// Where the name of a host may lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostReach {
+    /// Anywhere: to this network too.
+    #[default]
+    Any,
+    /// To addresses of the internet alone.
+    Public,
+}
+
 /// A prefix that references may lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedPrefix {
@@ -103,6 +118,8 @@ pub struct AllowedPrefix {
     pub url: String,
     /// Where that is, if it is not the URL itself.
     pub at: Option<String>,
+    /// Whether the name of a web server may lead to addresses of this network.
+    pub private_addresses: bool,
     /// Options of the backend there.
     pub options: StoreOptions,
 }
@@ -112,6 +129,18 @@ impl AllowedPrefix {
     #[must_use]
     pub fn store_url(&self) -> &str {
         self.at.as_deref().unwrap_or(&self.url)
+    }
+
+    /// The options of the store. An address of this network is allowed where the operator wrote it, or says so.
+    pub(in crate::store) fn store_options(&self) -> StoreOptions {
+        let host = Url::parse(self.store_url()).ok();
+        let is_address = match host.as_ref().and_then(Url::host) {
+            Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        };
+        let reach = if self.private_addresses || is_address { HostReach::Any } else { HostReach::Public };
+        StoreOptions { reach, ..self.options.clone() }
     }
 }
 

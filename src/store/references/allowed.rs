@@ -30,7 +30,7 @@ impl AllowList {
         let places = check_prefixes(allowed.iter().map(|prefix| &*prefix.url))?;
         let mut prefixes = Vec::with_capacity(places.len());
         for (place, prefix) in places.into_iter().zip(allowed) {
-            prefixes.push((place, open(prefix.store_url(), &prefix.options)?));
+            prefixes.push((place, open(prefix.store_url(), &prefix.store_options())?));
         }
         prefixes.sort_by_key(|(place, _)| std::cmp::Reverse(place.as_str().len()));
         Ok(Self { base, prefixes })

@@ -1,11 +1,13 @@
 //! [`ReferenceError`]: faults of a document of references, and of single references in it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::KeyError;
+use crate::store::PrivateAddress;
 use crate::store::container::OverBudget;
 
 /// Why a document of references, or one reference, cannot be read.
@@ -39,7 +41,7 @@ pub enum ReferenceError {
     /// A file of references in Parquet is not one.
     #[error("a file of references is refused: {0}")]
     Record(&'static str),
-    /// There is no Icechunk repository, or the branch or tag that the mount names is not in it.
+    /// There is no Icechunk repository, or the version that the mount names is not in it.
     #[error("{0}")]
     NoRepository(&'static str),
     /// A file of an Icechunk repository is not one, or contradicts itself.
@@ -104,6 +106,12 @@ pub enum RefusedReference {
     /// A loopback or private address.
     #[error("it leads to a loopback or private address, which no prefix in the mount's `virtual` names")]
     Private,
+    /// A name whose addresses are of this network.
+    #[error(
+        "the name of its host leads to {0}: to allow that, set `private_addresses = true` for the prefix in the mount's \
+         `virtual`"
+    )]
+    Resolved(PrivateAddress),
     /// `file://host/…`.
     #[error("it has a `file://` URL with a host")]
     FileHost,
@@ -156,8 +164,20 @@ const SHOWN_BYTES: usize = 300;
 
 impl LeadsTo {
     pub(super) fn new(url: &str) -> Self {
-        Self(shortened(url, SHOWN_BYTES))
+        Self(shortened(&without_user(url), SHOWN_BYTES))
     }
+}
+
+/// A URL without the name and the password of a user.
+fn without_user(url: &str) -> Cow<'_, str> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let Some((_, host)) = rest.get(..end).and_then(|authority| authority.rsplit_once('@')) else {
+        return Cow::Borrowed(url);
+    };
+    let path = rest.get(end..).unwrap_or_default();
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    Cow::Owned(format!("{scheme}{separator}***@{host}{path}"))
 }
 
 /// The beginning of a text, of at most this many bytes.

@@ -43,12 +43,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 /// Numbers that Python writes and JSON does not have.
 const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
 
+/// The bytes that [`with_quoted_numbers`] allocates for a document.
+pub(super) fn quoted_bytes(document: &str) -> u64 {
+    let count = document.matches("NaN").count() + document.matches("Infinity").count();
+    if count == 0 { 0 } else { (document.len() + 2 * count) as u64 }
+}
+
 /// A document with quotes around `NaN` and infinities, which are no JSON: the metadata of Zarr v2 has them so.
 pub(super) fn with_quoted_numbers(document: &str) -> Cow<'_, str> {
     if !WORDS.iter().any(|word| document.contains(word)) {
         return Cow::Borrowed(document);
     }
-    let (mut quoted, mut rest) = (String::with_capacity(document.len()), document);
+    let capacity = usize::try_from(quoted_bytes(document)).unwrap_or(document.len());
+    let (mut quoted, mut rest) = (String::with_capacity(capacity), document);
     let mut is_text = false;
     while let Some(next) = rest.chars().next() {
         let word = WORDS.iter().find(|word| !is_text && rest.starts_with(**word));
@@ -79,7 +86,13 @@ mod tests {
             (r#"{"a": "é NaN \"#, r#"{"a": "é NaN \"#),
             ("{}", "{}"),
         ] {
-            assert_eq!(with_quoted_numbers(document), quoted);
+            let outcome = with_quoted_numbers(document);
+            assert_eq!(outcome, quoted);
+            let bytes = quoted_bytes(document);
+            match outcome {
+                Cow::Owned(text) => assert!(text.capacity() as u64 <= bytes && text.len() as u64 <= bytes),
+                Cow::Borrowed(_) => assert_eq!(bytes, 0),
+            }
         }
     }
 }

@@ -141,15 +141,22 @@ fn add(
         // An object is the document that it spells.
         Some(b'{') => table.push_inline(key, text.as_bytes()),
         Some(b'"') => {
+            // The text without its escapes, and what its base64 stands for, are copies until they are in the table.
+            let is_copied = |sign: bool, bytes: usize| if sign { bytes as u64 } else { 0 };
+            let copies = is_copied(text.contains('\\'), text.len())
+                + is_copied(text.starts_with("\"base64:"), text.len() / 4 * 3 + 3);
+            table.hold(copies)?;
             let Text(value) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
             match value.strip_prefix("base64:") {
                 Some(encoded) => {
                     let bytes =
                         STANDARD.decode(encoded).map_err(|_invalid| fault(key, "its base64 is not valid"))?;
-                    table.push_inline(key, &bytes)
+                    table.push_inline(key, &bytes)?;
                 }
-                None => table.push_inline(key, value.as_bytes()),
+                None => table.push_inline(key, value.as_bytes())?,
             }
+            table.release(copies);
+            Ok(())
         }
         Some(b'[') => {
             let Range { url, range } = serde_json::from_str(text)

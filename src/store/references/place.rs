@@ -4,13 +4,14 @@
 //! user name, a port that is the scheme's own. A plain absolute path is a `file://` URL; a relative one begins where the
 //! document lies. Names in buckets and of files are taken as they are written, those of web servers are unescaped.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::RefusedReference;
 use crate::key::{KeyError, StoreKey};
+use crate::store::PrivateAddress;
 
 /// A place that a reference leads to, or a prefix of such places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,35 +116,16 @@ impl ReferencePlace {
         }
         let address = Url::parse(&self.text).ok().and_then(|url| match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => {
-                Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
-            }
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
             Some(Host::Domain("localhost")) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             Some(Host::Domain(_)) | None => None,
         });
-        match address {
-            Some(IpAddr::V4(address)) if address.is_link_local() => RefusedReference::LinkLocal,
-            Some(IpAddr::V6(address)) if address.is_unicast_link_local() || is_metadata_service(address) => {
-                RefusedReference::LinkLocal
-            }
-            Some(IpAddr::V4(address))
-                if address.is_loopback() || address.is_private() || address.is_unspecified() =>
-            {
-                RefusedReference::Private
-            }
-            Some(IpAddr::V6(address))
-                if address.is_loopback() || address.is_unique_local() || address.is_unspecified() =>
-            {
-                RefusedReference::Private
-            }
-            Some(_) | None => RefusedReference::NotAllowed,
+        match address.and_then(PrivateAddress::of) {
+            Some(PrivateAddress::LinkLocal) => RefusedReference::LinkLocal,
+            Some(PrivateAddress::Private) => RefusedReference::Private,
+            None => RefusedReference::NotAllowed,
         }
     }
-}
-
-/// The address at which EC2 has its metadata service beside the link-local one.
-fn is_metadata_service(address: Ipv6Addr) -> bool {
-    address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
 }
 
 /// Checks that the host and port of a web server are in their normal spelling.
@@ -167,6 +149,11 @@ fn unescaped(path: &str) -> Result<String, RefusedReference> {
     let plain = percent_decode_str(path).decode_utf8().map_err(|_invalid| RefusedReference::Escape)?;
     if count(&plain) != count(path) || plain.contains('\\') || plain.chars().any(char::is_control) {
         return Err(RefusedReference::Escape);
+    }
+    // Servers of Java leave out what is behind a semicolon, so that `..;` is `..` there.
+    let is_upward = |segment: &str| matches!(segment.split_once(';'), Some(("." | "..", _)));
+    if plain.split('/').any(is_upward) {
+        return Err(RefusedReference::Spelling);
     }
     Ok(plain.into_owned())
 }

@@ -141,6 +141,7 @@ async fn get(
 fn referent_error(error: StoreError, url: &str) -> StoreError {
     match error {
         StoreError::InvalidKey(reason) => RefusedReference::Name(reason).of(url).into(),
+        StoreError::NotPublic(address) => RefusedReference::Resolved(address).of(url).into(),
         StoreError::Link { .. } => BrokenReference::Link.of(url).into(),
         error => error,
     }

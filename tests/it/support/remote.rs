@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
     ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
@@ -98,6 +98,9 @@ impl Store for Remote {
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.requests.lock().unwrap().push(format!("LIST {prefix}"));
+        if matches!(*self.fault.lock().unwrap(), Some(Fault::Hangs)) {
+            return futures::stream::pending().boxed();
+        }
         self.inner.list_dir_after(prefix, after)
     }
 

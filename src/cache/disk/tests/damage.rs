@@ -111,7 +111,14 @@ async fn a_value_cannot_pass_for_a_record() {
 #[tokio::test]
 async fn files_of_others_stay_and_a_second_server_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    let names = ["notes.txt", "segment-1", "segment-00000000000000zz", "segment-000000000000000F", "lock2"];
+    let names = [
+        "notes.txt",
+        "segment-1",
+        "segment-00000000000000zz",
+        "segment-000000000000000F",
+        "segment-ffffffffffffffff",
+        "lock2",
+    ];
     for name in names {
         fs::write(folder.path().join(name), "mine").unwrap();
     }
@@ -154,4 +161,73 @@ async fn a_directory_that_vanishes_makes_reads_slower_and_is_used_again_when_it_
     }
     assert!(!scene.cache().disk_report().unwrap().is_paused);
     assert!(!scene.files().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_cached_is_readable_by_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/cache");
+    let remote = Arc::<Remote>::default();
+    remote.put("a", "1", noise(1, 500));
+    let cache = opened(&path, 4 * MIB);
+    whole(&wrapped(&cache, &remote, CachePolicy::Always), "a").await;
+    cache.flush();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    let files: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.iter().any(|file| file.to_str().unwrap().contains("segment-")), "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{file:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_the_last_number_does_not_end_the_numbers_of_segments() {
+    let scene = Scene::new(4 * MIB);
+    drop(scene.cache);
+    fs::write(scene.folder.path().join("segment-ffffffffffffffff"), "not ours").unwrap();
+    let cache = opened(scene.folder.path(), 4 * MIB);
+    scene.remote.put("a", "1", noise(1, 500));
+    let store = wrapped(&cache, &scene.remote, CachePolicy::Always);
+    whole(&store, "a").await;
+    cache.flush();
+    scene.remote.requests();
+    assert_eq!(whole(&store, "a").await, noise(1, 500));
+    assert_eq!(scene.remote.requests().1, 0, "it was written");
+}
+
+#[tokio::test]
+async fn a_directory_that_another_server_took_is_left_to_it() {
+    let scene = Scene::new(4 * MIB);
+    let store = scene.store();
+    for number in 0..40 {
+        scene.remote.put(&number.to_string(), "1", noise(number, 200_000));
+    }
+    for number in 0..3 {
+        whole(&store, &number.to_string()).await;
+    }
+    scene.cache().flush();
+    // The directory is replaced, and another server begins to use it.
+    fs::remove_dir_all(scene.folder.path()).unwrap();
+    fs::create_dir(scene.folder.path()).unwrap();
+    let other = opened(scene.folder.path(), 4 * MIB);
+    let other_store = wrapped(&other, &scene.remote, CachePolicy::Always);
+    whole(&other_store, "0").await;
+    other.flush();
+    let files = || -> BTreeMap<_, _> {
+        scene.files().into_iter().map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+    };
+    let before = files();
+    assert_eq!(before.len(), 1);
+    for number in 0..40 {
+        assert_eq!(whole(&store, &number.to_string()).await, noise(number, 200_000));
+        scene.cache().flush();
+    }
+    assert!(scene.cache().disk_report().unwrap().is_paused);
+    assert_eq!(files(), before, "neither written nor removed");
+    scene.remote.requests();
+    assert_eq!(whole(&other_store, "0").await, noise(0, 200_000));
+    assert_eq!(scene.remote.requests().1, 0);
 }

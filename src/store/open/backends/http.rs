@@ -12,7 +12,7 @@ use crate::store::open::bucket::{object_options, throttled};
 use crate::store::open::error::OpenError;
 use crate::store::open::url::parse_prefix;
 use crate::store::options::Section as _;
-use crate::store::{ObjectBackend, RemoteOptions, SharedStore, StoreKind, StoreOptions};
+use crate::store::{HostReach, ObjectBackend, RemoteOptions, SharedStore, StoreKind, StoreOptions};
 
 pub(super) const BACKEND: Backend = Backend {
     kind: StoreKind::HTTP,
@@ -39,7 +39,12 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     };
     let prefix = parse_prefix(path.as_ref())?;
     let timeouts = options.remote.timeouts();
-    let connector = Connector::new(url.scheme() == "https", &timeouts).map_err(OpenError::Client)?;
+    let is_tls = url.scheme() == "https";
+    let connector = match url.domain().filter(|_| options.reach == HostReach::Public) {
+        Some(host) => Connector::to_public(host, is_tls, &timeouts),
+        None => Connector::new(is_tls, &timeouts),
+    };
+    let connector = connector.map_err(OpenError::Client)?;
     url.set_path("/");
     let build = |connector: Connector, retry| {
         let builder = HttpBuilder::new().with_url(url.as_str()).with_retry(retry);

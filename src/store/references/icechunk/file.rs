@@ -74,12 +74,16 @@ fn decompressed(body: &Bytes, reserved: &mut ContainerReservation) -> Result<Byt
     let most_of_all = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let mut most = body.len().saturating_mul(USUAL_RATIO).clamp(LEAST_BYTES, most_of_all);
     loop {
-        reserved.resize(most as u64)?;
-        match decode_zstd_within(body, most, &[]) {
+        // The last guess may be far beyond what the file needs.
+        let within = usize::try_from(reserved.resize_to_free(most as u64)).unwrap_or(most).min(most);
+        match decode_zstd_within(body, within, &[]) {
             Ok(Some(mut bytes)) => {
                 bytes.shrink_to_fit();
                 reserved.resize(bytes.len() as u64)?;
                 return Ok(bytes.into());
+            }
+            Ok(None) if within < most => {
+                reserved.resize(most as u64)?;
             }
             Ok(None) if most < most_of_all => most = most.saturating_mul(USUAL_RATIO).min(most_of_all),
             Ok(None) => return Err(ReferenceError::Repository("one of its files is too long")),

@@ -127,6 +127,28 @@ impl HeldFiles {
         self.get(id).await
     }
 
+    /// A snapshot that is needed once, so that none is evicted for it that is in use; `None` if there is no such file.
+    pub(super) async fn passing_snapshot(
+        &self,
+        id: ObjectId,
+    ) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
+        match self.find(id) {
+            Some(outcome) => Ok(Some(outcome?)),
+            None => Ok(self.read_evicting(id).await?.map(Arc::new)),
+        }
+    }
+
+    /// Whether a snapshot has a file.
+    pub(super) async fn has_snapshot_file(&self, id: ObjectId) -> Result<bool, StoreError> {
+        if self.find::<RepositorySnapshot>(id).is_some() {
+            return Ok(true);
+        }
+        let Ok(key) = StoreKey::parse(&format!("{}/{id}", RepositorySnapshot::DIRECTORY)) else {
+            return Ok(false);
+        };
+        Ok(self.inner.head(&key).await?.is_some())
+    }
+
     /// A snapshot that is held.
     pub(super) fn held_snapshot(&self, id: ObjectId) -> Option<Arc<RepositorySnapshot>> {
         self.find(id)?.ok()
@@ -147,17 +169,24 @@ impl HeldFiles {
         if let Some(outcome) = self.find(id) {
             return Ok(Some(outcome?));
         }
-        let outcome = loop {
-            match self.read(id).await {
-                Ok(None) => return Ok(None),
-                Ok(Some(part)) => break Ok(Arc::new(part)),
-                Err(StoreError::References(ReferenceError::OverBudget { .. })) if self.evict() => {}
-                Err(StoreError::References(error)) if error.is_lasting() => break Err(error),
-                Err(error) => return Err(error),
-            }
+        let outcome = match self.read_evicting(id).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(part)) => Ok(Arc::new(part)),
+            Err(StoreError::References(error)) if error.is_lasting() => Err(error),
+            Err(error) => return Err(error),
         };
         self.insert(id, outcome.clone());
         Ok(Some(outcome?))
+    }
+
+    /// Reads a file. Others are evicted for it.
+    async fn read_evicting<T: Kind>(&self, id: ObjectId) -> Result<Option<T>, StoreError> {
+        loop {
+            match self.read(id).await {
+                Err(StoreError::References(ReferenceError::OverBudget { .. })) if self.evict() => {}
+                outcome => return outcome,
+            }
+        }
     }
 
     async fn read<T: Kind>(&self, id: ObjectId) -> Result<Option<T>, StoreError> {

@@ -107,12 +107,10 @@ impl IcechunkStore {
 /// The error for a version of the mount that is not there.
 fn missing(version: &PinnedVersion) -> ReferenceError {
     ReferenceError::NoRepository(match version {
-        PinnedVersion::Branch(_) => {
-            "there is no Icechunk repository with the branch that the mount's `ref` names"
-        }
-        PinnedVersion::Tag(_) => "there is no Icechunk repository with the tag that the mount's `ref` names",
+        PinnedVersion::Branch(_) => "the Icechunk repository has no branch of the name in the mount's `ref`",
+        PinnedVersion::Tag(_) => "the Icechunk repository has no tag of the name in the mount's `ref`",
         PinnedVersion::Snapshot(_) => {
-            "there is no Icechunk repository with the snapshot that the mount's `ref` names"
+            "the Icechunk repository lists no snapshot with the id in the mount's `ref`"
         }
     })
 }

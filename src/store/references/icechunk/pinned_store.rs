@@ -116,6 +116,9 @@ impl Store for PinnedStore {
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        if self.below(prefix.as_str()).is_none() {
+            return self.inner.list_dir_after(prefix, after);
+        }
         let below = match self.prefix(prefix) {
             Ok(below) => below,
             Err(error) => return futures::stream::once(std::future::ready(Err(error))).boxed(),
@@ -132,6 +135,10 @@ impl Store for PinnedStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        // Of another version, and listed as such.
+        if self.below(prefix.as_str()).is_none() {
+            return self.inner.list_prefix(prefix, after);
+        }
         let places = self
             .prefix(prefix)
             .and_then(|below| Ok((below, after.map(|after| self.key(after)).transpose()?)));

@@ -169,7 +169,7 @@ impl RepositorySnapshot {
                 keys.push(KeyEntry { node, is_chunks: true });
             }
         }
-        keys.sort_unstable_by(|one, two| self.bytes_of(*one).cmp(self.bytes_of(*two)));
+        keys.sort_unstable_by(|one, two| self.order(*one, *two));
         self.keys = keys;
         Ok(())
     }
@@ -178,6 +178,17 @@ impl RepositorySnapshot {
         let range = usize::try_from(entry.path.start).ok().zip(usize::try_from(entry.path.end).ok());
         let bytes = range.and_then(|(start, end)| self.opened.bytes.get(start..end)).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    /// The order of two keys. Byte by byte, long paths that are alike would take long.
+    fn order(&self, one: KeyEntry, two: KeyEntry) -> Ordering {
+        let path = |key: KeyEntry| self.entry(key.node).map_or("", |node| self.path(node)).as_bytes();
+        let (left, right) = (path(one), path(two));
+        let shared = left.len().min(right.len());
+        match left.get(..shared).cmp(&right.get(..shared)) {
+            Ordering::Equal => self.bytes_of(one).skip(shared).cmp(self.bytes_of(two).skip(shared)),
+            order => order,
+        }
     }
 
     /// The bytes of a key.

@@ -1,54 +1,40 @@
 //! [`Source`]: which snapshot a version is.
 //!
 //! In version 2 of the format, one file lists them all: it is asked for its version, and read when that has changed. In
-//! version 1, each branch and each tag has a file. What is fixed (a tag, a snapshot) is not asked for again where it is
-//! known. A snapshot is served while the repository lists it: in version 1, while a branch or a tag leads to it.
+//! version 1, each branch and each tag has a file (`ref_files`). A snapshot is served while the repository lists it: in
+//! version 1, while a branch or a tag leads to it. What is fixed (a tag, a snapshot) may be deleted, but not changed, so it is
+//! asked for again once in [`FIXED_FOR`], and served on where the backend fails then.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::TryStreamExt;
 use futures::future::join;
-use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::held::HeldFiles;
+use super::history::History;
 use super::id::ObjectId;
-use super::repository::{NamedSnapshot, Repository, SnapshotInfo};
+use super::ref_files::RefFiles;
+use super::repository::Repository;
 use super::snapshot::RepositorySnapshot;
 use super::version::PinnedVersion;
 use crate::cpu::ComputePool;
-use crate::key::{KeyError, StoreKey, StorePrefix};
+use crate::key::{KeyError, StoreKey};
 use crate::store::container::{ContainerBudget, IndexCache};
 use crate::store::references::load::parsed;
 use crate::store::references::{BrokenReference, ReferenceError};
-use crate::store::{ByteRange, DirEntry, SharedStore, StoreError, ValueInfo};
+use crate::store::{SharedStore, StoreError, ValueInfo, is_unanswered};
 
 /// The file that lists everything, in version 2.
 const REPOSITORY: &str = "repo";
-/// The directory of branches and tags, in version 1.
-const REFS: &str = "refs/";
-/// The longest file of a branch or tag, in bytes.
-const MAX_REF_BYTES: u64 = 4096;
-/// The most snapshots that are read for the history of a repository in version 1.
-const MAX_HISTORY: usize = 4096;
-/// The most branches and tags of a repository in version 1.
-const MAX_REFS: usize = 4096;
-
-/// What the file of a branch or tag has.
-#[derive(Deserialize)]
-struct RefFile {
-    snapshot: String,
-}
-
-/// All branches, tags and snapshots.
-#[derive(Debug, Default)]
-pub(super) struct History {
-    pub(super) branches: Vec<NamedSnapshot>,
-    pub(super) tags: Vec<NamedSnapshot>,
-    pub(super) snapshots: Vec<SnapshotInfo>,
-}
+/// How long a tag or a snapshot is taken to be there without a request.
+const FIXED_FOR: Duration = Duration::from_mins(1);
+/// How long a request waits to find out whether it still is.
+const SLOW: Duration = Duration::from_secs(1);
+/// How long none waits after that was in vain.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Where the versions of a repository are read.
 #[derive(Debug)]
@@ -61,8 +47,19 @@ pub(super) struct Source {
     repository: IndexCache<Repository, ReferenceError>,
     /// Whether there was no `repo`.
     is_old: AtomicBool,
-    /// Snapshots of version 1 that are known to be listed.
-    listed: Mutex<HashSet<ObjectId>>,
+    refs: RefFiles,
+    /// For how long what is fixed is not asked for.
+    fixed_for: Duration,
+    times: Mutex<Times>,
+}
+
+/// When the repository was asked for.
+#[derive(Debug, Default)]
+struct Times {
+    /// When the last request for `repo` was sent that had a response.
+    asked: Option<Instant>,
+    /// Until when what is fixed is not asked for, after a failure.
+    waits_until: Option<Instant>,
 }
 
 impl Source {
@@ -76,11 +73,24 @@ impl Source {
             held: HeldFiles::new(Arc::clone(&inner), cpu.clone(), budget.clone()),
             repository: IndexCache::default(),
             is_old: AtomicBool::new(false),
-            listed: Mutex::default(),
+            refs: RefFiles::new(Arc::clone(&inner), budget.clone()),
+            fixed_for: FIXED_FOR,
+            times: Mutex::default(),
             inner,
             cpu,
             budget,
         })
+    }
+
+    /// The same, where what is fixed is asked for again after another time.
+    #[cfg(test)]
+    pub(super) fn with_fixed_for(self, fixed_for: Duration) -> Self {
+        Self { fixed_for, ..self }
+    }
+
+    /// No code panics while it holds the lock.
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What `repo` lists now; `None` if there is no such file.
@@ -93,147 +103,76 @@ impl Source {
                 outcome => break outcome,
             }
         };
-        match self.repository.current(file, load).await {
-            Ok(repository) => Ok(Some(repository)),
-            Err(StoreError::References(ReferenceError::NoDocument)) => Ok(None),
-            Err(error) => Err(error),
+        let asked = Instant::now();
+        let found = match self.repository.current(file, load).await {
+            Ok(repository) => Some(repository),
+            Err(StoreError::References(ReferenceError::NoDocument)) => None,
+            Err(error) => return Err(error),
+        };
+        self.times().asked = Some(asked);
+        Ok(found)
+    }
+
+    /// The snapshot that a version is; `None` if there is no such version.
+    ///
+    /// # Errors
+    /// [`ReferenceError::NoRepository`], if there is nothing at all.
+    pub(super) async fn resolve(&self, version: &PinnedVersion) -> Result<Option<ObjectId>, StoreError> {
+        let Some((known, asked)) = self.known(version) else { return self.find_out(version).await };
+        let waits = self.times().waits_until.is_some_and(|until| Instant::now() < until);
+        if asked.elapsed() < self.fixed_for || waits {
+            return Ok(Some(known));
+        }
+        match timeout(SLOW, self.find_out(version)).await {
+            Ok(Err(error)) if !is_unanswered(&error) => Err(error),
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(_)) | Err(_) => {
+                self.times().waits_until = Some(Instant::now() + RETRY);
+                Ok(Some(known))
+            }
         }
     }
 
-    /// The snapshot that a version is now; `None` if there is no such version.
-    pub(super) async fn resolve(&self, version: &PinnedVersion) -> Result<Option<ObjectId>, StoreError> {
-        if let Some(id) = self.known(version) {
-            return Ok(Some(id));
-        }
+    /// As [`Source::resolve`], by requests.
+    async fn find_out(&self, version: &PinnedVersion) -> Result<Option<ObjectId>, StoreError> {
+        let in_files = || self.refs.resolve(&self.held, version);
         let (repository, old) = if self.is_old.load(Ordering::Relaxed) {
-            let (repository, old) = join(self.repository(), self.resolve_old(version)).await;
+            let (repository, old) = join(self.repository(), in_files()).await;
             (repository?, Some(old))
         } else {
             (self.repository().await?, None)
         };
         self.is_old.store(repository.is_none(), Ordering::Relaxed);
-        match (repository, old) {
-            (Some(repository), _) => Ok(resolve_in(&repository, version)),
-            (None, Some(old)) => old,
-            (None, None) => self.resolve_old(version).await,
-        }
-    }
-
-    /// What a version that never changes is known to be.
-    fn known(&self, version: &PinnedVersion) -> Option<ObjectId> {
-        if !version.is_fixed() {
-            return None;
-        }
-        if let Some(repository) = self.repository.last() {
-            return resolve_in(&repository, version);
-        }
-        match version {
-            PinnedVersion::Snapshot(id) => self.listed().contains(id).then_some(*id),
-            PinnedVersion::Branch(_) | PinnedVersion::Tag(_) => None,
-        }
-    }
-
-    fn listed(&self) -> std::sync::MutexGuard<'_, HashSet<ObjectId>> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`Source::resolve`], in version 1.
-    async fn resolve_old(&self, version: &PinnedVersion) -> Result<Option<ObjectId>, StoreError> {
-        let found = match version {
-            PinnedVersion::Branch(name) => self.old_ref("branch", name).await?,
-            PinnedVersion::Tag(name) => {
-                let deleted = StoreKey::parse(&format!("{REFS}tag.{name}/ref.json.deleted"));
-                let Ok(deleted) = deleted else { return Ok(None) };
-                let (found, deleted) = join(self.old_ref("tag", name), self.inner.head(&deleted)).await;
-                let is_deleted = deleted?.is_some();
-                found?.filter(|_| !is_deleted)
-            }
-            PinnedVersion::Snapshot(id) => {
-                // All that are listed are kept.
-                self.old_history(Some(*id)).await?;
-                return Ok(self.listed().contains(id).then_some(*id));
-            }
+        let found = match (repository, old) {
+            (Some(repository), _) => return Ok(resolve_in(&repository, version)),
+            (None, Some(old)) => old?,
+            (None, None) => in_files().await?,
         };
-        // The history may be longer than what is walked of it.
-        if let Some(id) = found {
-            self.record_listed(id);
+        // Clients take what is absent in a repository for fill values, or for a place where they can create something.
+        if found.is_none() && !self.refs.exist().await? {
+            return Err(ReferenceError::NoRepository(
+                "there is no Icechunk repository: it has neither the file `repo` nor branches below `refs/`",
+            )
+            .into());
         }
         Ok(found)
     }
 
-    /// Records that a branch or tag leads to a snapshot.
-    fn record_listed(&self, id: ObjectId) {
-        let mut listed = self.listed();
-        if listed.len() >= 2 * MAX_HISTORY {
-            listed.clear();
+    /// What a version that never changes was when that was last found out, and when that was.
+    fn known(&self, version: &PinnedVersion) -> Option<(ObjectId, Instant)> {
+        if !version.is_fixed() {
+            return None;
         }
-        listed.insert(id);
-    }
-
-    async fn old_ref(&self, kind: &str, name: &str) -> Result<Option<ObjectId>, StoreError> {
-        let Ok(key) = StoreKey::parse(&format!("{REFS}{kind}.{name}/ref.json")) else { return Ok(None) };
-        let Some(value) = self.inner.get(&key, ByteRange::Whole, None).await? else { return Ok(None) };
-        let bytes = value.bytes(MAX_REF_BYTES).await?;
-        let refused = || ReferenceError::Repository("the file of a branch or tag is not one");
-        let file: RefFile = serde_json::from_slice(&bytes).map_err(|_invalid| refused())?;
-        Ok(Some(ObjectId::parse(&file.snapshot).ok_or_else(refused)?))
-    }
-
-    /// The branches and tags of version 1.
-    async fn old_refs(&self) -> Result<History, StoreError> {
-        let (mut history, refs) = (History::default(), StorePrefix::parse(REFS));
-        let Ok(refs) = refs else { return Ok(history) };
-        let mut entries = self.inner.list_dir_after(&refs, "");
-        let mut names = Vec::new();
-        while let Some(entry) = entries.try_next().await? {
-            let DirEntry::Prefix(prefix) = entry else { continue };
-            let name = prefix.as_str().strip_prefix(REFS).and_then(|name| name.strip_suffix('/'));
-            if let Some(version) = name.and_then(PinnedVersion::of_segment).filter(|_| names.len() < MAX_REFS)
-            {
-                names.push(version);
-            }
+        match self.repository.last() {
+            Some(repository) => resolve_in(&repository, version).zip(self.times().asked),
+            None => self.refs.known(version),
         }
-        for version in names {
-            let Some(snapshot) = Box::pin(self.resolve_old(&version)).await? else { continue };
-            match version {
-                PinnedVersion::Branch(name) => history.branches.push(NamedSnapshot { name, snapshot }),
-                PinnedVersion::Tag(name) => history.tags.push(NamedSnapshot { name, snapshot }),
-                PinnedVersion::Snapshot(_) => {}
-            }
-        }
-        Ok(history)
-    }
-
-    /// The history of version 1, as far as a snapshot if one is given: the files of all ancestors are read.
-    async fn old_history(&self, wanted: Option<ObjectId>) -> Result<History, StoreError> {
-        let mut history = self.old_refs().await?;
-        let mut seen = HashSet::new();
-        let mut next: Vec<ObjectId> =
-            history.branches.iter().chain(&history.tags).map(|named| named.snapshot).collect();
-        while let Some(id) = next.pop() {
-            if seen.len() >= MAX_HISTORY || !seen.insert(id) {
-                continue;
-            }
-            let Some(snapshot) = self.held.snapshot(id).await? else { continue };
-            history.snapshots.push(SnapshotInfo {
-                id,
-                parent: snapshot.parent,
-                time: snapshot.time,
-                message: snapshot.message.clone(),
-            });
-            self.record_listed(id);
-            if wanted == Some(id) {
-                break;
-            }
-            next.extend(snapshot.parent);
-        }
-        Ok(history)
     }
 
     /// All branches, tags and snapshots.
     pub(super) async fn history(&self) -> Result<History, StoreError> {
         match self.repository().await? {
-            None => self.old_history(None).await,
+            None => self.refs.history(&self.held).await,
             Some(repository) => Ok(History {
                 branches: repository.branches().to_vec(),
                 tags: repository.tags().to_vec(),
@@ -246,7 +185,7 @@ impl Source {
     pub(super) fn last(&self, version: &PinnedVersion) -> Option<Arc<RepositorySnapshot>> {
         let id = match self.repository.last() {
             Some(repository) => resolve_in(&repository, version),
-            None => self.known(version),
+            None => self.known(version).map(|(id, _)| id),
         };
         self.held.held_snapshot(id?)
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::grid::ChunkNumbers;
-use crate::store::references::json::{syntax, with_quoted_numbers};
+use crate::store::references::json::{quoted_bytes, syntax, with_quoted_numbers};
 use crate::store::references::kerchunk::add_documents;
 use crate::store::references::load::LoadedReferences;
 use crate::store::references::table::TableBuilder;
@@ -53,6 +53,8 @@ pub(super) struct RecordFile {
     pub(super) record: u64,
     /// The number of the file's first chunk.
     pub(super) first: u64,
+    /// How many chunks a file has, unless the array ends before.
+    pub(super) rows: u64,
 }
 
 impl Metadata {
@@ -64,6 +66,8 @@ impl Metadata {
         let mut table = TableBuilder::new(budget, document.len() as u64)?;
         let text =
             std::str::from_utf8(document).map_err(|_invalid| ReferenceError::Document("it is not UTF-8"))?;
+        let copied = quoted_bytes(text);
+        table.hold(copied)?;
         let text = &*with_quoted_numbers(text);
         let Head { metadata, record_size } = serde_json::from_str(text).map_err(|error| syntax(&error))?;
         if record_size == 0 {
@@ -86,6 +90,7 @@ impl Metadata {
             arrays.insert(prefix.to_owned(), chunks);
             Ok(())
         })?;
+        table.release(copied);
         let info = ValueInfo { size: document.len() as u64, version, modified };
         Ok(Self { documents: LoadedReferences { info, table: table.finish()? }, arrays, record_size })
     }
@@ -111,7 +116,13 @@ impl Metadata {
 
     fn place_of(&self, prefix: &str, chunks: &ChunkNumbers, record: u64) -> RecordFile {
         let first = record.saturating_mul(self.record_size);
-        RecordFile { prefix: prefix.to_owned(), chunks: chunks.clone(), record, first }
+        RecordFile {
+            prefix: prefix.to_owned(),
+            chunks: chunks.clone(),
+            record,
+            first,
+            rows: self.record_size,
+        }
     }
 
     /// The prefixes of all arrays below a prefix, in order.

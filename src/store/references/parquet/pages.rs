@@ -8,7 +8,7 @@ use super::fault::ParquetFault;
 use super::head::{MAX_ROWS, PhysicalType, RecordColumn};
 use super::memory::PageMemory;
 use super::thrift::Thrift;
-use crate::codec::decode_zstd;
+use crate::codec::{crc32, decode_zstd};
 
 /// The longest page, in bytes, decompressed.
 const MAX_PAGE_BYTES: usize = 64 << 20;
@@ -36,6 +36,8 @@ struct PageHead {
     encoded: usize,
     values: usize,
     encoding: i64,
+    /// The CRC-32 of the page as it is stored, if the writer added one.
+    checksum: Option<i64>,
     /// Of version 2: lengths of the levels of nesting, which are not compressed.
     definition: usize,
     repetition: usize,
@@ -50,6 +52,7 @@ impl PageHead {
                 1 => head.kind = thrift.integer()?,
                 2 => head.decoded = thrift.size()?,
                 3 => head.encoded = thrift.size()?,
+                4 => head.checksum = Some(thrift.integer()?),
                 5 | 7 => thrift.fields(|thrift, id, _| {
                     match id {
                         1 => head.values = thrift.size()?,
@@ -111,6 +114,9 @@ pub(super) fn read(
         let end = begin.checked_add(head.encoded).filter(|end| *end <= file.len()).ok_or(CUT)?;
         let page = file.slice(begin..end);
         at = end;
+        if head.checksum.is_some_and(|expected| expected != i64::from(crc32(&page).cast_signed())) {
+            return Err("a page has another checksum than its head says");
+        }
         let is_data = matches!(head.kind, DATA | DATA_2);
         if is_data && head.values > rows - values.len() {
             return Err("a column has more values than there are rows");

@@ -163,7 +163,7 @@ impl ParquetReferenceStore {
         loop {
             let place = place.clone();
             let parse = move |bytes: &Bytes, budget: &ContainerBudget| {
-                records::parse(bytes, budget, (&place.prefix, &place.chunks, place.first))
+                records::parse(bytes, budget, (&place.prefix, &place.chunks, place.first), place.rows)
             };
             match parsed((&self.inner, file), found.clone(), (&self.cpu, &self.budget), parse).await {
                 Err(StoreError::References(ReferenceError::OverBudget { .. })) if self.records.evict() => {}

@@ -9,15 +9,18 @@ use super::pages::{self, ColumnValues};
 use crate::store::references::table::TableBuilder;
 use crate::store::{ContainerBudget, ReferenceError, ReferenceTable};
 
-/// The references of a file, whose first row is the chunk `first` of the array below `prefix`.
+/// The references of a file, whose first row is the chunk `first` of the array below `prefix`. A file has `most_rows` of them
+/// where the array has as many.
 pub(super) fn parse(
     file: &Bytes,
     budget: &ContainerBudget,
     (prefix, chunks, first): (&str, &ChunkNumbers, u64),
+    most_rows: u64,
 ) -> Result<ReferenceTable, ReferenceError> {
     let mut table = TableBuilder::new(budget, file.len() as u64)?;
     let mut memory = PageMemory::new(budget);
-    let added = rows(file, &mut table, &mut memory, |row| {
+    let least_rows = chunks.total().saturating_sub(first).min(most_rows);
+    let added = rows(file, (&mut table, &mut memory), least_rows, |row| {
         let number = first.checked_add(row).filter(|number| *number < chunks.total())?;
         Some(format!("{prefix}{}", chunks.name(number)))
     });
@@ -26,14 +29,18 @@ pub(super) fn parse(
     table.finish()
 }
 
-/// Adds the rows that have a key.
+/// Adds the rows that have a key, of which there must be as many as the file has chunks.
 fn rows(
     file: &Bytes,
-    table: &mut TableBuilder,
-    memory: &mut PageMemory,
+    (table, memory): (&mut TableBuilder, &mut PageMemory),
+    least_rows: u64,
     key: impl Fn(u64) -> Option<String>,
 ) -> Result<(), ReferenceError> {
     let head = ParquetHead::parse(file).map_err(ReferenceError::Record)?;
+    // Chunks without a row would be absent, and read as fill values.
+    if (head.rows as u64) < least_rows {
+        return Err(ReferenceError::Record("it has fewer rows than there are chunks in it"));
+    }
     let column = |name: &[u8], memory: &mut PageMemory| {
         let column = head.columns.iter().find(|column| column.name == name);
         column.map(|column| pages::read(file, column, head.rows, memory)).transpose()
@@ -52,16 +59,17 @@ fn rows(
     let (paths, raws) = (texts(b"path", memory).map_err(refused)?, texts(b"raw", memory).map_err(refused)?);
     let offsets = integers(b"offset", memory).map_err(refused)?;
     let sizes = integers(b"size", memory).map_err(refused)?;
-    // Without it each chunk would be absent, and read as fill values.
-    if paths.is_none() {
-        return Err(refused("it has no column `path`"));
+    // So would all chunks be without the first of them.
+    if paths.is_none() || offsets.is_none() || sizes.is_none() {
+        return Err(refused("it lacks one of the columns `path`, `offset` and `size`"));
     }
     for row in 0..head.rows {
         let Some(key) = key(row as u64) else { break };
         let bytes = |values: &Option<Vec<Option<Bytes>>>| values.as_ref()?.get(row)?.clone();
         let number = |values: &Option<Vec<Option<i64>>>| {
-            let number = values.as_ref().and_then(|values| values.get(row).copied().flatten()).unwrap_or(0);
-            u64::try_from(number).map_err(|_negative| refused("an offset or a size is negative"))
+            let number = values.as_ref().and_then(|values| values.get(row).copied().flatten());
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| refused("an offset or a size is missing or negative"))
         };
         if let Some(raw) = bytes(&raws) {
             table.push_inline(&key, &raw)?;
@@ -80,5 +88,5 @@ fn rows(
 /// [`ReferenceError`].
 pub fn check_records(file: &[u8], budget: &ContainerBudget) -> Result<ReferenceTable, ReferenceError> {
     let chunks = ChunkNumbers::new(&[u64::MAX], &[1]).ok_or(ReferenceError::Record(""))?;
-    parse(&Bytes::copy_from_slice(file), budget, ("a/", &chunks, 0))
+    parse(&Bytes::copy_from_slice(file), budget, ("a/", &chunks, 0), 0)
 }

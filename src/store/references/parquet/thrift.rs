@@ -87,7 +87,7 @@ impl<'a> Thrift<'a> {
             }
             id = match head >> 4 {
                 0 => self.integer()?,
-                delta => id + i64::from(delta),
+                delta => id.checked_add(i64::from(delta)).ok_or(BROKEN)?,
             };
             let kind = head & 0xf;
             if !visit(self, id, kind)? {
@@ -167,5 +167,22 @@ impl<'a> Thrift<'a> {
         read(self)?;
         self.depth -= 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_field_does_not_overflow() {
+        // A byte with its number, the largest there is, and then one whose number is one more.
+        let bytes = [&[0x03, 0xfe][..], &[0xff; 8], &[0x01, 0x00, 0x13, 0x00, 0x00]].concat();
+        let mut numbers = Vec::new();
+        let outcome = Thrift::new(&bytes).fields(|_, id, _| {
+            numbers.push(id);
+            Ok(false)
+        });
+        assert_eq!((outcome, numbers), (Err(BROKEN), vec![i64::MAX]));
     }
 }

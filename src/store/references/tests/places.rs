@@ -1,6 +1,8 @@
 //! Which URLs of references and of prefixes have a normal spelling, and what they are compared as.
 
-use crate::store::{ReferencePlace, RefusedReference};
+use crate::store::{
+    AllowedPrefix, HostReach, ReferenceError, ReferencePlace, RefusedReference, StoreOptions,
+};
 
 const BASE: &str = "s3://bucket/documents/";
 
@@ -53,6 +55,10 @@ fn other_spellings_are_refused_by_name() {
         ("http://host/a%zz", R::Escape),
         ("http://host/a%00", R::Escape),
         ("http://host/%ff", R::Escape),
+        ("http://host/..;/x", R::Spelling),
+        ("http://host/a/..;jsessionid=1/x", R::Spelling),
+        ("http://host/a/%2e%2e;/x", R::Spelling),
+        ("http://host/.;/x", R::Spelling),
         ("s3:///x", R::Spelling),
     ] {
         match (reference(url), refused) {
@@ -119,5 +125,46 @@ fn addresses_of_this_network_are_refused_by_name() {
     ] {
         let place = ReferencePlace::of_reference(url, BASE).unwrap();
         assert_eq!(place.refusal(), refused, "{url}");
+    }
+}
+
+#[test]
+fn the_name_of_a_host_may_lead_to_this_network_only_where_the_operator_says_so() {
+    for (url, at, private_addresses, reach) in [
+        ("http://host/d/", None, false, HostReach::Public),
+        ("https://host:8443/d/", None, false, HostReach::Public),
+        ("http://host/d/", None, true, HostReach::Any),
+        // The operator wrote the address.
+        ("http://127.0.0.1:8080/d/", None, false, HostReach::Any),
+        ("http://[fd12::1]/d/", None, false, HostReach::Any),
+        ("http://localhost:8080/d/", None, false, HostReach::Any),
+        // Where the files really are counts.
+        ("vcc://name/", Some("http://host/d/"), false, HostReach::Public),
+        ("http://host/d/", Some("http://10.0.0.1/d/"), false, HostReach::Any),
+        ("http://10.0.0.1/d/", Some("http://host/d/"), false, HostReach::Public),
+    ] {
+        let prefix = AllowedPrefix {
+            url: url.to_owned(),
+            at: at.map(str::to_owned),
+            private_addresses,
+            options: StoreOptions::default(),
+        };
+        assert_eq!(prefix.store_options().reach, reach, "{url} {at:?}");
+    }
+}
+
+#[test]
+fn the_name_and_password_of_a_user_are_not_logged() {
+    for (url, shown) in [
+        ("https://user:HUNTER2@bucket.example/x", "https://***@bucket.example/x"),
+        ("https://user:HUNTER2@a@host:80?q=@", "https://***@host:80?q=@"),
+        ("https://HUNTER2@host", "https://***@host"),
+        ("user:HUNTER2@host/x", "***@host/x"),
+        ("https://host/a@b", "https://host/a@b"),
+        ("s3://bucket/a@b", "s3://bucket/a@b"),
+    ] {
+        let error = RefusedReference::NotAllowed.of(url);
+        let ReferenceError::Refused { leads, .. } = &error else { panic!("{error}") };
+        assert_eq!(leads.to_string(), format!("it leads to {shown:?}"));
     }
 }

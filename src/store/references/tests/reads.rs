@@ -29,7 +29,12 @@ async fn put(store: &SharedStore, name: &str, bytes: impl Into<Bytes>) {
 /// A store over the document `refs.json` of `files`, whose references lead to the same files by `vcc://f/`.
 async fn store(files: &SharedStore, document: serde_json::Value) -> ReferenceStore {
     put(files, "refs.json", document.to_string()).await;
-    let prefix = AllowedPrefix { url: "vcc://f/in/".to_owned(), at: None, options: StoreOptions::default() };
+    let prefix = AllowedPrefix {
+        url: "vcc://f/in/".to_owned(),
+        at: None,
+        private_addresses: false,
+        options: StoreOptions::default(),
+    };
     let below = AllowedPrefix { url: "vcc://f/in/other/".to_owned(), ..prefix.clone() };
     let other: SharedStore = Arc::new(ObjectBackend::memory(true));
     put(&other, "x", "the longer prefix").await;

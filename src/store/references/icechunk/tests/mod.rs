@@ -1,0 +1,6 @@
+//! Hostile files of repositories, and versions that come and go.
+
+mod files;
+mod hostile;
+mod served;
+mod versions;
