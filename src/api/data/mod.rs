@@ -5,6 +5,7 @@ pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
+mod gathered;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
 pub(crate) mod too_large;
@@ -177,6 +178,10 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let (path, request) = (array.path(), (state, head, &target));
             let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
             let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            if let Some(listed) = selection.listed(array.metadata())? {
+                let request = gathered::request(state, node, listed, &query, rendering.clone(), started);
+                return Ok(Box::pin(request).await?.with_positions(positions));
+            }
             let subset = selection.subset(array.metadata())?;
             let rights = Caller::of(&head.extensions).rights();
             let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
