@@ -1,65 +1,24 @@
-//! [`GatherPlan`]: reads elements at lists of positions: each chunk once, the response as a whole.
+//! [`read`]: reads elements at lists of positions: each chunk once, the response as a whole.
 
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::bound_array::Array;
 use super::error::ArrayError;
+use super::gather_plan::{BOXES_BYTES, GatherPlan};
 use super::plan::Plan;
 use super::read_context::ReadContext;
 use super::segment_reader::SegmentReader;
 use super::segments::ResponseSegment;
 use super::snapshot::Snapshot;
-use crate::chunk::{AxisPositions, ChunkCoords, Elements, ElementsMut, Gather, MAX_GATHER_PARTS};
+use crate::chunk::{Elements, ElementsMut};
 
-/// Bytes of the boxes of chunks that are in memory together, about.
-const BOXES_BYTES: u64 = 64 << 20;
 /// The most boxes that are read at a time.
 const CONCURRENCY: u64 = 8;
 /// Copying boxes of at most this many bytes takes less time than a hop to another thread.
 const INLINE_BYTES: usize = 64 << 10;
 /// Boxes that are copied before other tasks run.
 const BATCH: usize = 16;
-
-/// Elements at lists of positions, divided by the chunks that are decoded and by those that are stored.
-#[derive(Debug)]
-pub(super) struct GatherPlan {
-    decoded: Gather,
-    stored: Gather,
-}
-
-impl GatherPlan {
-    /// Divides positions by the chunks of an array.
-    ///
-    /// # Errors
-    /// [`ArrayError::TooLarge`] if that would take too much memory.
-    pub(super) fn new(array: &Array, positions: &[AxisPositions]) -> Result<Self, ArrayError> {
-        let too_many = || ArrayError::TooLarge {
-            what: "parts of a list in chunks",
-            requested: u128::from(MAX_GATHER_PARTS) + 1,
-            limit: MAX_GATHER_PARTS,
-        };
-        let decoded = Gather::new(positions, array.decoded_axes()).ok_or_else(too_many)?;
-        let stored = Gather::new(positions, array.grid().axes()).ok_or_else(too_many)?;
-        Ok(Self { decoded, stored })
-    }
-
-    /// The stored chunks that are touched.
-    pub(super) fn stored_chunks(&self) -> Vec<ChunkCoords> {
-        self.stored.chunk_coords().collect()
-    }
-
-    /// For the cost: the chunks that are decoded along each dimension.
-    pub(super) fn decoded(&self) -> &Gather {
-        &self.decoded
-    }
-}
-
-/// Bytes of boxes of chunks that a read of this many decoded bytes has in memory, beside the response.
-pub(super) fn boxes_bytes(array: &Array, decoded_bytes: u64) -> u64 {
-    decoded_bytes.min(BOXES_BYTES.max(array.decoded_bytes()))
-}
 
 /// Reads all elements of a snapshot.
 pub(super) async fn read(
@@ -78,7 +37,7 @@ pub(super) async fn read(
         ElementsMut::fixed(vec![0; bytes], item)
     };
     let together = (BOXES_BYTES / plan.array().decoded_bytes().max(1)).clamp(1, CONCURRENCY);
-    let boxes = stream::iter(gather.decoded.boxes()).map(|part| async move {
+    let boxes = stream::iter(gather.decoded().boxes()).map(|part| async move {
         let segment = ResponseSegment { subset: part.subset.clone(), bytes: 0..0 };
         let elements = reader.stored(snapshot, &segment, context).await?;
         Ok::<_, ArrayError>((part, elements))
@@ -88,7 +47,7 @@ pub(super) async fn read(
     while let Some((part, elements)) = boxes.try_next().await? {
         let gather = Arc::clone(gather);
         let is_short = elements.bytes() <= INLINE_BYTES;
-        let copy = move || gather.decoded.copy(&part, &elements, item, &mut out).map(|()| out);
+        let copy = move || gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out);
         let done = if is_short { copy() } else { reader.cpu.run(copy).await? };
         out = done.map_err(|error| plan.assemble_error(error))?;
         copied += 1;

@@ -49,6 +49,7 @@ mod dependent;
 mod direct;
 mod error;
 mod from_memory;
+mod gather_plan;
 mod gathered;
 mod jobs;
 mod node;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bound_array::Array;
 use super::error::ArrayError;
-use super::gathered::{self, GatherPlan};
+use super::gather_plan::{GatherPlan, boxes_bytes};
 use super::segments::{ResponseSegment, segments, whole_bytes};
 use super::sum_memory;
 use crate::chunk::{AssembleError, AxisPositions, Subset};
@@ -318,9 +318,7 @@ impl Plan {
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {
         if self.gather.is_some() {
-            return self
-                .response_bytes
-                .saturating_add(gathered::boxes_bytes(&self.array, self.decoded_bytes));
+            return self.response_bytes.saturating_add(boxes_bytes(&self.array, self.decoded_bytes));
         }
         if self.reduction.is_none() && self.over.is_none() {
             return 0;

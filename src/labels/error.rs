@@ -50,7 +50,7 @@ pub enum LabelError {
         /// The dimension.
         dimension: String,
     },
-    /// So many elements have the label, at irregular positions, that no list has them.
+    /// More elements have the label, at irregular positions, than a list has.
     #[error(
         "`sel.{dimension}={label}` selects {count} elements at irregular positions; select by position, with \
          `isel.{dimension}`: the first are {first}"

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
-use super::gathered::GatheredPlan;
+use super::gathered_plan::GatheredPlan;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::api::label_params::LabelPositions;

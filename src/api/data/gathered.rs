@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::elements::{ElementsRequest, Rendering};
 use super::error::ElementsError;
+use super::gathered_plan::GatheredPlan;
 use super::query::DataQuery;
 use super::too_large::Broken;
 use crate::array::{OpenNode, Plan, Suggestions};
@@ -18,15 +19,6 @@ use crate::services::state::AppState;
 
 /// Bytes of work that a range of a list takes, about: for where it is planned.
 const RANGE_BYTES: u64 = 256;
-
-/// The plan for elements at lists of positions.
-pub(crate) struct GatheredPlan {
-    pub(crate) plan: Plan,
-    /// A digest of the positions.
-    pub(crate) identity: String,
-    /// The positions along the last dimension of the response, if it has one.
-    pub(crate) columns: Option<AxisPositions>,
-}
 
 /// A request for the elements at these positions along each dimension.
 ///

@@ -6,6 +6,7 @@ pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
 mod gathered;
+mod gathered_plan;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
 pub(crate) mod too_large;
