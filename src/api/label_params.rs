@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 
 use super::selection::SelectionParams;
 use crate::array::slice_text;
-use crate::chunk::Subset;
+use crate::chunk::{AxisPositions, Subset};
 use crate::http::array_headers::put_labels;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -54,19 +54,25 @@ pub(crate) async fn positions(
             .iter()
             .filter_map(|dimension| Some(format!("{}={}", dimension.name, dimension.label.as_ref()?)))
             .collect();
-        let ranges = dimensions.into_iter().map(|dimension| (dimension.name, dimension.range));
-        let selection = selection.with_positions(ranges);
-        let subset = selection.subset_named(shape, names)?;
+        let found = dimensions.into_iter().map(|dimension| (dimension.name, dimension.positions));
+        let selection = selection.with_positions(found);
+        let positions = selection.positions_named(shape, names)?;
         let named: Vec<&str> = selection.named().collect();
-        let of_dimension = |(name, range): (&Option<String>, &_)| {
+        let of_dimension = |(name, positions): (&Option<String>, &_)| {
             let name = name.as_deref().filter(|name| named.contains(name))?;
-            Some(format!("{name}={}", slice_text(&Subset(vec![*range]))))
+            Some(format!("{name}={}", positions_text(positions)))
         };
-        let taken: Vec<String> = names.iter().zip(subset.axes()).filter_map(of_dimension).collect();
+        let taken: Vec<String> = names.iter().zip(&positions).filter_map(of_dimension).collect();
         let (taken, labels) = (taken.join(", "), labels.join(", "));
         Ok::<_, Problem>(LabelPositions { selection, used, taken, labels })
     };
     Box::pin(resolve).await.map(Some)
+}
+
+/// Positions as `isel.NAME` takes them.
+fn positions_text(positions: &AxisPositions) -> String {
+    let ranges = positions.ranges().iter().map(|&range| slice_text(&Subset(vec![range])));
+    ranges.collect::<Vec<_>>().join(",")
 }
 
 impl LabelPositions {

@@ -4,7 +4,7 @@ use utoipa::IntoParams;
 
 use super::query_params::{ParamError, ParseParams, QueryParams, once};
 use crate::array::slice_text;
-use crate::chunk::{AxisRange, Selection, SelectionError, Subset, dimension_called};
+use crate::chunk::{AxisPositions, IndexList, Selection, SelectionError, Subset, dimension_called};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::switch::is_on;
@@ -27,9 +27,16 @@ pub(crate) struct SelectionParams {
     #[param(value_type = Option<String>)]
     slice: Option<Selection>,
     /// Selection by dimension name: one parameter with an index or a slice for each named dimension. An example is
-    /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`.
+    /// `{"isel.time": "0:10", "isel.lat": "5"}` for `isel.time=0:10&isel.lat=5`. Excludes `slice`. For the elements of an array
+    /// also a list of them (`1,5,9`, `350:360,0:11`), which keeps the dimension, with its elements in this order.
     #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
     isel: Vec<(String, String)>,
+    /// The lists among them.
+    #[param(ignore)]
+    lists: Vec<(String, IndexList)>,
+    /// The lists of positions that labels were resolved to.
+    #[param(ignore)]
+    found: Vec<(String, AxisPositions)>,
     /// Selection by label: one parameter for each named dimension, whose labels are in the array of its name beside the array
     /// or above it. A label (`45.25`, `KSEA`, `2020-01-15`), the nearest one (`nearest::45.2`, `nearest(0.3)::45.2`), the one before or
     /// after (`ffill::`, `bfill::`), a range with both ends (`30..60`), a date as a range (`2020-01`), or `latest`. An example is
@@ -50,7 +57,10 @@ impl ParseParams for SelectionParams {
         if name == "slice" {
             once("slice", &mut self.slice, Selection::parse(value)?)?;
         } else if let Some(dimension) = name.strip_prefix(BY_NAME) {
-            self.isel.push((dimension.to_owned(), value.to_owned()));
+            match IndexList::parse(value)? {
+                Some(list) => self.lists.push((dimension.to_owned(), list)),
+                None => self.isel.push((dimension.to_owned(), value.to_owned())),
+            }
         } else if let Some(dimension) = name.strip_prefix(BY_LABEL) {
             let query = LabelQuery::parse(dimension, value)?;
             if self.sel.iter().any(|(known, _)| known == dimension) {
@@ -63,7 +73,7 @@ impl ParseParams for SelectionParams {
         } else {
             return Ok(false);
         }
-        if self.slice.is_some() && !(self.isel.is_empty() && self.sel.is_empty()) {
+        if self.slice.is_some() && !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty()) {
             return Err(ParamError::SliceAndNames);
         }
         Ok(true)
@@ -73,7 +83,7 @@ impl ParseParams for SelectionParams {
 impl SelectionParams {
     /// Whether there is a selection.
     pub(crate) fn selects(&self) -> bool {
-        self.slice.is_some() || !self.isel.is_empty() || !self.sel.is_empty()
+        self.slice.is_some() || !self.isel.is_empty() || !self.lists.is_empty() || !self.sel.is_empty()
     }
 
     /// Whether there is a selection by label, which has to be resolved first.
@@ -92,7 +102,7 @@ impl SelectionParams {
     ) -> Result<Vec<(&str, u64, &LabelQuery)>, SelectionError> {
         let requested = self.sel.iter().map(|(name, query)| {
             let axis = dimension_called(name, names)?;
-            if self.isel.iter().any(|(known, _)| known == name) {
+            if self.named().any(|known| known == name) {
                 return Err(SelectionError::DimensionTwice { name: name.clone() });
             }
             Ok((name.as_str(), shape.get(axis).copied().unwrap_or_default(), query))
@@ -106,15 +116,76 @@ impl SelectionParams {
     }
 
     /// The same selection with positions in place of labels.
-    pub(crate) fn with_positions(&self, positions: impl IntoIterator<Item = (String, AxisRange)>) -> Self {
-        let positions = positions.into_iter().map(|(name, range)| (name, slice_text(&Subset(vec![range]))));
-        let isel = self.isel.iter().cloned().chain(positions).collect();
-        Self { slice: self.slice.clone(), isel, sel: Vec::new(), wrap: None }
+    pub(crate) fn with_positions(
+        &self,
+        positions: impl IntoIterator<Item = (String, AxisPositions)>,
+    ) -> Self {
+        let mut selection = Self { sel: Vec::new(), wrap: None, ..self.clone() };
+        for (name, positions) in positions {
+            match positions {
+                AxisPositions::Range(range) => {
+                    selection.isel.push((name, slice_text(&Subset(vec![range]))));
+                }
+                listed @ AxisPositions::List(_) => selection.found.push((name, listed)),
+            }
+        }
+        selection
+    }
+
+    /// The selected positions along each dimension of an array; `None` if all of them are ranges, which are a subset.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if the array has no such dimension or index.
+    pub(crate) fn listed(&self, array: &ArrayMetadata) -> Result<Option<Vec<AxisPositions>>, SelectionError> {
+        if self.lists.is_empty() && self.found.is_empty() {
+            return Ok(None);
+        }
+        let unnamed = vec![None; array.shape.len()];
+        self.positions_named(&array.shape, array.dimension_names.as_deref().unwrap_or(&unnamed)).map(Some)
+    }
+
+    /// The selected positions along each dimension of an array of this shape whose dimensions have these names.
+    ///
+    /// # Errors
+    /// As [`SelectionParams::listed`].
+    pub(crate) fn positions_named(
+        &self,
+        shape: &[u64],
+        names: &[Option<String>],
+    ) -> Result<Vec<AxisPositions>, SelectionError> {
+        let ranges = Self { lists: Vec::new(), found: Vec::new(), ..self.clone() };
+        let subset = ranges.subset_named(shape, names)?;
+        let mut axes: Vec<AxisPositions> = subset.axes().iter().copied().map(AxisPositions::Range).collect();
+        let mut taken: Vec<&str> = self.isel.iter().map(|(name, _)| name.as_str()).collect();
+        let mut put = |name, positions: &dyn Fn(usize) -> Result<AxisPositions, SelectionError>| {
+            let axis = dimension_called(name, names)?;
+            if taken.contains(&name) {
+                return Err(SelectionError::DimensionTwice { name: name.to_owned() });
+            }
+            taken.push(name);
+            if let Some(slot) = axes.get_mut(axis) {
+                *slot = positions(axis)?;
+            }
+            Ok(())
+        };
+        for (name, list) in &self.lists {
+            put(name.as_str(), &|axis| list.resolve(axis, shape.get(axis).copied().unwrap_or_default()))?;
+        }
+        for (name, positions) in &self.found {
+            put(name.as_str(), &|_| Ok(positions.clone()))?;
+        }
+        Ok(axes)
     }
 
     /// The names of the dimensions that are selected by name.
     pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
-        self.isel.iter().map(|(name, _)| name.as_str())
+        self.isel.iter().map(|(name, _)| name.as_str()).chain(self.listed_names())
+    }
+
+    /// The names of the dimensions that are selected by lists.
+    fn listed_names(&self) -> impl Iterator<Item = &str> {
+        let lists = self.lists.iter().map(|(name, _)| name.as_str());
+        lists.chain(self.found.iter().map(|(name, _)| name.as_str()))
     }
 
     /// The selected subset of an array; without a selection, the whole array.
@@ -138,7 +209,7 @@ impl SelectionParams {
         let names = array.dimension_names.as_deref().unwrap_or_default();
         let has = |name: &str| names.iter().flatten().any(|known| known == name);
         let isel = self.isel.iter().filter(|(name, _)| has(name)).cloned().collect();
-        Self { slice: self.slice.clone(), isel, ..Self::default() }.subset(array)
+        Self { isel, sel: Vec::new(), wrap: None, ..self.clone() }.subset(array)
     }
 
     /// The same of an array of this shape whose dimensions have these names; without names, none has one.
@@ -150,6 +221,9 @@ impl SelectionParams {
         shape: &[u64],
         names: &[Option<String>],
     ) -> Result<Subset, SelectionError> {
+        if let Some(name) = self.listed_names().next() {
+            return Err(SelectionError::NoRange { name: name.to_owned() });
+        }
         let named;
         let selection = match &self.slice {
             Some(selection) => selection,

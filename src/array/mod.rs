@@ -49,6 +49,8 @@ mod dependent;
 mod direct;
 mod error;
 mod from_memory;
+mod gather_plan;
+mod gathered;
 mod jobs;
 mod node;
 mod open;

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::bound_array::Array;
 use super::error::ArrayError;
+use super::gather_plan::{GatherPlan, boxes_bytes};
 use super::segments::{ResponseSegment, segments, whole_bytes};
 use super::sum_memory;
-use crate::chunk::{AssembleError, Subset};
+use crate::chunk::{AssembleError, AxisPositions, Subset};
 use crate::reduce::{AxisReduction, Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
@@ -66,6 +67,8 @@ pub struct Plan {
     reduction: Option<Arc<Reduction>>,
     /// The statistic over whole dimensions that the response has, if it has one.
     over: Option<Arc<AxisReduction>>,
+    /// The lists of positions that the elements are at, if they are at any. The subset is then empty.
+    gather: Option<Arc<GatherPlan>>,
 }
 
 impl Plan {
@@ -90,6 +93,46 @@ impl Plan {
             heap_limit: limits.max_response_size,
             reduction: None,
             over: None,
+            gather: None,
+        })
+    }
+
+    /// Plans to read the elements at positions along each dimension. The response is assembled as a whole, and each chunk is
+    /// read once. The work grows with the number of ranges.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`] with the limit that it exceeds.
+    pub fn gathered(
+        array: &Arc<Array>,
+        positions: &[AxisPositions],
+        limits: &ReadLimits,
+    ) -> Result<Self, ArrayError> {
+        let item = array.metadata().data_type.element_bytes() as u128;
+        let elements = positions.iter().fold(1, |all: u128, axis| all.saturating_mul(axis.count().into()));
+        let response_bytes = elements.saturating_mul(item);
+        // Before the positions are divided by chunks, which takes memory.
+        let mut cost = Cost { response_bytes, decoded_bytes: 0, chunks: 0 };
+        let check = |cost: &Cost| match cost.excess(limits) {
+            Some((what, requested, limit)) => Err(ArrayError::TooLarge { what, requested, limit }),
+            None => Ok(()),
+        };
+        check(&cost)?;
+        let gather = GatherPlan::new(array, positions)?;
+        let (chunks, touched) = gather.decoded().touched(array.decoded_axes());
+        (cost.chunks, cost.decoded_bytes) = (chunks, touched.saturating_mul(item));
+        check(&cost)?;
+        let within = |cost| u64::try_from(cost).unwrap_or(u64::MAX);
+        Ok(Self {
+            array: Arc::clone(array),
+            subset: Subset(Vec::new()),
+            response_bytes: within(cost.response_bytes),
+            decoded_bytes: within(cost.decoded_bytes),
+            chunks: within(cost.chunks),
+            band_bytes: within(cost.response_bytes).max(1),
+            heap_limit: limits.max_response_size,
+            reduction: None,
+            over: None,
+            gather: Some(Arc::new(gather)),
         })
     }
 
@@ -241,6 +284,17 @@ impl Plan {
         self.over.as_ref()
     }
 
+    /// The lists of positions that the elements are at, if they are at any.
+    pub(super) fn gather(&self) -> Option<&Arc<GatherPlan>> {
+        self.gather.as_ref()
+    }
+
+    /// Whether the elements are at lists of positions, so that the plan has no subset.
+    #[must_use]
+    pub fn is_gathered(&self) -> bool {
+        self.gather.is_some()
+    }
+
     /// How the elements are reduced, if they are.
     #[must_use]
     pub fn reduction(&self) -> Option<&Arc<Reduction>> {
@@ -259,9 +313,13 @@ impl Plan {
         self.subset.elements().saturating_mul(item) <= self.band_bytes.into()
     }
 
-    /// The most bytes of stored elements that a reduced response has in memory beside its results.
+    /// The most bytes of stored elements that a reduced response has in memory beside its results; of elements at lists of
+    /// positions, the boxes of chunks that they are copied from, and the response once more, where it is converted.
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {
+        if self.gather.is_some() {
+            return self.response_bytes.saturating_add(boxes_bytes(&self.array, self.decoded_bytes));
+        }
         if self.reduction.is_none() && self.over.is_none() {
             return 0;
         }

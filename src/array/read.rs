@@ -11,6 +11,7 @@ use super::bound_array::Array;
 use super::chunk_reader::Versions;
 use super::chunk_source::ChunkSource;
 use super::error::ArrayError;
+use super::gathered;
 use super::plan::Plan;
 use super::read_context::{ReadContext, ReadObserver};
 use super::reduced;
@@ -93,6 +94,9 @@ impl Reader {
     /// # Errors
     /// [`ArrayError`].
     pub async fn snapshot(&self, plan: &Plan, context: &Arc<ReadContext>) -> Result<Snapshot, ArrayError> {
+        if plan.is_gathered() {
+            return self.lookup_versions(plan, context).await;
+        }
         let mut segments = plan.segments(0..plan.response_bytes());
         let (Some(segment), None) = (segments.next(), segments.next()) else {
             return self.lookup_versions(plan, context).await;
@@ -124,6 +128,14 @@ impl Reader {
             return stream::once(std::future::ready(Ok(part))).boxed();
         }
         let (reader, context) = (self.clone(), Arc::clone(context));
+        if let Some(gather) = snapshot.plan().gather().map(Arc::clone) {
+            let whole = run_to_completion(async move {
+                let elements = gathered::read(&reader.segments, &snapshot, &gather, &context).await?;
+                let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(elements.items().len());
+                Ok(elements.slice(offset(bytes.start)..offset(bytes.end)))
+            });
+            return stream::once(whole).boxed();
+        }
         let segments = snapshot.plan().segments(bytes.clone());
         stream::iter(segments)
             .map(move |segment| {

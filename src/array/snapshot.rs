@@ -110,10 +110,13 @@ impl Snapshot {
         context: &ReadContext,
     ) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
-        let coords: Vec<ChunkCoords> = CopyRegion::packed(plan.subset().axes(), 1)
-            .split_by_chunks(array.grid().axes())
-            .map(|(coords, _)| coords)
-            .collect();
+        let coords: Vec<ChunkCoords> = match plan.gather() {
+            Some(gather) => gather.stored_chunks(),
+            None => CopyRegion::packed(plan.subset().axes(), 1)
+                .split_by_chunks(array.grid().axes())
+                .map(|(coords, _)| coords)
+                .collect(),
+        };
         let chunks = stream::iter(coords)
             .map(|coords| {
                 let array = Arc::clone(&array);

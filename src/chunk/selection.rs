@@ -14,8 +14,9 @@ use crate::error::{Classify, ErrorClass};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(Vec<DimSelection>);
 
+/// What is selected along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DimSelection {
+pub(super) enum DimSelection {
     Index(i64),
     Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
     Ellipsis,
@@ -75,6 +76,31 @@ pub enum SelectionError {
         /// The name.
         name: String,
     },
+    /// An item of a list is neither an integer nor a slice.
+    #[error("`{part}` (item {position} of the list) is not an integer or a slice `start:stop:step`")]
+    ListItem {
+        /// Which of the items, from 0.
+        position: usize,
+        /// Its text, shortened.
+        part: String,
+    },
+    /// A list has too many items.
+    #[error("the list has {count} items; a list has at most {limit}")]
+    ListTooLong {
+        /// Its items.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A dimension is selected by a list where only a range can be.
+    #[error(
+        "`{name}` is selected by a list of positions, which `/v1/data` takes for elements as they are stored; select one range \
+         here, as in `isel.{name}=0:10`"
+    )]
+    NoRange {
+        /// The name of the dimension.
+        name: String,
+    },
     /// An integer is outside the array.
     #[error("index {index} is out of range for axis {axis} of length {length}")]
     OutOfRange {
@@ -97,6 +123,9 @@ impl Classify for SelectionError {
             | Self::UnknownDimension { .. }
             | Self::AmbiguousDimension { .. }
             | Self::DimensionTwice { .. }
+            | Self::ListItem { .. }
+            | Self::ListTooLong { .. }
+            | Self::NoRange { .. }
             | Self::OutOfRange { .. } => ErrorClass::InvalidRequest,
         }
     }
@@ -173,20 +202,12 @@ impl Selection {
         let mut axes: Vec<AxisRange> = Vec::with_capacity(shape.len());
         for dim in &self.0 {
             let axis = axes.len();
-            match *dim {
+            match dim {
                 DimSelection::Ellipsis => {
                     axes.extend(shape.iter().skip(axis).take(missing).map(|&length| AxisRange::full(length)));
                 }
-                DimSelection::Index(index) => {
-                    let length = shape.get(axis).copied().unwrap_or_default();
-                    let start = from_end(index, length);
-                    let start = u64::try_from(start).ok().filter(|&start| start < length);
-                    let start = start.ok_or(SelectionError::OutOfRange { axis, length, index })?;
-                    axes.push(AxisRange { start, count: 1, step: 1, keep: false });
-                }
-                DimSelection::Slice { start, stop, step } => {
-                    let length = shape.get(axis).copied().unwrap_or_default();
-                    axes.push(resolve_slice(start, stop, step, length));
+                DimSelection::Index(_) | DimSelection::Slice { .. } => {
+                    axes.push(dim.resolve(axis, shape.get(axis).copied().unwrap_or_default())?);
                 }
             }
         }
@@ -212,7 +233,20 @@ pub fn dimension_called(name: &str, names: &[Option<String>]) -> Result<usize, S
 }
 
 impl DimSelection {
-    fn parse(part: &str) -> Option<Self> {
+    /// The elements along an axis of this length.
+    pub(super) fn resolve(self, axis: usize, length: u64) -> Result<AxisRange, SelectionError> {
+        match self {
+            Self::Ellipsis => Ok(AxisRange::full(length)),
+            Self::Slice { start, stop, step } => Ok(resolve_slice(start, stop, step, length)),
+            Self::Index(index) => {
+                let start = u64::try_from(from_end(index, length)).ok().filter(|&start| start < length);
+                let start = start.ok_or(SelectionError::OutOfRange { axis, length, index })?;
+                Ok(AxisRange { start, count: 1, step: 1, keep: false })
+            }
+        }
+    }
+
+    pub(super) fn parse(part: &str) -> Option<Self> {
         if part == "..." {
             return Some(Self::Ellipsis);
         }

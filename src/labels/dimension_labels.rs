@@ -9,7 +9,7 @@ use super::label_values::{Labels, rounded};
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
 use super::tolerance;
-use crate::chunk::{AxisRange, Elements};
+use crate::chunk::{AxisPositions, AxisRange, Elements, MAX_LIST_ITEMS};
 use crate::error::nearest;
 use crate::metadata::ArrayMetadata;
 
@@ -34,7 +34,7 @@ pub struct DimensionLabels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectedLabels {
     /// The positions; one label drops the dimension.
-    pub range: AxisRange,
+    pub positions: AxisPositions,
     /// The label of a single position.
     pub label: Option<String>,
 }
@@ -157,7 +157,12 @@ impl DimensionLabels {
                         self.no_such_time(query, &keys, start)
                     }
                     [] => Ok(SelectedLabels {
-                        range: AxisRange { start: 0, count: 0, step: 1, keep: true },
+                        positions: AxisPositions::Range(AxisRange {
+                            start: 0,
+                            count: 0,
+                            step: 1,
+                            keep: true,
+                        }),
                         label: None,
                     }),
                     _ => self.places(query, &found).map(SelectedLabels::with_dimension),
@@ -339,26 +344,27 @@ impl DimensionLabels {
         }
     }
 
-    /// What several positions select: one drops the dimension; the others must be those of a slice.
+    /// What several positions select: one drops the dimension.
     pub(super) fn places(&self, query: &LabelQuery, found: &[usize]) -> Result<SelectedLabels, LabelError> {
-        let (first, step) = match found {
-            [place] => return Ok(self.one(*place)),
-            [] => (0, 1),
-            [first, second, ..] => (*first, second - first),
-        };
-        let is_regular = found.windows(2).all(|pair| matches!(pair, [one, other] if other - one == step));
-        if !is_regular {
-            let first: Vec<String> = found.iter().take(LISTED_POSITIONS).map(usize::to_string).collect();
-            return Err(LabelError::Scattered {
-                dimension: self.dimension.clone(),
-                label: shortened(&query.to_string()),
-                count: found.len(),
-                first: first.join(", "),
-            });
+        if let [place] = found {
+            return Ok(self.one(*place));
         }
-        let step = i64::try_from(step).unwrap_or(i64::MAX);
-        let range = AxisRange { start: first as u64, count: found.len() as u64, step, keep: true };
-        Ok(SelectedLabels { range, label: None })
+        let listed = AxisPositions::of_elements(found.iter().map(|&place| place as u64));
+        let positions = match listed.ranges() {
+            [] => return Ok(slice(&(0..0))),
+            &[range] => AxisPositions::Range(range),
+            ranges if ranges.len() > MAX_LIST_ITEMS => {
+                let first: Vec<String> = found.iter().take(LISTED_POSITIONS).map(usize::to_string).collect();
+                return Err(LabelError::Scattered {
+                    dimension: self.dimension.clone(),
+                    label: shortened(&query.to_string()),
+                    count: found.len(),
+                    first: first.join(", "),
+                });
+            }
+            _ => listed,
+        };
+        Ok(SelectedLabels { positions, label: None })
     }
 
     /// The position of the largest label; of several the last.
@@ -385,7 +391,7 @@ impl DimensionLabels {
 
     pub(super) fn one(&self, place: usize) -> SelectedLabels {
         let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
-        SelectedLabels { range, label: self.text(place) }
+        SelectedLabels { positions: AxisPositions::Range(range), label: self.text(place) }
     }
 
     fn check_sorted(&self) -> Result<(), LabelError> {
@@ -481,7 +487,11 @@ impl DimensionLabels {
 impl SelectedLabels {
     /// The same positions, with their dimension even if it is one.
     fn with_dimension(self) -> Self {
-        Self { range: AxisRange { keep: true, ..self.range }, label: None }
+        let positions = match self.positions {
+            AxisPositions::Range(range) => AxisPositions::Range(AxisRange { keep: true, ..range }),
+            listed @ AxisPositions::List(_) => listed,
+        };
+        Self { positions, label: None }
     }
 }
 
@@ -489,7 +499,8 @@ impl SelectedLabels {
 pub(super) fn slice(positions: &std::ops::Range<usize>) -> SelectedLabels {
     let (start, count) = (positions.start as u64, positions.len() as u64);
     let start = if count == 0 { 0 } else { start };
-    SelectedLabels { range: AxisRange { start, count, step: 1, keep: true }, label: None }
+    let range = AxisRange { start, count, step: 1, keep: true };
+    SelectedLabels { positions: AxisPositions::Range(range), label: None }
 }
 
 /// The smallest distance of two times in a row that are not the same. With one time, its last unit that is not 0.

@@ -50,7 +50,7 @@ pub enum LabelError {
         /// The dimension.
         dimension: String,
     },
-    /// Several elements have the label, at places that no slice has.
+    /// More elements have the label, at irregular positions, than a list has.
     #[error(
         "`sel.{dimension}={label}` selects {count} elements at irregular positions; select by position, with \
          `isel.{dimension}`: the first are {first}"
@@ -64,19 +64,6 @@ pub enum LabelError {
         count: usize,
         /// The first positions.
         first: String,
-    },
-    /// A range goes over the end of the coordinate to its beginning.
-    #[error(
-        "`sel.{dimension}={label}` goes over the end of the coordinate: request its two parts, `sel.{dimension}={parts}`",
-        parts = parts.join(&format!("` and `sel.{dimension}="))
-    )]
-    OverTheEnd {
-        /// The dimension.
-        dimension: String,
-        /// The range, shortened.
-        label: String,
-        /// The two parts, in the order of the request.
-        parts: [String; 2],
     },
     /// A method needs distances, which the labels have not.
     #[error(
@@ -155,7 +142,6 @@ impl Classify for LabelError {
             | Self::NoSuchLabel(_)
             | Self::Unsorted { .. }
             | Self::Scattered { .. }
-            | Self::OverTheEnd { .. }
             | Self::TextHasNoDistance { .. }
             | Self::NoLabels { .. } => ErrorClass::InvalidRequest,
             Self::TooLong { .. } => ErrorClass::TooLarge,

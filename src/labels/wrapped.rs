@@ -7,6 +7,7 @@ use super::error::LabelError;
 use super::label_values::Labels;
 use super::places::Order;
 use super::query::{FillMethod, LabelQuery, shortened};
+use crate::chunk::AxisPositions;
 
 /// Numbers that are this part of a turn apart are the same after whole turns were added to one of them.
 const ROUNDING: f64 = 1e-12;
@@ -84,18 +85,12 @@ impl DimensionLabels {
                 if lower.is_empty() {
                     return Ok(slice(&upper));
                 }
-                let text = |place: usize| self.text(place).unwrap_or_default();
-                let part = |range: &std::ops::Range<usize>| {
-                    let (one, other) = (range.start, range.end - 1);
-                    let (low, high) =
-                        if self.order == Order::Descending { (other, one) } else { (one, other) };
-                    format!("{}..{}", text(low), text(high))
-                };
-                Err(LabelError::OverTheEnd {
-                    dimension: self.dimension.clone(),
-                    label: shortened(&query.to_string()),
-                    parts: [part(&upper), part(&lower)],
-                })
+                // From the first end on: a descending coordinate has the pieces in the same order, each as it is stored.
+                let pieces = [upper, lower].map(|piece| match slice(&piece).positions {
+                    AxisPositions::Range(range) => vec![range],
+                    AxisPositions::List(ranges) => ranges,
+                });
+                Ok(SelectedLabels { positions: AxisPositions::List(pieces.concat()), label: None })
             }
         }
     }

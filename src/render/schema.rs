@@ -1,7 +1,7 @@
 //! [`ResultSchema`]: type, shape and names of the elements in a response.
 
 use super::size::product;
-use crate::chunk::AxisRange;
+use crate::chunk::AxisPositions;
 use crate::metadata::DataType;
 
 /// Type, shape and names of the elements in a response.
@@ -23,7 +23,7 @@ pub struct Heading {
     /// The name of a single column: the array's.
     pub name: String,
     /// The indices of the columns, for two dimensions.
-    pub columns: AxisRange,
+    pub columns: AxisPositions,
 }
 
 impl ResultSchema {

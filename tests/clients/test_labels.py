@@ -15,7 +15,7 @@ import processes
 from processes import SECONDS
 
 SEED = 20261124
-EACH = 40
+EACH = 45
 """Selections of each dimension of each dataset."""
 
 CALENDARS = ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"]

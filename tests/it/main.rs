@@ -48,6 +48,7 @@ mod hostile_memory;
 mod icechunk;
 mod icechunk_branches;
 mod images;
+mod index_lists;
 mod kerchunk;
 mod killed;
 mod labels;

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
+use super::gathered_plan::GatheredPlan;
 use super::slice_version::SliceVersion;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
@@ -27,7 +28,7 @@ use crate::array::{
     Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot,
     Suggestions,
 };
-use crate::chunk::{AxisRange, Subset};
+use crate::chunk::{AxisPositions, AxisRange, Subset};
 use crate::error::ErrorClass;
 use crate::http::array_headers::{put_contents, put_time_units};
 use crate::http::body::content_length_body;
@@ -92,6 +93,8 @@ pub(crate) struct ElementsRequest {
     contents: ResultSchema,
     /// What labels were resolved to, if elements are selected by label.
     positions: Option<LabelPositions>,
+    /// The plan for elements at lists of positions. The subset then stands for their number alone.
+    gathered: Option<GatheredPlan>,
     /// When processing of the request started.
     started: Instant,
 }
@@ -140,13 +143,37 @@ impl ElementsRequest {
         let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
         let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
         let conversion = Arc::new(conversion);
-        let positions = None;
-        Ok(Self { node, array, subset, reduction, rendering, conversion, contents, positions, started })
+        let (positions, gathered) = (None, None);
+        Ok(Self {
+            node,
+            array,
+            subset,
+            reduction,
+            rendering,
+            conversion,
+            contents,
+            positions,
+            gathered,
+            started,
+        })
     }
 
     /// The same request, whose subset was selected by label.
     pub(crate) fn with_positions(self, positions: Option<LabelPositions>) -> Self {
         Self { positions, ..self }
+    }
+
+    /// The same request for elements at lists of positions.
+    pub(crate) fn with_gathered(self, gathered: GatheredPlan) -> Self {
+        let mut contents = self.contents;
+        // Those of the inner dimensions of an element are as they were.
+        if let Some(heading) = &mut contents.heading
+            && self.conversion.inner_shape().is_empty()
+            && let Some(columns) = &gathered.columns
+        {
+            heading.columns = columns.clone();
+        }
+        Self { gathered: Some(gathered), contents, ..self }
     }
 
     /// The response to a GET or HEAD. It may enter the response cache.
@@ -156,7 +183,10 @@ impl ElementsRequest {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plan = self.plan(&self.subset, &state.engine.read);
+        let plan = match &self.gathered {
+            Some(gathered) => Ok(gathered.plan.clone()),
+            None => self.plan(&self.subset, &state.engine.read),
+        };
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
@@ -173,7 +203,7 @@ impl ElementsRequest {
             }
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
-        if head.method == Method::GET && answer.status() == StatusCode::OK {
+        if head.method == Method::GET && answer.status() == StatusCode::OK && !plan.is_gathered() {
             let is_near = target.mount.store.capabilities().near;
             let parts = (&*state.engine, &state.traffic.admission);
             state.scans.observe(parts, is_near, &plan, AdmissionRequest::to_elements(head));
@@ -234,7 +264,7 @@ impl ElementsRequest {
             );
             is_written && self.plan(subset, limits).is_ok()
         };
-        let suggestions = if fits(&self.subset) {
+        let suggestions = if self.gathered.is_some() || fits(&self.subset) {
             // Elements of variable length are longer than estimated, and those of any slice may be as well.
             Suggestions::default()
         } else if let Some(reduction) = &self.reduction {
@@ -328,8 +358,10 @@ impl ElementsRequest {
 
     /// The version of a response, derived from the versions of all its inputs and from the rendering.
     fn version(&self, snapshot: &Snapshot) -> Version {
-        let reduction = self.reduction.as_ref().map(ElementsReduction::identity);
-        let mut version = SliceVersion::new(&self.subset, reduction.as_deref());
+        // Lists of positions are not reduced.
+        let of_lists = self.gathered.as_ref().map(|gathered| gathered.identity.clone());
+        let form = self.reduction.as_ref().map(ElementsReduction::identity).or(of_lists);
+        let mut version = SliceVersion::new(&self.subset, form.as_deref());
         self.node.located.versions().chain(snapshot.versions()).for_each(|found| version.add(found));
         if let Some(positions) = &self.positions {
             version.add_labels(positions);
@@ -539,7 +571,7 @@ fn contents_of(
         let name = if name.is_empty() { array.mount() } else { name }.to_owned();
         let whole = |length: &u64| AxisRange::full(*length);
         let columns = inner.last().map(whole).or_else(|| kept().next_back().copied());
-        Heading { name, columns: columns.unwrap_or(AxisRange::full(1)) }
+        Heading { name, columns: AxisPositions::Range(columns.unwrap_or(AxisRange::full(1))) }
     });
     let shape = [&subset.shape(), inner].concat();
     ResultSchema { data_type: conversion.data_type().clone(), shape, dimension_names, heading }

@@ -5,6 +5,8 @@ pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
+mod gathered;
+mod gathered_plan;
 mod opening;
 mod put;
 pub(crate) mod query;
@@ -163,6 +165,10 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             let (path, request) = (array.path(), (state, head, &target));
             let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
             let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            if let Some(listed) = selection.listed(array.metadata())? {
+                let request = gathered::request(state, node, listed, &query, rendering.clone(), started);
+                return Ok(Box::pin(request).await?.with_positions(positions));
+            }
             let subset = selection.subset(array.metadata())?;
             let rights = Caller::of(&head.extensions).rights();
             let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;

@@ -27,13 +27,14 @@ pub(super) struct SliceVersion {
 }
 
 impl SliceVersion {
-    /// The version of a selection, of which nothing that is stored is known yet. `reduction` identifies how it is reduced.
-    pub(super) fn new(subset: &Subset, reduction: Option<&str>) -> Self {
+    /// The version of a selection, of which nothing that is stored is known yet. `form` identifies how it is reduced,
+    /// or the lists by which it is selected.
+    pub(super) fn new(subset: &Subset, form: Option<&str>) -> Self {
         let mut version = Self { text: Vec::with_capacity(1 << 10), is_strong: true };
         version.push(ELEMENTS);
         version.push(format!("{subset:?}").as_bytes());
-        if let Some(reduction) = reduction {
-            version.push(reduction.as_bytes());
+        if let Some(form) = form {
+            version.push(form.as_bytes());
         }
         version
     }

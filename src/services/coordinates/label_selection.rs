@@ -10,7 +10,7 @@ use super::find::FoundCoordinate;
 use super::read::ReadCoordinate;
 use crate::array::{ChunkVersions, Dependencies};
 use crate::auth::caller::Caller;
-use crate::chunk::AxisRange;
+use crate::chunk::AxisPositions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -26,7 +26,7 @@ pub(crate) struct LabelledDimension {
     /// The dimension.
     pub(crate) name: String,
     /// Its positions.
-    pub(crate) range: AxisRange,
+    pub(crate) positions: AxisPositions,
     /// The label of a single position.
     pub(crate) label: Option<String>,
 }
@@ -89,8 +89,8 @@ impl LabelRequest<'_> {
             let (labels, query) = (read.coordinate, query.clone());
             let selected =
                 state.engine.cpu.run_or_inline(length, move || labels.select(&query, wrap)).await?;
-            let SelectedLabels { range, label } = selected.map_err(problem)?;
-            selection.dimensions.push(LabelledDimension { name: name.to_owned(), range, label });
+            let SelectedLabels { positions, label } = selected.map_err(problem)?;
+            selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }
         Ok(selection)
     }

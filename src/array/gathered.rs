@@ -1,0 +1,59 @@
+//! [`read`]: reads elements at lists of positions: each chunk once, the response as a whole.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::error::ArrayError;
+use super::gather_plan::{BOXES_BYTES, GatherPlan};
+use super::plan::Plan;
+use super::read_context::ReadContext;
+use super::segment_reader::SegmentReader;
+use super::segments::ResponseSegment;
+use super::snapshot::Snapshot;
+use crate::chunk::{Elements, ElementsMut};
+
+/// The most boxes that are read at a time.
+const CONCURRENCY: u64 = 8;
+/// Copying boxes of at most this many bytes takes less time than a hop to another thread.
+const INLINE_BYTES: usize = 64 << 10;
+/// Boxes that are copied before other tasks run.
+const BATCH: usize = 16;
+
+/// Reads all elements of a snapshot.
+pub(super) async fn read(
+    reader: &SegmentReader,
+    snapshot: &Snapshot,
+    gather: &Arc<GatherPlan>,
+    context: &Arc<ReadContext>,
+) -> Result<Elements, ArrayError> {
+    let plan: &Plan = snapshot.plan();
+    let data_type = &plan.array().metadata().data_type;
+    let item = data_type.element_bytes();
+    let bytes = usize::try_from(plan.response_bytes()).map_err(|_too_long| ArrayError::Geometry)?;
+    let mut out = if data_type.is_variable() {
+        ElementsMut::variable(vec![0; bytes], plan.heap_limit())
+    } else {
+        ElementsMut::fixed(vec![0; bytes], item)
+    };
+    let together = (BOXES_BYTES / plan.array().decoded_bytes().max(1)).clamp(1, CONCURRENCY);
+    let boxes = stream::iter(gather.decoded().boxes()).map(|part| async move {
+        let segment = ResponseSegment { subset: part.subset.clone(), bytes: 0..0 };
+        let elements = reader.stored(snapshot, &segment, context).await?;
+        Ok::<_, ArrayError>((part, elements))
+    });
+    let mut boxes = std::pin::pin!(boxes.buffer_unordered(usize::try_from(together).unwrap_or(1)));
+    let mut copied = 0_usize;
+    while let Some((part, elements)) = boxes.try_next().await? {
+        let gather = Arc::clone(gather);
+        let is_short = elements.bytes() <= INLINE_BYTES;
+        let copy = move || gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out);
+        let done = if is_short { copy() } else { reader.cpu.run(copy).await? };
+        out = done.map_err(|error| plan.assemble_error(error))?;
+        copied += 1;
+        if copied.is_multiple_of(BATCH) {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(out.freeze())
+}

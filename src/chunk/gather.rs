@@ -1,0 +1,244 @@
+//! [`Gather`]: elements at lists of positions along each dimension, divided by the chunks that they lie in.
+//!
+//! The elements are all combinations of the positions along each dimension (orthogonal, as `isel` of xarray takes lists). Along
+//! each dimension the positions are sorted by chunk, so that each chunk is read once, in whatever order its elements are asked for.
+
+use super::{AssembleError, Elements, strided::Dimension};
+use super::{AxisPositions, AxisRange, ChunkAxis, ElementsMut, Subset};
+
+/// The most parts that the positions along a dimension may have where they are divided by chunks.
+pub const MAX_GATHER_PARTS: u64 = 1 << 20;
+
+/// Elements at lists of positions, divided by chunks.
+#[derive(Clone, Debug)]
+pub struct Gather {
+    axes: Vec<Vec<GatherChunk>>,
+    /// Elements of the response along each dimension.
+    counts: Vec<u64>,
+}
+
+/// What is selected of the chunks with one coordinate along a dimension.
+#[derive(Clone, Debug)]
+struct GatherChunk {
+    coord: u64,
+    /// The first selected element in the array, and the last one.
+    low: u64,
+    high: u64,
+    runs: Vec<GatherRun>,
+}
+
+/// Selected elements of one chunk that follow each other in the response.
+#[derive(Clone, Copy, Debug)]
+struct GatherRun {
+    range: AxisRange,
+    /// Where in the response along the dimension the first of them is.
+    place: u64,
+}
+
+/// One of the boxes that contain the elements, each in one chunk.
+#[derive(Clone, Debug)]
+pub struct GatherBox {
+    chunks: Vec<usize>,
+    /// The box in the array.
+    pub subset: Subset,
+}
+
+impl Gather {
+    /// Divides positions by the chunks of a grid; `None` if they have more than [`MAX_GATHER_PARTS`] along a dimension.
+    #[must_use]
+    pub fn new(positions: &[AxisPositions], grid: &[ChunkAxis]) -> Option<Self> {
+        let axes = positions.iter().zip(grid).map(|(positions, axis)| divided(positions, axis));
+        let counts = positions.iter().map(AxisPositions::count).collect();
+        Some(Self { axes: axes.collect::<Option<_>>()?, counts })
+    }
+
+    /// How many chunks are touched, and the product of the sums of the edges of those along each dimension (saturated).
+    #[must_use]
+    pub fn touched(&self, grid: &[ChunkAxis]) -> (u128, u128) {
+        let axes = self.axes.iter().zip(grid);
+        axes.fold((1, 1), |(chunks, elements): (u128, u128), (axis, grid)| {
+            let edges = axis.iter().map(|chunk| u128::from(grid.chunk(chunk.coord).edge)).sum();
+            (chunks.saturating_mul(axis.len() as u128), elements.saturating_mul(edges))
+        })
+    }
+
+    /// The coordinates of the chunks that are touched, in C order.
+    pub fn chunk_coords(&self) -> impl Iterator<Item = Vec<u64>> + use<'_> {
+        self.boxes().map(|part| {
+            let chunks = self.axes.iter().zip(&part.chunks);
+            chunks.filter_map(|(axis, &at)| axis.get(at).map(|chunk| chunk.coord)).collect()
+        })
+    }
+
+    /// The boxes that contain the elements of each chunk, in C order of the chunks.
+    pub fn boxes(&self) -> impl Iterator<Item = GatherBox> + use<'_> {
+        let mut next = self.axes.iter().all(|axis| !axis.is_empty()).then(|| vec![0; self.axes.len()]);
+        std::iter::from_fn(move || {
+            let chunks = next.take()?;
+            let ranges = self.axes.iter().zip(&chunks).filter_map(|(axis, &at)| {
+                let chunk = axis.get(at)?;
+                Some(AxisRange { start: chunk.low, count: chunk.high - chunk.low + 1, step: 1, keep: true })
+            });
+            let subset = Subset(ranges.collect());
+            let mut following = chunks.clone();
+            for (at, axis) in following.iter_mut().zip(&self.axes).rev() {
+                *at += 1;
+                if *at < axis.len() {
+                    next = Some(following);
+                    break;
+                }
+                *at = 0;
+            }
+            Some(GatherBox { chunks, subset })
+        })
+    }
+
+    /// Copies the elements of a box, of `item` bytes each, to their places in the response.
+    ///
+    /// # Errors
+    /// [`AssembleError`].
+    pub fn copy(
+        &self,
+        part: &GatherBox,
+        from: &Elements,
+        item: usize,
+        to: &mut ElementsMut,
+    ) -> Result<(), AssembleError> {
+        let expected = part.subset.elements().saturating_mul(item as u128);
+        if from.items().len() as u128 != expected {
+            return Err(AssembleError::Geometry);
+        }
+        let lists: Vec<&GatherChunk> =
+            self.axes.iter().zip(&part.chunks).filter_map(|(axis, &at)| axis.get(at)).collect();
+        let to_strides = strides(self.counts.iter().copied(), item)?;
+        let from_strides = strides(part.subset.axes().iter().map(|range| range.count), item)?;
+        let mut at = vec![0; lists.len()];
+        loop {
+            let (mut to_at, mut from_at) = (0, 0);
+            let mut dimensions = Vec::with_capacity(lists.len());
+            for (((chunk, &at), to_stride), from_stride) in
+                lists.iter().zip(&at).zip(&to_strides).zip(&from_strides)
+            {
+                let run = chunk.runs.get(at).ok_or(AssembleError::Geometry)?;
+                to_at += size(run.place)? * to_stride;
+                from_at += size(run.range.start - chunk.low)? * from_stride;
+                let step = isize::try_from(run.range.step).map_err(|_long| AssembleError::Geometry)?;
+                let from =
+                    if run.range.count > 1 { from_stride.cast_signed().saturating_mul(step) } else { 0 };
+                dimensions.push(Dimension {
+                    length: size(run.range.count)?,
+                    to: to_stride.cast_signed(),
+                    from,
+                });
+            }
+            to.copy(dimensions, to_at, from, from_at)?;
+            // Odometer: the last dimension turns fastest.
+            let turned = at.iter_mut().zip(&lists).rev().any(|(at, chunk)| {
+                *at += 1;
+                let is_more = *at < chunk.runs.len();
+                if !is_more {
+                    *at = 0;
+                }
+                is_more
+            });
+            if !turned {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn size(number: u64) -> Result<usize, AssembleError> {
+    usize::try_from(number).map_err(|_long| AssembleError::Geometry)
+}
+
+/// The strides in bytes of a box in C order.
+fn strides(counts: impl DoubleEndedIterator<Item = u64>, item: usize) -> Result<Vec<usize>, AssembleError> {
+    let mut stride = item;
+    let mut strides = Vec::new();
+    for count in counts.rev() {
+        strides.push(stride);
+        stride = stride.saturating_mul(size(count)?);
+    }
+    strides.reverse();
+    Ok(strides)
+}
+
+/// The positions along a dimension, sorted by chunk.
+fn divided(positions: &AxisPositions, axis: &ChunkAxis) -> Option<Vec<GatherChunk>> {
+    let parts =
+        positions.ranges().iter().fold(0, |sum: u64, range| sum.saturating_add(axis.touched(range).chunks));
+    if parts > MAX_GATHER_PARTS {
+        return None;
+    }
+    let mut first = 0;
+    let mut runs = Vec::new();
+    for range in positions.ranges() {
+        for piece in axis.pieces(*range) {
+            let run = GatherRun { range: range.part(piece.first, piece.count), place: first + piece.first };
+            runs.push((piece.chunk, run));
+        }
+        first += range.count;
+    }
+    // Stable: within a chunk in the order of the response, so that writes go forward.
+    runs.sort_by_key(|(chunk, _)| *chunk);
+    let mut chunks: Vec<GatherChunk> = Vec::new();
+    for (coord, run) in runs {
+        let (one, other) = (run.range.start, run.range.at(run.range.count - 1));
+        let (low, high) = (one.min(other), one.max(other));
+        match chunks.last_mut().filter(|chunk| chunk.coord == coord) {
+            Some(chunk) => {
+                (chunk.low, chunk.high) = (chunk.low.min(low), chunk.high.max(high));
+                chunk.runs.push(run);
+            }
+            None => chunks.push(GatherChunk { coord, low, high, runs: vec![run] }),
+        }
+    }
+    Some(chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::ChunkGrid;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_element_comes_to_its_place_from_a_chunk_that_is_visited_once(
+            (shape, edges, lists) in prop::collection::vec((1_u64..9, 1_u64..5), 1..4).prop_flat_map(|axes| {
+                let (shape, edges): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
+                let lists: Vec<_> = shape.iter().map(|&length| prop::collection::vec(0..length, 0..7)).collect();
+                (Just(shape), Just(edges), lists)
+            }),
+        ) {
+            let grid = ChunkGrid::regular(&shape, &edges);
+            let positions: Vec<_> =
+                lists.iter().map(|list| AxisPositions::of_elements(list.iter().copied())).collect();
+            let gather = Gather::new(&positions, grid.axes()).unwrap();
+            let coords: Vec<_> = gather.chunk_coords().collect();
+            prop_assert!(coords.windows(2).all(|pair| pair[0] < pair[1]));
+            // An element is its place in the C order of the array.
+            let number = |place: &[u64]| place.iter().zip(&shape).fold(0, |at, (&k, &n)| at * n + k) as u16;
+            let product = |lists: &[Vec<u64>]| lists.iter().fold(vec![vec![]], |all: Vec<Vec<u64>>, list| {
+                all.iter().flat_map(|one| list.iter().map(|&k| [one.as_slice(), &[k]].concat())).collect()
+            });
+            let bytes = |places: Vec<Vec<u64>>| places.iter().flat_map(|place| number(place).to_le_bytes()).collect::<Vec<u8>>();
+            let expected = bytes(product(&lists));
+            let mut out = ElementsMut::fixed(vec![0; expected.len()], 2);
+            for part in gather.boxes() {
+                let own: Vec<Vec<u64>> =
+                    part.subset.axes().iter().map(|range| (0..range.count).map(|k| range.at(k)).collect()).collect();
+                gather.copy(&part, &Elements::fixed(bytes(product(&own)).into()), 2, &mut out).unwrap();
+            }
+            let gathered = out.freeze();
+            prop_assert_eq!(&gathered.items()[..], &expected[..]);
+        }
+    }
+
+    #[test]
+    fn positions_in_too_many_parts_are_not_divided() {
+        let grid = ChunkGrid::regular(&[4 << 20], &[1]);
+        assert!(Gather::new(&[AxisPositions::Range(AxisRange::full(4 << 20))], grid.axes()).is_none());
+    }
+}
