@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def running(folder):
-    with processes.zarrd([f"d={folder}"]) as running:
+    with processes.zarrd(f"d={folder}") as running:
         yield running
 
 
@@ -70,7 +70,7 @@ def test_lists_select_what_xarray_selects(running, folder, name):
                     query[f"isel.{dimension}"] = chosen[dimension] = draw.randrange(length)
             wanted = array.isel(chosen).values
             text = {"format": "json" if name == "texts" else "npy"}
-            answer = session.get(f"{running.url}/v1/data/d/{name}/v", params=query | text, timeout=SECONDS)
+            answer = session.get(f"{running.base}/v1/data/d/{name}/v", params=query | text, timeout=SECONDS)
             assert answer.status_code == 200, (query, answer.text)
             found = numpy.array(answer.json(), dtype=object) if name == "texts" else numpy.load(io.BytesIO(answer.content))
             assert found.size == wanted.size and (name == "texts" or found.shape == wanted.shape), query
