@@ -404,7 +404,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
             let (status, _) = steps.ask(&server, request).await;
             assert_eq!(status, StatusCode::OK, "{what}");
         }
-        // The labels that are near are looked for among all.
+        // The labels that are near are found among all.
         let missing = Request::get("/v1/data/m/label?sel.label=1999-01-01").body(Body::empty()).unwrap();
         let (status, _) = steps.ask(&server, missing).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
