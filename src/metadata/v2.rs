@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The attribute in which xarray stores the dimension names.
-const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+pub const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// The object codecs that would run code from the document.
 const CODE_IN_DATA: [&str; 3] = ["pickle", "msgpack", "msgpack2"];
 

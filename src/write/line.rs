@@ -6,22 +6,19 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
+use super::pause::{ATTEMPTS, pause};
 use super::stored_chunk::{StoreAttempt, StoredChunk, VersionCheck};
 use super::written::StoredValueReport;
 use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::Version;
 
-/// The most attempts, if other processes change the value each time.
-const ATTEMPTS: u32 = 10;
 /// The most writes that are stored together.
 const MAX_TOGETHER: usize = 1024;
 
@@ -145,9 +142,7 @@ async fn commit(cpu: &ComputePool, batch: &[WaitingWrite]) -> Result<Option<Vers
     let parts: Arc<Vec<ChunkPart>> = Arc::new(parts.collect());
     let needs_read = last_whole.is_none() || check.is_some();
     for attempt in 0..ATTEMPTS {
-        if attempt > 0 {
-            pause(attempt).await;
-        }
+        pause(attempt).await;
         let mut current = if needs_read { Some(chunk.read().await?) } else { None };
         if let (Some(current), Some(check)) = (&current, check)
             && !current.passes(check)
@@ -162,10 +157,4 @@ async fn commit(cpu: &ComputePool, batch: &[WaitingWrite]) -> Result<Option<Vers
         }
     }
     Err(WriteError::Contended { key: chunk.place.key.clone() })
-}
-
-/// Sleeps for a random time, longer with each attempt, so that colliding writers diverge.
-async fn pause(attempt: u32) {
-    let most_ms = 10_u64 << attempt.min(6);
-    tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(attempt) % most_ms)).await;
 }

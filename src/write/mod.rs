@@ -26,6 +26,7 @@ mod line;
 mod nodes;
 mod options;
 mod overlay;
+mod pause;
 mod plan;
 mod stored_chunk;
 mod written;

@@ -16,7 +16,7 @@ use crate::api::documented::MountParam;
 use crate::api::json_body::read_json;
 use crate::api::nodes::missing;
 use crate::api::nodes::schema::NodeSchema;
-use crate::api::store::write::read_only;
+use crate::api::store::write::check_writable;
 use crate::array::OpenNode;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
@@ -63,7 +63,7 @@ pub(crate) async fn put_node(
     base: BasePath,
     request: Request,
 ) -> Result<Response, Problem> {
-    check_writable(&target)?;
+    check_writable(&target.mount)?;
     let unsupported = !Conditions::from_headers(request.headers()).is_empty()
         && request.headers().get(header::IF_NONE_MATCH).is_none_or(|tags| tags != "*");
     if unsupported {
@@ -141,7 +141,7 @@ pub(crate) async fn patch_node(
     base: BasePath,
     request: Request,
 ) -> Result<Response, Problem> {
-    check_writable(&target)?;
+    check_writable(&target.mount)?;
     let writer = writer(&state, &target, request.extensions());
     let headers = request.headers().clone();
     let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
@@ -198,7 +198,7 @@ pub(crate) async fn delete_node(
     base: BasePath,
     request: Request,
 ) -> Result<Response, Problem> {
-    check_writable(&target)?;
+    check_writable(&target.mount)?;
     if !target.mount.may_erase_prefixes() {
         let name = &target.mount.name;
         let detail = format!(
@@ -286,14 +286,6 @@ async fn check_conditions(
         return Ok(conditions.has_match_list());
     }
     Err(problem(NodeWriteError::ConditionFailed))
-}
-
-/// Rejects a write to a mount that is read-only.
-fn check_writable(target: &NodeTarget) -> Result<(), Problem> {
-    if target.mount.writable {
-        return Ok(());
-    }
-    Err(Problem::from_class(ErrorClass::NotAllowed).detail(read_only(&target.mount)))
 }
 
 fn invalid(detail: &'static str) -> Problem {

@@ -265,6 +265,14 @@ pub(crate) fn read_only(mount: &Mount) -> String {
     )
 }
 
+/// Rejects a write of elements or nodes to a mount that is read-only.
+pub(crate) fn check_writable(mount: &Mount) -> Result<(), Problem> {
+    if mount.writable {
+        return Ok(());
+    }
+    Err(Problem::from_class(ErrorClass::NotAllowed).detail(read_only(mount)))
+}
+
 /// The problem of a write whose precondition failed.
 pub(crate) fn failed() -> Problem {
     Problem::from_class(ErrorClass::PreconditionFailed)

@@ -5,9 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::rechunked_array::{ARRAY_DIMENSIONS, RechunkedArray};
+use super::rechunked_array::RechunkedArray;
 use crate::codec::v2_filter;
 use crate::metadata::Attributes;
+use crate::metadata::v2::ARRAY_DIMENSIONS;
 
 /// The `.zarray`; `None` if v2 has no name for the data type.
 pub(in crate::views) fn zarray(rechunked: &RechunkedArray) -> Option<Value> {

@@ -15,13 +15,11 @@ use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits, CodecPreset};
 use crate::cpu::ComputePool;
+use crate::metadata::v2::ARRAY_DIMENSIONS;
 use crate::metadata::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue, Separator, ZarrFormat,
 };
 use crate::reduce::{Method, Reduction};
-
-/// The attribute with the names of the dimensions of a v2 array, as xarray reads it.
-pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// What is shown of a stored array.
 #[derive(Clone, Debug)]

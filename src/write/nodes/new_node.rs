@@ -7,12 +7,11 @@ use super::documents::NodeDocuments;
 use super::error::NodeWriteError;
 use crate::chunk::auto_chunk_shape;
 use crate::codec::{CodecPreset, v2_filter};
+use crate::metadata::v2::ARRAY_DIMENSIONS;
 use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataLimits, ZarrFormat};
 
 /// Most bytes of a shard of an automatic shape.
 const MAX_AUTO_SHARD_BYTES: u64 = 64 << 20;
-/// The attribute with the names of the dimensions of a v2 array, as xarray reads it.
-const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// Members that only whole documents have.
 const OF_DOCUMENTS: [&str; 4] = ["chunk_grid", "chunk_key_encoding", "dtype", "compressor"];
 

@@ -1,8 +1,6 @@
 //! [`NodeWriter`]: creates, changes and erases nodes of one mount.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::StreamExt;
@@ -21,9 +19,8 @@ use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
 use crate::write::ArrayWriter;
+use crate::write::pause::{ATTEMPTS, pause};
 
-/// The most attempts to change a document that others change at the same time.
-const ATTEMPTS: u32 = 10;
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
 
@@ -345,12 +342,4 @@ fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
 fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, NodeWriteError> {
     let key = path.prefix().key(name);
     key.map_err(|source| HierarchyError::Path { path: path.clone(), source }.into())
-}
-
-/// Sleeps for a random time before each further attempt, longer with each.
-async fn pause(attempt: u32) {
-    if attempt > 0 {
-        let most_ms = 10_u64 << attempt.min(6);
-        tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(attempt) % most_ms)).await;
-    }
 }

@@ -24,7 +24,7 @@ use crate::api::data::specs::{CHUNK, DATA, ROOT_DATA};
 use crate::api::documented::{MountParam, WriteResponses};
 use crate::api::label_params::positions;
 use crate::api::selection::{ArrayParams, SelectionParams};
-use crate::api::store::write::read_only;
+use crate::api::store::write::check_writable;
 use crate::array::Array;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
@@ -175,7 +175,7 @@ pub(crate) async fn put_root_data(
 )]
 pub(crate) async fn put_chunk(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, &CHUNK, request.uri(), request.extensions())?;
-    check_writable(&target)?;
+    check_writable(&target.mount)?;
     let query = PutQuery::from_uri(request.uri())?;
     if query.selection.selects() {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
@@ -195,7 +195,7 @@ pub(crate) async fn put_chunk(State(state): State<AppState>, request: Request) -
 
 async fn write_selection(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
-    check_writable(&target)?;
+    check_writable(&target.mount)?;
     let query = PutQuery::from_uri(request.uri())?;
     if query.body.creates() {
         return Box::pin(create::create(state, target, &query, request)).await;
@@ -227,12 +227,4 @@ async fn write(
     };
     let request = prepare.await.map_err(|problem| problem.extension("written", false))?;
     run(&request, state, &head, body).await
-}
-
-/// Rejects a write to a mount that is read-only.
-fn check_writable(target: &NodeTarget) -> Result<(), Problem> {
-    if target.mount.writable {
-        return Ok(());
-    }
-    Err(Problem::from_class(ErrorClass::NotAllowed).detail(read_only(&target.mount)))
 }
