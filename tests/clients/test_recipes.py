@@ -26,6 +26,7 @@ import zipfile
 
 import numpy
 import pytest
+import requests
 import xarray
 import zarr
 
@@ -213,7 +214,14 @@ def reads_vertices(_scene, names):
     assert len(names["x"]) == len(names["y"]) == len(names["z"]) == names["vertices"].num_rows > 0
 
 
+def writes_a_slice(scene, _names):
+    params = {"slice": "6:8,0,0", "format": "json"}
+    answer = requests.get(scene.running.data("scratch", "frames"), params=params, timeout=SECONDS)
+    assert answer.json() == [0, 7]
+
+
 READS = {
+    "def write(slice": writes_a_slice,
     "corner =": reads_a_corner,
     "block =": reads_a_block,
     "days.to_zarr": appends_to_a_dataset,
