@@ -44,17 +44,6 @@ impl IndexList {
         items.collect::<Result<_, _>>().map(|items| Some(Self(items)))
     }
 
-    /// The list of these indexes.
-    ///
-    /// # Errors
-    /// [`SelectionError::ListTooLong`].
-    pub fn of_indexes(indexes: &[i64]) -> Result<Self, SelectionError> {
-        if indexes.len() > MAX_LIST_ITEMS {
-            return Err(SelectionError::ListTooLong { count: indexes.len(), limit: MAX_LIST_ITEMS });
-        }
-        Ok(Self(indexes.iter().map(|&index| DimSelection::Index(index)).collect()))
-    }
-
     /// The elements of the list along an axis of this length.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::HierarchyError;
 use crate::key::{NodePath, StoreKey};
+use crate::metadata::ZarrFormat;
 use crate::store::Version;
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
@@ -52,6 +53,16 @@ impl Located {
             | Documents::V1Array { meta: first, attrs: second } => (first, second.as_ref()),
         };
         [Some(first), second].into_iter()
+    }
+
+    /// The format of the documents.
+    #[must_use]
+    pub fn zarr_format(&self) -> ZarrFormat {
+        match &self.documents {
+            Documents::V3 { .. } | Documents::Dependent { .. } => ZarrFormat::V3,
+            Documents::V2Array { .. } | Documents::V2Group { .. } => ZarrFormat::V2,
+            Documents::V1Array { .. } => ZarrFormat::V1,
+        }
     }
 
     /// Whether unchanged documents are certain to keep these versions.

@@ -8,6 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::error::ParseError;
 use super::variable::VariableElements;
@@ -77,9 +78,11 @@ impl<'a> Reader<'a> {
         Self { data_type, shape, elements, place: Vec::new(), failure: None }
     }
 
-    fn push(&mut self, value: &Value) -> Result<(), ParseError> {
+    fn push(&mut self, text: &str) -> Result<(), ParseError> {
         let wrong = |reason| ParseError::ElementAt { place: self.place.clone(), reason };
-        let element = element_of(self.data_type, value).map_err(wrong)?;
+        check_values(self.data_type, text).map_err(wrong)?;
+        let value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let element = element_of(self.data_type, &value).map_err(wrong)?;
         match &mut self.elements {
             Built::Fixed(items) => items.extend_from_slice(&element),
             Built::Variable(elements) => elements.push(&element)?,
@@ -101,8 +104,8 @@ impl<'de> DeserializeSeed<'de> for Lists<'_, '_> {
         if self.depth < self.reader.shape.len() {
             return deserializer.deserialize_seq(self);
         }
-        let value = <Value as serde::Deserialize>::deserialize(deserializer)?;
-        self.reader.push(&value).map_err(|error| fail(self.reader, error))
+        let text = <&RawValue as serde::Deserialize>::deserialize(deserializer)?.get();
+        self.reader.push(text).map_err(|error| fail(self.reader, error))
     }
 }
 
@@ -143,6 +146,25 @@ fn fail<E: Error>(reader: &mut Reader<'_>, error: ParseError) -> E {
     let text = error.to_string();
     reader.failure = Some(error);
     E::custom(text)
+}
+
+/// Whether the memory of an element's JSON is bounded by its data type. Elements of the others are lists of any length.
+#[must_use]
+pub fn is_bounded_by_type(data_type: &DataType) -> bool {
+    !matches!(data_type, DataType::Json | DataType::VariableArray(_) | DataType::VariableBytes)
+}
+
+/// Rejects the text of an element with more values in it than an element of the type can have, before they are in memory: in
+/// memory a value takes many times its text.
+fn check_values(data_type: &DataType, text: &str) -> Result<(), String> {
+    if text.starts_with('"') || !is_bounded_by_type(data_type) {
+        return Ok(());
+    }
+    // A value for each byte, as bytes may be written, and the lists or members around them.
+    let most = data_type.element_bytes().saturating_mul(4).saturating_add(16);
+    // Those in texts count too: they are elements of a text's length then.
+    let marks = text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+    if marks > most { Err(format!("has more than {most} values in it")) } else { Ok(()) }
 }
 
 /// The bytes of an element, or what is wrong with its text.
@@ -274,5 +296,7 @@ mod tests {
         assert!(wrong(&DataType::UInt8, &[2], "[1,2] 3").starts_with("the body is not JSON"));
         assert!(wrong(&DataType::UInt8, &[2, 1], "[1,2]").contains("a list of 1 at [0]"));
         assert!(wrong(&DataType::UInt8, &[2], &"[".repeat(100_000)).starts_with("the "));
+        let many = format!("[[{}0]]", "0,".repeat(1000));
+        assert!(wrong(&DataType::UInt8, &[1], &many).contains("more than 20 values"));
     }
 }

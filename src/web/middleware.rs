@@ -319,8 +319,7 @@ pub(crate) fn check_limits(options: &HttpOptions, request: &Request) -> Result<(
     let limit = options.max_url_size;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
-        let detail =
-            format!("the URL has {length} bytes; at most {limit} are read; send a long selection by POST");
+        let detail = format!("the URL has {length} bytes; at most {limit} are read: request less at a time");
         return Err(Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail));
     }
     check_headers(options, request.headers())?;

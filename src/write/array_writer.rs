@@ -45,8 +45,14 @@ impl ArrayWriter {
         plan.array().first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
     }
 
-    /// Writes the elements of a band: in C order, or one for all places. If `check` is given, the band must lie in one stored
-    /// value, and the check must allow the version that it has before.
+    /// The same writer, which stores chunks of nothing but the fill value too.
+    #[must_use]
+    pub fn storing_fill(&self) -> Self {
+        Self { options: WriteOptions { erase_fill: false, ..self.options }, ..self.clone() }
+    }
+
+    /// Writes the elements of a band: in C order, or one for all places. If `check` is given, it must allow the version that each
+    /// stored value has before.
     ///
     /// After the first failure no further value is begun; those that were, are waited for.
     pub async fn write(

@@ -13,7 +13,8 @@
 //!   busier a value, the more writes share one store request. A single write does not wait.
 //! - The value is stored on the condition that it is still the version that was read (`If-Match`, or `If-None-Match: *`), so that
 //!   no write of another process is lost either. If it is not, the line reads again.
-//! - A write of all elements of a value reads nothing and needs no condition.
+//! - A write of all elements of a value reads nothing and needs no condition. A chunk across the edge of the array is always read: the
+//!   array may grow, and its new elements be written, while a write is in flight.
 //! - Of a shard, only the inner chunks that a write touches are decoded and encoded; the others are copied as they are stored.
 //!
 //! Several values are not one step: after a failure some may be stored ([`Written`]). Writing the same elements again is always
@@ -37,7 +38,7 @@ mod tests;
 pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
-pub use nodes::{IfLeft, NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
+pub use nodes::{NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
 pub use options::WriteOptions;
 pub use plan::WritePlan;
 pub use stored_chunk::VersionCheck;

@@ -58,9 +58,10 @@ impl StoredChunk {
         Ok(Self { array: Arc::clone(array), chain, coords, shape, inside, place })
     }
 
-    /// Whether a part has an element for each place of the chunk that lies within the array.
+    /// Whether a part has an element for each place of the chunk. The places of a chunk at the edge that lie outside of the array
+    /// count too: by the time that the chunk is stored, the array may have grown, and another client may have written there.
     pub(super) fn is_covered(&self, part: &ChunkPart) -> bool {
-        part.covers(&self.inside)
+        part.covers(&self.shape)
     }
 
     /// Whether the elements of both are encoded alike, so that they can be laid over one value together.

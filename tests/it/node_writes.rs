@@ -1,18 +1,29 @@
 //! Nodes are created, changed and erased by `/v1/nodes`, and hierarchies stay true.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
 use bytes::Bytes;
-use futures::stream::TryStreamExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use zarrd::key::StorePrefix;
+use zarrd::array::NodeOpener;
+use zarrd::cache::BoundedNodeCache;
+use zarrd::codec::CodecLimits;
+use zarrd::hierarchy::Hierarchy;
+use zarrd::key::{NodePath, StorePrefix};
+use zarrd::metadata::MetadataLimits;
 use zarrd::services::Mount;
-use zarrd::store::{ByteRange, SharedStore};
+use zarrd::store::{BudgetExceeded, ByteRange, LocalOptions, LocalStore, MemoryBudget, SharedStore};
+use zarrd::write::{ArrayWriter, NodePatch, NodeWriteError, NodeWriter, WriteOptions};
 
+use crate::access::{access, grant, known, token};
 use crate::support::hierarchy::memory;
 use crate::support::property::holds;
-use crate::support::server::{Answer, Server, put};
+use crate::support::server::{Answer, Server, cpu, put};
 
 fn server(store: &SharedStore) -> Server {
     let mount = Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store.clone()) };
@@ -177,7 +188,7 @@ async fn attributes_are_merged_under_the_condition_of_the_request() {
         let held = server.request("PATCH", url, &[("if-match", current.header("etag"))], body).await;
         assert_eq!(held.status, 200, "{held:?}");
         for (body, said) in [
-            (json!({"fill_value": 1}), "`shape` and `attributes`"),
+            (json!({"fill_value": 1}), "expected `shape` or `attributes`"),
             (json!({"shape": [1, 2]}), "dimensions"),
             (json!({"shape": [-1]}), "`shape`"),
             (json!({"shape": [1_u64 << 63]}), "2^63"),
@@ -372,4 +383,228 @@ async fn nodes_are_erased_only_where_prefixes_may_be() {
     assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await.status, 204);
     assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await.status, 404);
     assert!(contents(&store).await.is_empty());
+}
+
+/// A body of which all but the last byte is sent, and the last one when the sender says so.
+fn slow_body(bytes: &[u8]) -> (futures::channel::oneshot::Sender<()>, Body) {
+    let (finish, finished) = futures::channel::oneshot::channel();
+    let (last, first) = bytes.split_last().map(|(last, first)| (*last, first.to_vec())).unwrap();
+    let pieces = stream::iter([Ok::<_, std::io::Error>(first)]).chain(stream::once(async move {
+        finished.await.unwrap();
+        Ok(vec![last])
+    }));
+    (finish, Body::from_stream(pieces))
+}
+
+/// Begins a PUT of a slow body, runs `meanwhile`, and sends the rest.
+async fn slow_put(server: &Server, url: &str, bytes: Vec<u8>, meanwhile: impl Future<Output = ()>) -> Answer {
+    let (finish, body) = slow_body(&bytes);
+    let request = Request::put(url).body(body).unwrap();
+    let begun = tokio::spawn({
+        let server = server.clone();
+        async move { server.send(request).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    meanwhile.await;
+    finish.send(()).unwrap();
+    begun.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_write_that_began_before_an_array_grew_replaces_nothing_behind_its_old_edge() {
+    let server = server(&memory());
+    let array = json!({"shape": [4], "data_type": "uint8", "chunks": [8], "codecs": "raw"});
+    assert_eq!(server.create("a", &array).await.status, 201);
+    let written = slow_put(&server, "/v1/data/m/a?format=bytes", vec![1; 4], async {
+        assert_eq!(server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": [8]})).await.status, 200);
+        assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=4:8", &json!([9, 9, 9, 9])).await.status, 204);
+    });
+    assert_eq!(written.await.status, 204);
+    assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([1, 1, 1, 1, 9, 9, 9, 9]));
+}
+
+#[tokio::test]
+async fn of_clients_that_create_an_array_of_npy_files_one_succeeds_and_none_changes_it() {
+    for descr in ["|u1", "<f8"] {
+        let store = memory();
+        let server = server(&store);
+        let url = "/v1/data/m/a?create&format=npy";
+        let item = if descr == "|u1" { 1 } else { 8 };
+        let late = slow_put(&server, url, npy(descr, "(4,)", &vec![2; 4 * item]), async {
+            let made = server.request("PUT", url, &[], npy("|u1", "(4,)", &[1; 4])).await;
+            assert_eq!(made.status, 201, "{made:?}");
+            assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=:2", &json!([5, 5])).await.status, 204);
+        });
+        let late = late.await;
+        assert_eq!((late.status.as_u16(), &*late.code()), (409, "conflict"), "{late:?}");
+        assert_eq!(late.json()["written"], false);
+        assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([5, 5, 1, 1]));
+    }
+}
+
+/// Memory without a limit.
+#[derive(Debug)]
+struct Unlimited;
+
+impl MemoryBudget for Unlimited {
+    fn reserve(&self, _bytes: u64) -> Result<(), BudgetExceeded> {
+        Ok(())
+    }
+
+    fn release(&self, _bytes: u64) {}
+
+    fn client(&self) -> u64 {
+        0
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_shape_begun_on_an_older_document_clears_nothing() {
+    let store = memory();
+    let server = server(&store);
+    let array = json!({"shape": [3], "data_type": "uint8", "chunks": [2], "codecs": "raw"});
+    assert_eq!(server.create("a", &array).await.status, 201);
+    let hierarchy = Hierarchy::new(store.clone(), MetadataLimits::default(), cpu());
+    let cache = Arc::new(BoundedNodeCache::new(0));
+    let opener = NodeOpener::new("m".into(), hierarchy, CodecLimits::default(), cache);
+    let path = NodePath::parse("a").unwrap();
+    let older = opener.open(&path).await.unwrap();
+    // Another client lets it grow, and writes behind the old edge, within the last chunk and in a new one.
+    assert_eq!(server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": [6]})).await.status, 200);
+    assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=3:", &json!([7, 8, 9])).await.status, 204);
+    let elements = ArrayWriter::new(cpu(), WriteOptions::default());
+    let writer = NodeWriter::new(opener, (elements, cpu()), MetadataLimits::default(), Arc::new(Unlimited));
+    let patch: NodePatch = serde_json::from_value(json!({"shape": [6]})).unwrap();
+    let refused = writer.patch(&path, older.clone(), &patch, true).await;
+    assert!(matches!(refused, Err(NodeWriteError::ConditionFailed)), "{refused:?}");
+    writer.patch(&path, older, &patch, false).await.unwrap();
+    assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([0, 0, 0, 7, 8, 9]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_clients_that_let_an_array_grow_none_clears_what_another_has_written_since() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    let server = server(&store);
+    for round in 0..30 {
+        let array = json!({"shape": [4], "data_type": "uint8", "chunks": [1], "codecs": "raw"});
+        let path = format!("a{round}");
+        assert_eq!(server.create(&path, &array).await.status, 201);
+        let clients = (0..4).map(|client| {
+            let (server, path) = (server.clone(), path.clone());
+            tokio::spawn(async move {
+                let url = format!("/v1/nodes/m/{path}");
+                let grown = server.send_json("PATCH", &url, &json!({"shape": [40]})).await;
+                assert_eq!(grown.status, 200, "{grown:?}");
+                let url = format!("/v1/data/m/{path}?slice={}", 10 + client);
+                assert_eq!(server.send_json("PUT", &url, &json!(9)).await.status, 204);
+            })
+        });
+        for client in clients {
+            client.await.unwrap();
+        }
+        let read = server.get(&format!("/v1/data/m/{path}?slice=10:14&format=json")).await;
+        assert_eq!(read.json(), json!([9, 9, 9, 9]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_clients_that_create_a_node_at_most_one_succeeds_and_it_has_its_own_attributes() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    let server = server(&store);
+    for round in 0..30 {
+        let path = format!("g{round}");
+        let clients = (0..4).map(|client| {
+            let (server, path) = (server.clone(), path.clone());
+            let format = if client == 3 { 3 } else { 2 };
+            let body = json!({"node_type": "group", "zarr_format": format, "attributes": {"who": client}});
+            tokio::spawn(async move { server.create(&path, &body).await })
+        });
+        let mut made = Vec::new();
+        for (client, answer) in clients.collect::<Vec<_>>().into_iter().enumerate() {
+            let answer = answer.await.unwrap();
+            assert!(matches!(answer.status.as_u16(), 201 | 412), "{answer:?}");
+            if answer.status == 201 {
+                made.push(client);
+            }
+        }
+        assert!(made.len() <= 1, "{made:?}");
+        let found = server.get(&format!("/v1/nodes/m/{path}")).await;
+        match made.first() {
+            Some(client) => assert_eq!(found.json()["metadata"]["attributes"], json!({"who": client})),
+            None => assert_eq!(found.status, 404, "{found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_would_make_a_node_unreadable_is_refused_and_an_unreadable_node_can_be_erased() {
+    let store = memory();
+    let server = server(&store);
+    let mut deep = json!(1);
+    for _ in 0..64 {
+        deep = json!({ "x": deep });
+    }
+    for format in [3, 2] {
+        let path = format!("g{format}");
+        let group = json!({"node_type": "group", "zarr_format": format});
+        assert_eq!(server.create(&path, &group).await.status, 201);
+        let before = contents(&store).await;
+        for attribute in [&deep, &json!("x".repeat(5 << 20))] {
+            let url = format!("/v1/nodes/m/{path}");
+            let body = json!({"attributes": {"a": attribute}});
+            let refused = server.send_json("PATCH", &url, &body).await;
+            assert_eq!(
+                (refused.status.as_u16(), &refused.json()["written"]),
+                (400, &json!(false)),
+                "{refused:?}"
+            );
+            let created =
+                json!({"node_type": "group", "zarr_format": format, "attributes": {"a": attribute}});
+            assert_eq!(server.create("new", &created).await.status, 400);
+        }
+        assert_eq!(contents(&store).await, before);
+    }
+    put(&store, "broken/zarr.json", "{").await;
+    assert_eq!(server.get("/v1/nodes/m/broken").await.status, 500);
+    assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/broken", &[]).await.status, 204);
+    assert_eq!(server.get("/v1/nodes/m/broken").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_node_whose_copies_above_cannot_follow_is_stored_and_said_to_be() {
+    let store = memory();
+    put(&store, ".zgroup", r#"{"zarr_format": 2}"#).await;
+    put(&store, ".zmetadata", json!({"metadata": {"x": "x".repeat(3000)}}).to_string()).await;
+    let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store.clone()) });
+    builder.metadata = MetadataLimits { consolidated_bytes: 2000, ..MetadataLimits::default() };
+    let server = builder.finish();
+    let made = server.create("a", &json!({"zarr_format": 2, "shape": [4], "data_type": "int8"})).await;
+    assert!(made.status.is_server_error(), "{made:?}");
+    assert_eq!(made.json()["written"], "some");
+    assert!(made.json()["detail"].as_str().unwrap().starts_with("the node is stored, but"), "{made:?}");
+    assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([0, 0, 0, 0]));
+}
+
+#[tokio::test]
+async fn who_may_only_write_is_not_shown_what_is_stored() {
+    let store = memory();
+    let server = server(&store);
+    let secret = json!({"node_type": "group", "attributes": {"key": "hunter2"}});
+    assert_eq!(server.create("g", &secret).await.status, 201);
+    let tokens = json!({ "ann": known("ann", json!([grant("m", "", &["write"])])) });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+    let bearer = format!("Bearer {}", token("ann"));
+    let changed = server.request("PATCH", "/v1/nodes/m/g", &[("authorization", &bearer)], "{}").await;
+    assert_eq!((changed.status.as_u16(), changed.body.len()), (204, 0), "{changed:?}");
+    let group = r#"{"node_type": "group"}"#;
+    let made = server.request("PUT", "/v1/nodes/m/h", &[("authorization", &bearer)], group).await;
+    assert_eq!((made.status.as_u16(), made.body.len()), (201, 0), "{made:?}");
+    assert_eq!(
+        server.ask(axum::http::Method::GET, "/v1/nodes/m/g", &[("authorization", &bearer)]).await.status,
+        403
+    );
 }

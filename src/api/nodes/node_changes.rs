@@ -64,6 +64,10 @@ pub(crate) fn problem(error: NodeWriteError) -> Problem {
         }
         // The error knows what of its write is stored.
         NodeWriteError::Store { .. } | NodeWriteError::Elements(_) => return error.into(),
+        NodeWriteError::Incomplete { left, .. } => {
+            let detail = format!("the node is stored, but {left}");
+            return Problem::from(error).detail(detail).extension("written", "some");
+        }
         error => error.into(),
     }
     .extension("written", false)

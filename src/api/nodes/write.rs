@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::node_changes::{committed, may_make, problem, put_location, writer};
@@ -28,7 +29,7 @@ use crate::key::NodePath;
 use crate::metadata::ArrayMetadata;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::write::{IfLeft, NewNode, NodePatch, NodeWriteError};
+use crate::write::{NewNode, NodePatch, NodeWriteError};
 
 /// Who sends a request, and where.
 type Sender = (Caller, ClientBucket);
@@ -72,8 +73,8 @@ pub(crate) async fn put_node(
         ));
     }
     let writer = writer(&state, &target, request.extensions());
-    let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
-    let node = NewNode::from_json(body).map_err(problem)?;
+    let members: Map<String, Value> = body(&state, request).await?;
+    let node = NewNode::from_json(members).map_err(problem)?;
     let like = match node.like() {
         Some(path) => Some(like(&target, &sender.0, path).await?),
         None => None,
@@ -81,9 +82,9 @@ pub(crate) async fn put_node(
     let documents = node.documents(like.as_deref(), &state.engine.metadata).map_err(problem)?;
     let path = target.path.clone();
     let may_make = may_make(&sender.0, &target.mount.name);
-    drop(writer.check_new(&path, &documents, may_make, IfLeft::Refuse).await.map_err(problem)?);
+    drop(writer.check_new(&path, &documents, may_make).await.map_err(problem)?);
     committed(&state, async move { writer.create(&path, &documents).await }).await?;
-    let mut answer = document(&state, &target, sender, base).await?;
+    let mut answer = changed(&state, &target, sender, base).await?;
     *answer.status_mut() = StatusCode::CREATED;
     put_location(answer.headers_mut(), &target);
     Ok(answer)
@@ -125,7 +126,8 @@ pub(crate) async fn put_root_node(
     request_body(content = Object, content_type = "application/merge-patch+json", description = "The change"),
     responses(
         (status = 200, description = "Changed: the node document", body = NodeSchema),
-        (status = 400, description = "The body is not such a change; nothing was written"),
+        (status = 204, description = "Changed; the caller may not read the node"),
+        (status = 400, description = "The body is not such a change, or its result could not be read back; nothing was written"),
         (status = 404, description = "The mount or the node does not exist"),
         (status = 405, description = "The mount is read-only"),
         (status = 412, description = "The node has another entity tag; nothing was written"),
@@ -144,13 +146,12 @@ pub(crate) async fn patch_node(
     check_writable(&target.mount)?;
     let writer = writer(&state, &target, request.extensions());
     let headers = request.headers().clone();
-    let body: Map<String, Value> = read_json(&state, Priority::Metadata, request).await?;
-    let patch = NodePatch::from_json(body).map_err(problem)?;
+    let patch: NodePatch = body(&state, request).await?;
     let node = open(&target, &sender.0).await?;
     let is_expected = check_conditions(&state, &target, (&sender, &base), &headers).await?;
     let path = target.path.clone();
-    committed(&state, async move { writer.patch(&path, &node, &patch, is_expected).await }).await?;
-    document(&state, &target, sender, base).await
+    committed(&state, async move { writer.patch(&path, node, &patch, is_expected).await }).await?;
+    changed(&state, &target, sender, base).await
 }
 
 /// Change the node at the root of a mount
@@ -207,10 +208,9 @@ pub(crate) async fn delete_node(
         return Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail));
     }
     let writer = writer(&state, &target, request.extensions());
-    let node = open(&target, &sender.0).await?;
     check_conditions(&state, &target, (&sender, &base), request.headers()).await?;
     let path = target.path.clone();
-    committed(&state, async move { writer.erase(&path, &node).await }).await?;
+    committed(&state, async move { writer.erase(&path).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -263,6 +263,29 @@ async fn document(
 ) -> Result<Response, Problem> {
     let (state, query) = (State(state.clone()), Ok(Query(NodeQuery::default())));
     Box::pin(get_node(state, target.clone(), sender, query, base, HeaderMap::new())).await
+}
+
+/// The response to a change: the node document, if the caller may read the node.
+async fn changed(
+    state: &AppState,
+    target: &NodeTarget,
+    sender: Sender,
+    base: BasePath,
+) -> Result<Response, Problem> {
+    let read = Permission::derived(Scope::Read, KeyScope::Prefix(target.path.prefix().clone()));
+    if sender.0.rights().allows(&target.mount.name, &read) {
+        return document(state, target, sender, base).await;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The JSON of a request, of which nothing is written where it is invalid.
+async fn body<T: DeserializeOwned + Send + 'static>(
+    state: &AppState,
+    request: Request,
+) -> Result<T, Problem> {
+    let read = read_json(state, Priority::Metadata, request).await;
+    read.map_err(|problem| problem.extension("written", false))
 }
 
 /// Checks `If-Match` against the entity tag of the node document. Returns whether there is a condition.

@@ -3,15 +3,15 @@
 //! In v3 the copies are a member of a group's `zarr.json`, by the paths of nodes; in v2 they are in `.zmetadata`, by the keys
 //! of documents. Groups without stored copies are left as they are.
 
-use serde_json::{Map, Value};
-
 use super::documents::ZARR_JSON;
-use crate::metadata::{MetadataLimits, parse_value};
+use crate::metadata::{MetadataLimits, RawObject};
 
 /// The document with the copies of v2.
 pub(super) const ZMETADATA: &str = ".zmetadata";
 /// The member with the copies of v3.
 const INLINE: &str = "consolidated_metadata";
+/// The member with the copies by their keys, of the document of v2 or the member of v3.
+const COPIES: &str = "metadata";
 
 /// What has become of the documents of a node.
 #[derive(Clone, Debug)]
@@ -34,62 +34,60 @@ impl CopyChange {
     ) -> Option<String> {
         // Copies are nested in the document of their group.
         const COPY_DEPTH: usize = 4;
-        let limits = MetadataLimits {
-            document_bytes: limits.consolidated_bytes,
-            depth: limits.depth.saturating_add(COPY_DEPTH),
-            ..*limits
-        };
-        let mut group = parse_value(text, &limits).ok()?;
-        let copies = if document == ZARR_JSON { group.get_mut(INLINE)? } else { &mut group };
-        let copies = copies.get_mut("metadata")?.as_object_mut()?;
+        let limits = MetadataLimits { depth: limits.depth.saturating_add(COPY_DEPTH), ..*limits };
+        let object = |text: &str| RawObject::parse(text.as_bytes(), &limits).ok();
+        let mut group = RawObject::parse(text, &limits).ok()?;
         let is_v3 = document == ZARR_JSON;
-        if is_v3 && path.is_empty() {
-            // The group's own document is not among its copies.
+        // The own document of a group of v3 is not among its copies.
+        let mut inline = if is_v3 && !path.is_empty() { Some(object(group.get(INLINE)?)?) } else { None };
+        if is_v3 && inline.is_none() {
             return None;
         }
-        let changed = match self {
-            Self::Erased => erase(copies, path, is_v3),
-            Self::Stored(documents) => {
-                let mut changed = false;
-                for (name, text) in documents {
-                    if is_v3 != (*name == ZARR_JSON) {
-                        continue;
-                    }
-                    let Ok(mut copy) = parse_value(text.as_bytes(), &limits) else { continue };
-                    if let Some(members) = copy.as_object_mut() {
-                        members.shift_remove(INLINE);
-                    }
+        let mut copies = object(inline.as_ref().unwrap_or(&group).get(COPIES)?)?;
+        let is_changed = match self {
+            Self::Erased => erase(&mut copies, path, is_v3),
+            Self::Stored(documents) => documents
+                .iter()
+                .filter(|(name, _)| is_v3 == (*name == ZARR_JSON))
+                .fold(false, |is_changed, (name, text)| {
+                    let Some(mut copy) = object(text) else { return is_changed };
+                    copy.retain(|name| name != INLINE);
                     let key = match (is_v3, path) {
                         (true, path) => path.to_owned(),
                         (false, "") => (*name).to_owned(),
                         (false, path) => format!("{path}/{name}"),
                     };
-                    changed |= copies.get(&key) != Some(&copy);
-                    copies.insert(key, copy);
-                }
-                changed
-            }
+                    let copy = copy.to_text();
+                    let is_new = copies.get(&key) != Some(copy.as_str());
+                    copies.set(&key, copy);
+                    is_changed || is_new
+                }),
         };
-        changed.then(|| group.to_string())
+        if !is_changed {
+            return None;
+        }
+        match &mut inline {
+            Some(inline) => {
+                inline.set(COPIES, copies.to_text());
+                group.set(INLINE, inline.to_text());
+            }
+            None => group.set(COPIES, copies.to_text()),
+        }
+        Some(group.to_text())
     }
 }
 
 /// Removes the copies of a node and of all below it. Returns whether there were any.
-fn erase(copies: &mut Map<String, Value>, path: &str, is_v3: bool) -> bool {
-    let before = copies.len();
-    copies.retain(|key, _| {
-        let below = key
-            .strip_prefix(path)
-            .and_then(|rest| if path.is_empty() { Some(rest) } else { rest.strip_prefix('/') });
-        let is_it = is_v3 && key == path;
-        !is_it && below.is_none()
-    });
-    copies.len() != before
+fn erase(copies: &mut RawObject, path: &str, is_v3: bool) -> bool {
+    copies.retain(|key| {
+        let is_below = path.is_empty() || key.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        !(is_below || is_v3 && key == path)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -113,6 +111,14 @@ mod tests {
         );
         assert_eq!(applied(&CopyChange::Erased, ZARR_JSON, &all, "x"), None);
         assert_eq!(applied(&new, ZARR_JSON, &json!({"node_type": "group"}), "b"), None);
+    }
+
+    #[test]
+    fn copies_of_other_nodes_keep_their_text() {
+        let group = br#"{"node_type":"group","consolidated_metadata":{"metadata":{"a":{"attributes":{"f":NaN,"g":1.50}}}}}"#;
+        let new = CopyChange::Stored(vec![(ZARR_JSON, "{}".to_owned())]);
+        let text = new.apply(ZARR_JSON, group, "b", &MetadataLimits::default()).unwrap();
+        assert!(text.contains(r#""a": {"attributes":{"f":NaN,"g":1.50}}"#), "{text}");
     }
 
     #[test]

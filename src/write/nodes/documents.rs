@@ -23,7 +23,8 @@ pub(super) const ZATTRS: &str = ".zattrs";
 pub struct NodeDocuments {
     /// The format version.
     pub(super) format: ZarrFormat,
-    /// The documents by their names. The one that makes it a node is the last.
+    /// The documents by their names. The one that makes it a node is the last. Attributes of v2 are always among them, also if
+    /// there are none, so that two clients that create a node both claim them.
     pub(super) texts: Vec<(&'static str, String)>,
     /// The metadata of an array; `None` for a group.
     pub(super) array: Option<Arc<ArrayMetadata>>,
@@ -56,28 +57,38 @@ impl NodeDocuments {
         let (zarray, zattrs) = (pretty(zarray), pretty(attributes));
         let array = v2::parse_array(zarray.as_bytes(), Some(zattrs.as_bytes()), v2_codec, limits);
         let array = array.map_err(NodeWriteError::Document)?;
-        let mut texts = Vec::new();
-        if !attributes.is_empty() {
-            texts.push((ZATTRS, zattrs));
-        }
-        texts.push((ZARRAY, zarray));
+        let texts = vec![(ZATTRS, zattrs), (ZARRAY, zarray)];
         Self { format: ZarrFormat::V2, texts, array: Some(Arc::new(array)) }.checked()
     }
 
     /// The documents of a group.
-    pub(super) fn of_group(format: ZarrFormat, attributes: &Map<String, Value>) -> Self {
-        let texts = if format == ZarrFormat::V3 {
+    ///
+    /// # Errors
+    /// As [`NodeDocuments::of_v3`].
+    pub(super) fn of_group(
+        format: ZarrFormat,
+        attributes: &Map<String, Value>,
+        limits: &MetadataLimits,
+    ) -> Result<Self, NodeWriteError> {
+        if format == ZarrFormat::V3 {
             let document = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
-            vec![(ZARR_JSON, pretty(&document))]
+            return Self::of_v3(&document, limits);
+        }
+        let (zgroup, zattrs) = (pretty(&json!({ "zarr_format": 2 })), pretty(attributes));
+        v2::parse_group(zgroup.as_bytes(), Some(zattrs.as_bytes()), limits)
+            .map_err(NodeWriteError::Document)?;
+        Ok(Self { format, texts: vec![(ZATTRS, zattrs), (ZGROUP, zgroup)], array: None })
+    }
+
+    /// The document of a group without attributes, which is made above a new node. It claims nothing but its own name, so that
+    /// of several clients which make it each goes on.
+    pub(super) fn of_group_above(format: ZarrFormat) -> Self {
+        let (name, text) = if format == ZarrFormat::V3 {
+            (ZARR_JSON, json!({ "zarr_format": 3, "node_type": "group", "attributes": {} }))
         } else {
-            let mut texts = Vec::new();
-            if !attributes.is_empty() {
-                texts.push((ZATTRS, pretty(attributes)));
-            }
-            texts.push((ZGROUP, pretty(&json!({ "zarr_format": 2 }))));
-            texts
+            (ZGROUP, json!({ "zarr_format": 2 }))
         };
-        Self { format, texts, array: None }
+        Self { format, texts: vec![(name, pretty(&text))], array: None }
     }
 
     /// The metadata of an array; `None` for a group.

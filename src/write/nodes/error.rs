@@ -92,6 +92,14 @@ pub enum NodeWriteError {
         /// Why.
         source: StoreError,
     },
+    /// The node is stored, but not all that follows from it.
+    #[error("the node is stored, but {left}: {source}")]
+    Incomplete {
+        /// What is not done.
+        left: &'static str,
+        /// Why.
+        source: Box<Self>,
+    },
     /// The memory for a document is not there.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
@@ -101,6 +109,11 @@ pub enum NodeWriteError {
 }
 
 impl NodeWriteError {
+    /// The same error of a step after the node was stored.
+    pub(super) fn after_storing(self, left: &'static str) -> Self {
+        Self::Incomplete { left, source: Box::new(self) }
+    }
+
     /// A failure of the backend at a key.
     pub(super) fn store(key: &StoreKey, source: StoreError) -> Self {
         Self::Store { key: key.to_string(), source }
@@ -123,6 +136,7 @@ impl Classify for NodeWriteError {
             Self::Hierarchy(error) => error.class(),
             Self::Elements(error) => error.class(),
             Self::Store { source, .. } => source.class(),
+            Self::Incomplete { source, .. } => source.class(),
             Self::Budget(error) => error.class(),
             Self::Cpu(error) => error.class(),
         }

@@ -18,10 +18,11 @@ mod error;
 mod new_node;
 mod patch;
 mod resize;
+mod uncached;
 mod writer;
 
 pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
 pub use new_node::NewNode;
 pub use patch::NodePatch;
-pub use writer::{IfLeft, NodeWriter};
+pub use writer::NodeWriter;

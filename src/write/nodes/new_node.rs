@@ -152,7 +152,7 @@ impl Description {
                     return Err(invalid("a group has `attributes` and `zarr_format` alone"));
                 }
                 let attributes = self.attributes.clone().unwrap_or_default();
-                return Ok(NodeDocuments::of_group(format, &attributes));
+                return NodeDocuments::of_group(format, &attributes, limits);
             }
             None | Some("array") => {}
             Some(_) => return Err(invalid("`node_type` must be `array` or `group`")),

@@ -1,13 +1,16 @@
 //! [`NodePatch`]: a change of a node's attributes, or of an array's shape, as a merge patch (RFC 7396).
 
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::documents::{ZARR_JSON, ZARRAY, ZATTRS, pretty};
+use super::documents::{ZARR_JSON, ZATTRS};
 use super::error::NodeWriteError;
-use crate::metadata::{ArrayMetadata, MetadataLimits, parse_attributes, parse_value};
+use crate::codec::v2_codec;
+use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, RawObject, parse_attributes, v2, v3};
 
 /// A change of a node.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "PatchMembers")]
 pub struct NodePatch {
     /// The new shape of an array.
     pub(super) shape: Option<Vec<u64>>,
@@ -15,38 +18,39 @@ pub struct NodePatch {
     pub(super) attributes: Option<Map<String, Value>>,
 }
 
+/// The members of a patch, each at most once.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PatchMembers {
+    #[serde(deserialize_with = "present")]
+    shape: Option<Value>,
+    #[serde(deserialize_with = "present")]
+    attributes: Option<Value>,
+}
+
+/// A value that is there, and may be null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<PatchMembers> for NodePatch {
+    type Error = &'static str;
+
+    fn try_from(members: PatchMembers) -> Result<Self, &'static str> {
+        let PatchMembers { shape, attributes } = members;
+        let lengths = |shape: Value| {
+            let lengths = shape.as_array().map(|lengths| lengths.iter().map(Value::as_u64).collect());
+            lengths.flatten().ok_or("`shape` must be a list of numbers from 0 on")
+        };
+        let object = |attributes| match attributes {
+            Value::Object(attributes) => Ok(attributes),
+            _ => Err("`attributes` must be an object"),
+        };
+        Ok(Self { shape: shape.map(lengths).transpose()?, attributes: attributes.map(object).transpose()? })
+    }
+}
+
 impl NodePatch {
-    /// Reads a merge patch.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Invalid`] for other members than `shape` and `attributes`.
-    pub fn from_json(members: Map<String, Value>) -> Result<Self, NodeWriteError> {
-        let mut patch = Self::default();
-        for (name, value) in members {
-            match (name.as_str(), value) {
-                ("shape", Value::Array(lengths)) => {
-                    let lengths = lengths.iter().map(Value::as_u64).collect::<Option<_>>();
-                    patch.shape =
-                        Some(lengths.ok_or_else(|| invalid("`shape` must be a list of numbers from 0 on"))?);
-                }
-                ("attributes", Value::Object(attributes)) => patch.attributes = Some(attributes),
-                ("shape", _) => return Err(invalid("`shape` must be a list of numbers from 0 on")),
-                ("attributes", _) => return Err(invalid("`attributes` must be an object")),
-                _ => return Err(invalid("a change has `shape` and `attributes` alone")),
-            }
-        }
-        Ok(patch)
-    }
-
-    /// The names of the documents that it changes, in a node of v3 or v2.
-    pub(super) fn documents(&self, is_v3: bool) -> Vec<&'static str> {
-        if is_v3 {
-            return vec![ZARR_JSON];
-        }
-        let shape = self.shape.as_ref().map(|_| ZARRAY);
-        shape.into_iter().chain(self.attributes.as_ref().map(|_| ZATTRS)).collect()
-    }
-
     /// Checks the new shape of an array, which is as it is now if there is none.
     ///
     /// # Errors
@@ -66,39 +70,46 @@ impl NodePatch {
         }
     }
 
-    /// A document with the change; `None` for the document of attributes where there is none.
+    /// A document with the change: what the change does not name keeps its text.
     ///
     /// # Errors
-    /// [`NodeWriteError::Document`] if it is no document.
+    /// [`NodeWriteError::Document`] if the stored document, or what becomes of it, is none that this server can read.
     pub(super) fn apply(
         &self,
         name: &str,
         document: Option<&[u8]>,
         limits: &MetadataLimits,
     ) -> Result<String, NodeWriteError> {
-        let limits = MetadataLimits { document_bytes: limits.consolidated_bytes, ..*limits };
-        if name == ZATTRS {
-            let attributes = document.map(|text| parse_attributes(text, &limits)).transpose();
-            let mut attributes = attributes.map_err(NodeWriteError::Document)?.unwrap_or_default();
-            merge(&mut attributes, self.attributes.as_ref());
-            return Ok(pretty(&attributes));
+        let text = self.merged(name, document, limits).map_err(NodeWriteError::Document)?;
+        match name {
+            ZATTRS => parse_attributes(text.as_bytes(), limits).map(drop),
+            ZARR_JSON => v3::parse(text.as_bytes(), limits).map(drop),
+            _ => v2::parse_array(text.as_bytes(), None, v2_codec, limits).map(drop),
         }
-        let value = parse_value(document.unwrap_or_default(), &limits).map_err(NodeWriteError::Document)?;
-        let Value::Object(mut members) = value else {
-            return Err(invalid("the stored document is not an object"));
-        };
+        .map_err(NodeWriteError::Document)?;
+        Ok(text)
+    }
+
+    fn merged(
+        &self,
+        name: &str,
+        document: Option<&[u8]>,
+        limits: &MetadataLimits,
+    ) -> Result<String, MetadataError> {
+        // A document may have copies of others, which are nested in it.
+        let limits = MetadataLimits { depth: limits.depth.saturating_mul(2), ..*limits };
+        let mut object = RawObject::parse(document.unwrap_or(b"{}"), &limits)?;
+        if name == ZATTRS {
+            return Ok(merge(object, self.attributes.as_ref(), &limits)?.to_text());
+        }
         if let Some(shape) = &self.shape {
-            members.insert("shape".to_owned(), shape.clone().into());
+            object.set("shape", Value::from(shape.clone()).to_string());
         }
         if let Some(changes) = self.attributes.as_ref().filter(|_| name == ZARR_JSON) {
-            let mut attributes = match members.get_mut("attributes").map(Value::take) {
-                Some(Value::Object(attributes)) => attributes,
-                _ => Map::new(),
-            };
-            merge(&mut attributes, Some(changes));
-            members.insert("attributes".to_owned(), Value::Object(attributes));
+            let attributes = inner_object(object.get("attributes"), &limits)?;
+            object.set("attributes", merge(attributes, Some(changes), &limits)?.to_text());
         }
-        Ok(pretty(&members))
+        Ok(object.to_text())
     }
 }
 
@@ -106,26 +117,31 @@ fn invalid(text: &str) -> NodeWriteError {
     NodeWriteError::Invalid(text.to_owned())
 }
 
+/// The object in a member; an empty one in place of anything else.
+fn inner_object(text: Option<&str>, limits: &MetadataLimits) -> Result<RawObject, MetadataError> {
+    let object = text.filter(|text| text.starts_with('{'));
+    object.map_or_else(|| Ok(RawObject::default()), |text| RawObject::parse(text.as_bytes(), limits))
+}
+
 /// Merges members into others (RFC 7396, section 2). Recursive in the nesting of the patch, which its parser bounds.
-fn merge(target: &mut Map<String, Value>, changes: Option<&Map<String, Value>>) {
+fn merge(
+    mut target: RawObject,
+    changes: Option<&Map<String, Value>>,
+    limits: &MetadataLimits,
+) -> Result<RawObject, MetadataError> {
     for (name, change) in changes.into_iter().flatten() {
         match change {
             Value::Null => {
-                target.shift_remove(name);
+                target.retain(|known| known != name);
             }
             Value::Object(changes) => {
-                let mut inner = match target.get_mut(name).map(Value::take) {
-                    Some(Value::Object(inner)) => inner,
-                    _ => Map::new(),
-                };
-                merge(&mut inner, Some(changes));
-                target.insert(name.clone(), Value::Object(inner));
+                let inner = inner_object(target.get(name), limits)?;
+                target.set(name, merge(inner, Some(changes), limits)?.to_text());
             }
-            change => {
-                target.insert(name.clone(), change.clone());
-            }
+            change => target.set(name, change.to_string()),
         }
     }
+    Ok(target)
 }
 
 #[cfg(test)]
@@ -136,25 +152,47 @@ mod tests {
 
     #[test]
     fn a_merge_patch_sets_merges_and_removes_members() {
-        let Value::Object(mut target) = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [1]}) else { panic!() };
+        let limits = MetadataLimits::default();
+        let target = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [1]}).to_string();
         let Value::Object(changes) = json!({"a": null, "b": {"c": null, "x": {"y": null}}, "e": "new"})
         else {
             panic!()
         };
-        merge(&mut target, Some(&changes));
-        assert_eq!(Value::Object(target), json!({"b": {"d": 3, "x": {}}, "e": "new"}));
+        let merged = merge(RawObject::parse(target.as_bytes(), &limits).unwrap(), Some(&changes), &limits);
+        let merged: Value = serde_json::from_str(&merged.unwrap().to_text()).unwrap();
+        assert_eq!(merged, json!({"b": {"d": 3, "x": {}}, "e": "new"}));
     }
 
     #[test]
-    fn a_document_keeps_the_order_of_its_members_and_the_text_of_its_numbers() {
-        let Value::Object(members) = json!({"shape": [4], "attributes": {"b": 2}}) else { panic!() };
-        let patch = NodePatch::from_json(members).unwrap();
-        let document = br#"{"zarr_format":3,"shape":[9],"attributes":{"a":1.50},"fill_value":1e400}"#;
+    fn what_a_change_does_not_name_keeps_its_text() {
+        let patch = NodePatch {
+            attributes: Some(json!({"b": 2}).as_object().unwrap().clone()),
+            ..NodePatch::default()
+        };
+        let document = br#"{"zarr_format":3,"node_type":"group","attributes":{"a":1.50,"n":NaN,"c":{"i":-Infinity,"h":1e400}}}"#;
         let changed = patch.apply(ZARR_JSON, Some(document), &MetadataLimits::default()).unwrap();
         let packed: String = changed.split_whitespace().collect();
         assert_eq!(
-            packed.replace("e+", "e"),
-            r#"{"zarr_format":3,"shape":[4],"attributes":{"a":1.50,"b":2},"fill_value":1e400}"#
+            packed,
+            r#"{"zarr_format":3,"node_type":"group","attributes":{"a":1.50,"n":NaN,"c":{"i":-Infinity,"h":1e400},"b":2}}"#
         );
+    }
+
+    #[test]
+    fn a_document_that_could_not_be_read_is_not_made() {
+        let limits = MetadataLimits::default();
+        let document = br#"{"zarr_format":3,"node_type":"group","attributes":{}}"#;
+        let mut deep = json!(1);
+        for _ in 0..limits.depth {
+            deep = json!({ "x": deep });
+        }
+        for attribute in [deep, json!("x".repeat(limits.document_bytes))] {
+            let attributes = json!({ "a": attribute }).as_object().cloned();
+            let patch = NodePatch { attributes, ..NodePatch::default() };
+            for (name, document) in [(ZARR_JSON, Some(&document[..])), (ZATTRS, None)] {
+                let made = patch.apply(name, document, &limits);
+                assert!(matches!(made, Err(NodeWriteError::Document(_))), "{name}: {made:?}");
+            }
+        }
     }
 }

@@ -4,17 +4,47 @@
 //! It must not be seen when the array grows again. So before it grows, chunks in the new part are erased, and in a chunk
 //! across the old edge the elements behind it are replaced by the fill value. When it shrinks, chunks outside are erased
 //! after the document is stored: until then they are part of the array.
+//!
+//! Other clients may change the shape at the same time, and write elements under it. So a chunk is changed only as it was when the
+//! document still had the expected version: its version is read first, then that of the document, and then the chunk is
+//! erased or written at its version ([`DocumentGuard`]).
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::erased_chunks::{chunks_in, count_outside, outside};
 use super::error::NodeWriteError;
+use super::uncached::as_stored;
 use crate::array::{Array, ArrayError};
 use crate::chunk::{AxisRange, ChunkCoords, Elements, Subset};
-use crate::store::WriteCondition;
-use crate::write::ArrayWriter;
+use crate::key::StoreKey;
+use crate::store::{Store, StoreError, Version, WriteCondition};
+use crate::write::{ArrayWriter, VersionCheck, WriteError};
+
+/// The most chunks that are erased after one check of the document.
+const ERASED_TOGETHER: usize = 64;
+
+/// The version of an array's document under which its chunks may be changed.
+pub(super) struct DocumentGuard<'s> {
+    pub(super) store: &'s dyn Store,
+    pub(super) key: &'s StoreKey,
+    pub(super) version: &'s Version,
+}
+
+impl DocumentGuard<'_> {
+    /// Checks that the document still has the version.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::ConditionFailed`] if it has another one.
+    async fn check(&self) -> Result<(), NodeWriteError> {
+        let info = self.store.head(self.key).await;
+        let info = info.map_err(|source| NodeWriteError::store(self.key, source))?;
+        let condition = WriteCondition::IfVersion(self.version.clone());
+        condition.check(info.as_ref()).map_err(|_other| NodeWriteError::ConditionFailed)
+    }
+}
 
 /// A change of an array's shape.
 pub(super) struct Resize {
@@ -47,10 +77,14 @@ impl Resize {
     /// Clears what would be seen in the new part, before the document is stored.
     ///
     /// # Errors
-    /// A failure of the backend; the array is as it was then, for readers.
-    pub(super) async fn clear_new_part(&self, writer: &ArrayWriter) -> Result<(), NodeWriteError> {
+    /// A failure of the backend, or [`NodeWriteError::ConditionFailed`]; the array is as it was then, for readers.
+    pub(super) async fn clear_new_part(
+        &self,
+        writer: &ArrayWriter,
+        guard: &DocumentGuard<'_>,
+    ) -> Result<(), NodeWriteError> {
         let (old, new) = (self.before.grid().grid_shape(), self.after.grid().grid_shape());
-        erase(&self.after, outside(&new, &old), writer).await?;
+        erase(&self.after, outside(&new, &old), writer, guard).await?;
         let fill = self.after.metadata().fill_value.clone();
         let element = Elements::one(&self.after.metadata().data_type, fill.as_bytes());
         for (axis, (old, new)) in
@@ -66,7 +100,7 @@ impl Resize {
             if end <= *old {
                 continue;
             }
-            self.fill_behind(writer, (axis, *old, end), &element).await?;
+            self.fill_behind((writer, guard), (axis, *old, end), &element).await?;
         }
         Ok(())
     }
@@ -74,7 +108,7 @@ impl Resize {
     /// Replaces the elements from `old` to `end` along a dimension by the fill value, in the chunks that are stored.
     async fn fill_behind(
         &self,
-        writer: &ArrayWriter,
+        (writer, guard): (&ArrayWriter, &DocumentGuard<'_>),
         (axis, old, end): (usize, u64, u64),
         element: &Elements,
     ) -> Result<(), NodeWriteError> {
@@ -84,38 +118,50 @@ impl Resize {
         if let Some(range) = across.get_mut(axis) {
             *range = chunk..chunk.saturating_add(1);
         }
-        let fill = chunks_in(across).map(|coords| self.fill_chunk(writer, coords, (axis, old, end), element));
+        let fill = chunks_in(across)
+            .map(|coords| self.fill_chunk((writer, guard), coords, (axis, old, end), element));
         let concurrency = writer.options().max_concurrency.max(1);
         stream::iter(fill).buffer_unordered(concurrency).try_collect().await
     }
 
     async fn fill_chunk(
         &self,
-        writer: &ArrayWriter,
+        (writer, guard): (&ArrayWriter, &DocumentGuard<'_>),
         coords: ChunkCoords,
         (axis, old, end): (usize, u64, u64),
         element: &Elements,
     ) -> Result<(), NodeWriteError> {
         let place = self.after.stored_key(&coords)?;
-        let info = place.store.head(&place.key).await;
-        if info.map_err(|source| NodeWriteError::store(&place.key, source))?.is_none() {
+        let info = as_stored(&*place.store).head(&place.key).await;
+        let Some(info) = info.map_err(|source| NodeWriteError::store(&place.key, source))? else {
             return Ok(());
-        }
+        };
+        guard.check().await?;
+        let check: VersionCheck =
+            Arc::new(move |stored| stored.is_some_and(|stored| info.version.matches(stored)));
         let mut ranges = self.after.grid().chunk_ranges(&coords).ok_or(ArrayError::Geometry)?;
         if let Some(range) = ranges.get_mut(axis) {
             *range = AxisRange { start: old, count: end.saturating_sub(old), ..*range };
         }
-        let written = writer.write(&self.after, &Subset(ranges), element.clone(), true, None).await;
-        written.failure.map_or(Ok(()), |error| Err(error.into()))
+        let written = writer.write(&self.after, &Subset(ranges), element.clone(), true, Some(check)).await;
+        match written.failure {
+            None => Ok(()),
+            Some(WriteError::ConditionFailed) => Err(NodeWriteError::ConditionFailed),
+            Some(error) => Err(error.into()),
+        }
     }
 
     /// Erases the chunks that are outside now.
     ///
     /// # Errors
-    /// A failure of the backend; what is left is erased before the array grows again.
-    pub(super) async fn erase_outside(&self, writer: &ArrayWriter) -> Result<(), NodeWriteError> {
+    /// A failure of the backend, or [`NodeWriteError::ConditionFailed`]; what is left is erased before the array grows again.
+    pub(super) async fn erase_outside(
+        &self,
+        writer: &ArrayWriter,
+        guard: &DocumentGuard<'_>,
+    ) -> Result<(), NodeWriteError> {
         let (old, new) = (self.before.grid().grid_shape(), self.after.grid().grid_shape());
-        erase(&self.before, outside(&old, &new), writer).await
+        erase(&self.before, outside(&old, &new), writer, guard).await
     }
 }
 
@@ -124,11 +170,33 @@ async fn erase(
     array: &Array,
     chunks: impl Iterator<Item = ChunkCoords> + Send,
     writer: &ArrayWriter,
+    guard: &DocumentGuard<'_>,
 ) -> Result<(), NodeWriteError> {
-    let erase = chunks.map(|coords| async move {
+    let concurrency = writer.options().max_concurrency.max(1);
+    let find = chunks.map(|coords| async move {
         let place = array.stored_key(&coords)?;
-        let erased = place.store.erase(&place.key, WriteCondition::Always).await;
-        erased.map(|_existed| ()).map_err(|source| NodeWriteError::store(&place.key, source))
+        let info = as_stored(&*place.store).head(&place.key).await;
+        let info = info.map_err(|source| NodeWriteError::store(&place.key, source))?;
+        Ok::<_, NodeWriteError>(info.map(|info| (place, info.version)))
     });
-    stream::iter(erase).buffer_unordered(writer.options().max_concurrency.max(1)).try_collect().await
+    let found = stream::iter(find).buffer_unordered(concurrency);
+    let mut found = pin!(found.try_filter_map(|found| async { Ok(found) }).try_chunks(ERASED_TOGETHER));
+    while let Some(together) = found.next().await {
+        let together = together.map_err(|error| error.1)?;
+        guard.check().await?;
+        let erase = together.into_iter().map(|(place, version)| async move {
+            let no_conditions = || NodeWriteError::NoConditions { key: place.key.clone() };
+            let version = version.pin().ok_or_else(no_conditions)?.clone();
+            match place.store.erase(&place.key, WriteCondition::IfVersion(version)).await {
+                Ok(_existed) => Ok(()),
+                Err(StoreError::ConditionFailed | StoreError::VersionChanged) => {
+                    Err(NodeWriteError::ConditionFailed)
+                }
+                Err(StoreError::NotSupported(_)) => Err(no_conditions()),
+                Err(source) => Err(NodeWriteError::store(&place.key, source)),
+            }
+        });
+        stream::iter(erase).buffer_unordered(concurrency).try_collect::<()>().await?;
+    }
+    Ok(())
 }

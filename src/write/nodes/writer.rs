@@ -6,15 +6,17 @@ use bytes::Bytes;
 use futures::stream::StreamExt;
 
 use super::consolidated_copies::{CopyChange, ZMETADATA};
-use super::documents::{NodeDocuments, ZARR_JSON};
+use super::documents::{NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
-use super::resize::Resize;
+use super::resize::{DocumentGuard, Resize};
+use super::uncached::as_stored;
 use crate::array::{Array, NodeOpener, OpenNode};
+use crate::codec::v2_codec;
 use crate::cpu::ComputePool;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::{NodePath, StoreKey};
-use crate::metadata::{ArrayMetadata, ChunkGridMetadata, MetadataLimits, ZarrFormat};
+use crate::metadata::{ArrayMetadata, ChunkGridMetadata, MetadataLimits, ZarrFormat, v2, v3};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
@@ -32,15 +34,6 @@ pub struct NodeWriter {
     cpu: ComputePool,
     limits: MetadataLimits,
     budget: Arc<dyn MemoryBudget>,
-}
-
-/// What is done where values are stored below the path of a new array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfLeft {
-    /// The array is not created.
-    Refuse,
-    /// They stay: all chunks of the array are written over them.
-    Overwrite,
 }
 
 /// A stored document.
@@ -78,7 +71,6 @@ impl NodeWriter {
         path: &NodePath,
         documents: &NodeDocuments,
         may_make: impl Fn(&NodePath) -> bool,
-        if_left: IfLeft,
     ) -> Result<Option<Array>, NodeWriteError> {
         if self.find(path).await?.is_some() {
             return Err(NodeWriteError::Exists { path: path.clone() });
@@ -94,10 +86,7 @@ impl NodeWriter {
         }
         let Some(array) = documents.array() else { return Ok(None) };
         // What is left of another array would be read as chunks of this one.
-        let mut left = self.store().list_dir_after(path.prefix(), "");
-        if if_left == IfLeft::Refuse
-            && let Some(entry) = left.next().await
-        {
+        if let Some(entry) = self.store().list_dir_after(path.prefix(), "").next().await {
             match entry {
                 Ok(_) => return Err(NodeWriteError::NotEmpty { path: path.clone() }),
                 Err(StoreError::NotListable) => {}
@@ -117,7 +106,7 @@ impl NodeWriter {
     pub async fn create(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
         for above in ancestors(path) {
             if self.find(&above).await?.is_none() {
-                let group = NodeDocuments::of_group(documents.format, &serde_json::Map::new());
+                let group = NodeDocuments::of_group_above(documents.format);
                 match self.store_new(&above, &group).await {
                     Ok(()) | Err(NodeWriteError::Exists { .. }) => {}
                     Err(error) => return Err(error),
@@ -127,28 +116,73 @@ impl NodeWriter {
         self.store_new(path, documents).await
     }
 
+    /// Stores the documents of a node, each on the condition that there is none. What was stored is revoked where another
+    /// client has created the node in the meantime.
     async fn store_new(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
-        let Some(((main, text), others)) = documents.texts.split_last() else { return Ok(()) };
-        for (name, text) in others {
+        let mut stored = Vec::new();
+        for (name, text) in &documents.texts {
             let key = document_key(path, name)?;
-            self.set(&key, text, WriteCondition::Always).await?;
+            match self.set(&key, text, WriteCondition::IfAbsent).await {
+                Ok(version) => stored.push((key, version)),
+                Err(error) => {
+                    self.revoke(stored).await;
+                    return Err(match error {
+                        NodeWriteError::ConditionFailed => NodeWriteError::Exists { path: path.clone() },
+                        error => error,
+                    });
+                }
+            }
         }
-        let key = document_key(path, main)?;
-        match self.set(&key, text, WriteCondition::IfAbsent).await {
-            Ok(()) => {}
-            Err(NodeWriteError::ConditionFailed) => {
+        // Two clients that create nodes of both formats store different keys. Each of them sees the other's, or one does.
+        let of_other: &[&str] =
+            if documents.format == ZarrFormat::V3 { &[ZARRAY, ZGROUP] } else { &[ZARR_JSON] };
+        for name in of_other {
+            let key = document_key(path, name)?;
+            let found = as_stored(&**self.store()).head(&key).await;
+            if found.map_err(|source| NodeWriteError::store(&key, source))?.is_some() {
+                self.revoke(stored).await;
                 return Err(NodeWriteError::Exists { path: path.clone() });
             }
-            Err(error) => return Err(error),
         }
-        self.update_copies(path, documents.format, &CopyChange::Stored(documents.texts.clone())).await
+        let copies = CopyChange::Stored(documents.texts.clone());
+        self.update_copies(path, documents.format, &copies).await
     }
 
-    /// Changes the attributes or the shape of a node. `expected` is the node as the request knows it, if it names one.
+    /// Erases documents as far as they are still those that were stored.
+    async fn revoke(&self, stored: Vec<(StoreKey, Option<Version>)>) {
+        for (key, version) in stored.into_iter().rev() {
+            let Some(version) = version.as_ref().and_then(Version::pin) else { continue };
+            // What cannot be erased is refused by the next creation, which says so.
+            let condition = WriteCondition::IfVersion(version.clone());
+            drop(self.store().erase(&key, condition).await);
+        }
+    }
+
+    /// Changes the attributes or the shape of a node. With `is_expected`, the node must still be as it was opened.
     ///
     /// # Errors
     /// [`NodeWriteError`]; nothing of the node has changed for readers, unless the error says otherwise.
     pub async fn patch(
+        &self,
+        path: &NodePath,
+        node: Arc<OpenNode>,
+        patch: &NodePatch,
+        is_expected: bool,
+    ) -> Result<(), NodeWriteError> {
+        let mut node = node;
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            match self.patch_once(path, &node, patch, is_expected).await {
+                Err(NodeWriteError::ConditionFailed) if !is_expected => {
+                    node = self.opener.open(path).await?;
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(NodeWriteError::Contended { key: document_key(path, main_document(&node))? })
+    }
+
+    async fn patch_once(
         &self,
         path: &NodePath,
         node: &OpenNode,
@@ -164,59 +198,81 @@ impl NodeWriter {
         if format == ZarrFormat::V1 {
             return Err(NodeWriteError::Unsupported("nodes of Zarr v1 are only read"));
         }
-        let resize = match (&patch.shape, &node.node) {
-            (None, _) => None,
-            (Some(_), Node::Group(_)) => {
-                return Err(NodeWriteError::Invalid("a group has no shape".to_owned()));
-            }
-            (Some(_), Node::Array(metadata)) => Some(self.resize(path, node, metadata, patch)?),
-        };
-        if let Some(resize) = &resize {
-            resize.clear_new_part(&self.writer).await?;
-        }
+        let known: Vec<&Version> =
+            if is_expected { node.located.versions().flatten().collect() } else { Vec::new() };
         let mut stored = Vec::new();
-        for name in patch.documents(format == ZarrFormat::V3) {
-            let known = node.located.versions().flatten();
-            let known: Vec<Version> = if is_expected { known.cloned().collect() } else { Vec::new() };
-            let text = self.change(path, name, known, patch).await?;
+        let mut shrunk = None;
+        if patch.shape.is_some() {
+            let Node::Array(metadata) = &node.node else {
+                return Err(NodeWriteError::Invalid("a group has no shape".to_owned()));
+            };
+            let (name, key) = (main_document(node), document_key(path, main_document(node))?);
+            let current = self.read_known(&key, &known).await?.ok_or(NodeWriteError::ConditionFailed)?;
+            let resize = self.resize(path, name, &current, metadata, patch).await?;
+            let store = as_stored(&**self.store());
+            let guard = DocumentGuard { store, key: &key, version: &current.version };
+            resize.clear_new_part(&self.writer, &guard).await?;
+            let text = self.applied(name, Some(&current), patch).await?;
+            let version = self.set(&key, &text, condition(&key, Some(&current))?).await?;
+            shrunk = version.map(|version| (resize, key, version));
             stored.push((name, text));
         }
-        if let Some(resize) = &resize {
-            resize.erase_outside(&self.writer).await?;
+        let attributes = if format == ZarrFormat::V3 { ZARR_JSON } else { ZATTRS };
+        if patch.attributes.is_some() && stored.iter().all(|(name, _)| *name != attributes) {
+            let changed = self.change(path, attributes, &known, patch).await;
+            let changed = changed.map_err(|error| match stored.len() {
+                0 => error,
+                _ => error.after_storing("its attributes could not be changed"),
+            });
+            stored.push((attributes, changed?));
+        }
+        if let Some((resize, key, version)) = &shrunk {
+            let guard = DocumentGuard { store: as_stored(&**self.store()), key, version };
+            match resize.erase_outside(&self.writer, &guard).await {
+                // Others have changed the array since. Who lets it grow erases first.
+                Ok(()) | Err(NodeWriteError::ConditionFailed) => {}
+                Err(error) => {
+                    return Err(error.after_storing("chunks outside of its shape could not be erased"));
+                }
+            }
         }
         self.update_copies(path, format, &CopyChange::Stored(stored)).await
     }
 
-    fn resize(
+    /// The change of shape of an array, as its document is now.
+    async fn resize(
         &self,
         path: &NodePath,
-        node: &OpenNode,
-        metadata: &ArrayMetadata,
+        name: &'static str,
+        current: &StoredDocument,
+        opened: &ArrayMetadata,
         patch: &NodePatch,
     ) -> Result<Resize, NodeWriteError> {
-        if !matches!(metadata.chunk_grid, ChunkGridMetadata::Regular { .. }) {
+        let (text, limits) = (current.text.clone(), self.limits);
+        let parse = move || array_of(name, &text, &limits);
+        let before = self.cpu.run_document(current.text.len() as u64, parse).await??;
+        // The separator that a document of v2 leaves out was found among the stored keys.
+        let chunk_key_encoding = opened.chunk_key_encoding.clone();
+        let before = Arc::new(ArrayMetadata { chunk_key_encoding, ..before });
+        if !matches!(before.chunk_grid, ChunkGridMetadata::Regular { .. }) {
             return Err(NodeWriteError::Unsupported(
                 "an array with chunks of different lengths keeps its shape",
             ));
         }
-        let shape = patch.shape_of(metadata)?;
-        let after = Arc::new(ArrayMetadata { shape, ..metadata.clone() });
-        let after = self.opener.bind(path, &after)?;
-        Resize::new(Arc::clone(node.array()?), Arc::new(after), self.writer.options().max_values)
+        let shape = patch.shape_of(&before)?;
+        let after = Arc::new(ArrayMetadata { shape, ..ArrayMetadata::clone(&before) });
+        let (before, after) = (self.opener.bind(path, &before)?, self.opener.bind(path, &after)?);
+        Resize::new(Arc::new(before), Arc::new(after), self.writer.options().max_values)
     }
 
-    /// Erases a node with all that is below it: its documents first, so that it is gone at once.
+    /// Erases a node with all that is below it: its documents first, so that it is gone at once. A node whose documents cannot
+    /// be read is erased too.
     ///
     /// # Errors
-    /// A failure of the backend. What was erased until then stays erased.
-    pub async fn erase(&self, path: &NodePath, node: &OpenNode) -> Result<(), NodeWriteError> {
-        if node.dependent.is_some() {
-            return Err(NodeWriteError::Unsupported(
-                "the array is declared by another array; change that one",
-            ));
-        }
-        let format = node.node.zarr_format();
-        for name in [ZARR_JSON, ".zarray", ".zgroup", "meta"] {
+    /// [`HierarchyError::NoSuchNode`]; a failure of the backend. What was erased until then stays erased.
+    pub async fn erase(&self, path: &NodePath) -> Result<(), NodeWriteError> {
+        let format = self.opener.hierarchy().locate(path).await?.zarr_format();
+        for name in [ZARR_JSON, ZARRAY, ZGROUP, "meta"] {
             let key = document_key(path, name)?;
             let erased = self.store().erase(&key, WriteCondition::Always).await;
             erased.map_err(|source| NodeWriteError::store(&key, source))?;
@@ -232,30 +288,22 @@ impl NodeWriter {
         Ok(self.opener.find(path).await?)
     }
 
-    /// Applies a patch to a document, on the condition that it has not changed, and again if it has. If
-    /// there are `known` versions, it must have one of them.
+    /// Applies a patch to a document, on the condition that it has not changed, and again if it has. If there are `known`
+    /// versions, it must have one of them.
     async fn change(
         &self,
         path: &NodePath,
         name: &'static str,
-        known: Vec<Version>,
+        known: &[&Version],
         patch: &NodePatch,
     ) -> Result<String, NodeWriteError> {
         let key = document_key(path, name)?;
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
-            let current = self.read(&key).await?;
-            let is_known = current.as_ref().is_none_or(|current| known.contains(&current.version));
-            if !known.is_empty() && !is_known {
-                return Err(NodeWriteError::ConditionFailed);
-            }
-            let (stored, patch, limits) =
-                (current.as_ref().map(|current| current.text.clone()), patch.clone(), self.limits);
-            let bytes = stored.as_ref().map_or(0, Bytes::len) as u64;
-            let made = self.cpu.run_document(bytes, move || patch.apply(name, stored.as_deref(), &limits));
-            let text = made.await??;
+            let current = self.read_known(&key, known).await?;
+            let text = self.applied(name, current.as_ref(), patch).await?;
             match self.set(&key, &text, condition(&key, current.as_ref())?).await {
-                Ok(()) => return Ok(text),
+                Ok(_version) => return Ok(text),
                 Err(NodeWriteError::ConditionFailed) if known.is_empty() => {}
                 Err(error) => return Err(error),
             }
@@ -263,8 +311,48 @@ impl NodeWriter {
         Err(NodeWriteError::Contended { key })
     }
 
+    /// A document with a patch applied to it.
+    async fn applied(
+        &self,
+        name: &'static str,
+        current: Option<&StoredDocument>,
+        patch: &NodePatch,
+    ) -> Result<String, NodeWriteError> {
+        let (text, patch, limits) = (current.map(|current| current.text.clone()), patch.clone(), self.limits);
+        let bytes = text.as_ref().map_or(0, Bytes::len) as u64;
+        self.cpu.run_document(bytes, move || patch.apply(name, text.as_deref(), &limits)).await?
+    }
+
+    /// A document, which must have one of these versions if there are any.
+    async fn read_known(
+        &self,
+        key: &StoreKey,
+        known: &[&Version],
+    ) -> Result<Option<StoredDocument>, NodeWriteError> {
+        let current = self.read(key).await?;
+        let is_known =
+            |current: &StoredDocument| known.iter().any(|version| version.matches(&current.version));
+        if known.is_empty() || current.as_ref().is_none_or(is_known) {
+            return Ok(current);
+        }
+        Err(NodeWriteError::ConditionFailed)
+    }
+
     /// Changes the copies of a node's documents in the groups above it, and in itself.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Incomplete`].
     async fn update_copies(
+        &self,
+        path: &NodePath,
+        format: ZarrFormat,
+        change: &CopyChange,
+    ) -> Result<(), NodeWriteError> {
+        let updated = self.change_copies(path, format, change).await;
+        updated.map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))
+    }
+
+    async fn change_copies(
         &self,
         path: &NodePath,
         format: ZarrFormat,
@@ -286,7 +374,7 @@ impl NodeWriter {
                     .run_document(text.len() as u64, move || change.apply(name, &text, &relative, &limits));
                 let Some(text) = changed.await? else { break };
                 match self.set(&key, &text, condition(&key, Some(&current))?).await {
-                    Ok(()) => break,
+                    Ok(_version) => break,
                     Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {}
                     Err(NodeWriteError::ConditionFailed) => return Err(NodeWriteError::Contended { key }),
                     Err(error) => return Err(error),
@@ -299,7 +387,7 @@ impl NodeWriter {
     /// A document; `None` if there is none.
     async fn read(&self, key: &StoreKey) -> Result<Option<StoredDocument>, NodeWriteError> {
         let failed = |source| NodeWriteError::store(key, source);
-        let value = self.store().get(key, ByteRange::Whole, None).await.map_err(failed)?;
+        let value = as_stored(&**self.store()).get(key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
         let mut memory = Reservation::new(Some(&self.budget));
         memory.grow(value.info.size.saturating_mul(PARSED_RATIO))?;
@@ -308,11 +396,17 @@ impl NodeWriter {
         Ok(Some(StoredDocument { text, version, _memory: memory }))
     }
 
-    async fn set(&self, key: &StoreKey, text: &str, condition: WriteCondition) -> Result<(), NodeWriteError> {
+    /// Stores a document. Returns its version, if the backend reports it.
+    async fn set(
+        &self,
+        key: &StoreKey,
+        text: &str,
+        condition: WriteCondition,
+    ) -> Result<Option<Version>, NodeWriteError> {
         let is_conditional = condition != WriteCondition::Always;
         let body = ValueBody::Bytes(Bytes::copy_from_slice(text.as_bytes())).into_stream();
         match self.store().set(key, body, condition).await {
-            Ok(_) => Ok(()),
+            Ok(stored) => Ok(stored.version),
             Err(StoreError::ConditionFailed | StoreError::VersionChanged) => {
                 Err(NodeWriteError::ConditionFailed)
             }
@@ -321,6 +415,22 @@ impl NodeWriter {
             }
             Err(source) => Err(NodeWriteError::store(key, source)),
         }
+    }
+}
+
+/// The document that makes an array what it is, by the format.
+fn main_document(node: &OpenNode) -> &'static str {
+    if node.node.zarr_format() == ZarrFormat::V3 { ZARR_JSON } else { ZARRAY }
+}
+
+/// The metadata of the array that a document describes.
+fn array_of(name: &str, text: &[u8], limits: &MetadataLimits) -> Result<ArrayMetadata, NodeWriteError> {
+    if name == ZARRAY {
+        return v2::parse_array(text, None, v2_codec, limits).map_err(NodeWriteError::Document);
+    }
+    match v3::parse(text, limits).map_err(NodeWriteError::Document)? {
+        v3::V3Node::Array(array) => Ok(array),
+        v3::V3Node::Group(_) => Err(NodeWriteError::ConditionFailed),
     }
 }
 

@@ -1,7 +1,7 @@
 //! PUT with `create`: an npy file becomes a new array.
 //!
-//! The shape and the type are those in the file's head. The chunks are stored first and the document last, so that an array of
-//! which a part failed is not there, and the same request can be sent again.
+//! The shape and the type are those in the file's head. The chunks are stored first, each only where there is none, and the document
+//! last. So an array of which a part failed is not there, and of several clients that create one none changes that of another.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -23,7 +23,7 @@ use crate::http::problem::Problem;
 use crate::parse::{NpyHead, ParseError, parse_npy_head};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::write::{IfLeft, NewNode, NodeWriteError};
+use crate::write::{NewNode, NodeWriteError};
 
 /// Creates the array of a body.
 ///
@@ -51,17 +51,17 @@ pub(super) async fn create(
         let documents = NewNode::array(npy.shape, &data_type).documents(None, &state.engine.metadata);
         let documents = documents.map_err(problem)?;
         let may_make = may_make(Caller::of(&head.extensions), &target.mount.name);
-        let array = nodes.check_new(&target.path, &documents, may_make, IfLeft::Overwrite).await;
+        let array = nodes.check_new(&target.path, &documents, may_make).await;
         let array = array.map_err(conflict)?.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
         let request = PutRequest::of_new(state, array, query, &head)?;
         Ok((nodes, documents, request, body))
     };
     let prepared = prepare.await.map_err(|problem: Problem| problem.extension("written", false));
     let (nodes, documents, request, body) = prepared?;
-    let mut answer = run(&request, state, &head, body).await?;
+    let mut answer = run(&request, state, &head, body).await.map_err(|problem| left(problem, &target))?;
     let path = target.path.clone();
     let created = committed(state, async move { nodes.create(&path, &documents).await });
-    created.await.map_err(|problem| problem.extension("written", "some"))?;
+    created.await.map_err(|problem| left(problem.extension("written", "some"), &target))?;
     *answer.status_mut() = StatusCode::CREATED;
     put_location(answer.headers_mut(), &target);
     Ok(answer)
@@ -75,6 +75,26 @@ fn conflict(error: NodeWriteError) -> Problem {
         ),
         error => problem(error),
     }
+}
+
+/// The problem of a creation that has failed, with what to do about the chunks that it may have stored.
+fn left(problem: Problem, target: &NodeTarget) -> Problem {
+    let is_conflict = problem.status() == StatusCode::PRECONDITION_FAILED;
+    let written = problem.extensions().get("written").cloned().unwrap_or_else(|| false.into());
+    if !is_conflict && written == false {
+        return problem;
+    }
+    let text = if is_conflict {
+        "another client creates this array, or has left chunks of it"
+    } else {
+        problem.message()
+    };
+    let (mount, path) = (&target.mount.name, &target.path);
+    let detail = format!(
+        "{text}; where no array is made of them, DELETE of `/store/{mount}/{path}/` erases chunks before the next attempt"
+    );
+    let problem = if is_conflict { Problem::from_class(ErrorClass::Conflict) } else { problem };
+    problem.detail(detail).extension("written", written)
 }
 
 /// The head of the npy file in a body, and the body as it was.

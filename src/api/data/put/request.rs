@@ -150,8 +150,10 @@ impl PutRequest {
         permit: &Held,
         progress: &mut WriteProgress,
     ) -> Result<(), Problem> {
-        let (writer, array, check) =
-            (state.engine.writer.clone(), Arc::clone(&self.array), self.check.clone());
+        // A chunk of a new array that was left out could be stored by another client that creates the array.
+        let engine = &state.engine.writer;
+        let writer = if self.node.is_none() { engine.storing_fill() } else { engine.clone() };
+        let (array, check) = (Arc::clone(&self.array), self.check.clone());
         let (permit, place) = (permit.clone(), band.clone());
         let write = tokio::spawn(async move {
             let _permit = permit;
@@ -212,6 +214,14 @@ fn check_of(
     positions: Option<&Arc<LabelPositions>>,
 ) -> Result<Option<VersionCheck>, Problem> {
     let conditions = Conditions::from_headers(headers);
+    let Some(node) = node else {
+        if conditions.is_empty() {
+            // Of several clients that create the array, none stores a chunk over that of another.
+            return Ok(Some(Arc::new(|stored: Option<&Version>| stored.is_none())));
+        }
+        return Err(Problem::from_class(ErrorClass::InvalidRequest)
+            .detail("an array is created where there is none: leave the conditions out"));
+    };
     let invalid = |code, text: &'static str| Problem::new(StatusCode::BAD_REQUEST, code).detail(text);
     if conditions.has_others_than_match() {
         let text = "elements are written under `If-Match` with an entity tag of the same selection, or `*`; leave the other \
@@ -221,12 +231,6 @@ fn check_of(
     if !conditions.has_match_list() {
         return Ok(None);
     }
-    let Some(node) = node else {
-        return Err(invalid(
-            ErrorClass::InvalidRequest.as_str(),
-            "an array is created where there is none: leave `If-Match` out",
-        ));
-    };
     if plan.values() != 1 {
         let text = "the selection lies in several stored values, which cannot be written in one step under a condition: \
                     select less, or leave `If-Match` out";
