@@ -1,28 +1,24 @@
 //! Writes of elements against a naive model: random arrays, selections and bodies, many writers at once, and bad input.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use bytes::Bytes;
 use futures::future::join_all;
-use futures::stream::TryStreamExt;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 use zarrd::cache::ValueCache;
-use zarrd::key::StorePrefix;
 use zarrd::services::Mount;
-use zarrd::store::{ByteRange, CachePolicy, LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory, noise};
 use crate::support::model::{Dim, spell};
 use crate::support::property::holds;
 use crate::support::s3::TestS3;
-use crate::support::server::{Answer, Server, no_caches, put};
+use crate::support::server::{Answer, Server, contents, no_caches, put};
 use crate::support::strategies::{case, random_selection};
 
 fn writable(store: &SharedStore) -> Mount {
@@ -45,17 +41,6 @@ impl Server {
     async fn put_json(&self, url: &str, body: &Value) -> Answer {
         self.put_elements(url, "application/json", body.to_string()).await
     }
-}
-
-/// Everything that a store has.
-async fn contents(store: &SharedStore) -> BTreeMap<String, Bytes> {
-    let mut keys = store.list_prefix(&StorePrefix::root(), None);
-    let mut contents = BTreeMap::new();
-    while let Some(entry) = keys.try_next().await.unwrap() {
-        let value = store.get(&entry.key, ByteRange::Whole, None).await.unwrap().unwrap();
-        contents.insert(entry.key.to_string(), value.bytes(1 << 30).await.unwrap());
-    }
-    contents
 }
 
 /// The same selection with positive steps.

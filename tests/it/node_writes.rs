@@ -6,39 +6,27 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use bytes::Bytes;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use zarrd::array::NodeOpener;
 use zarrd::cache::BoundedNodeCache;
 use zarrd::codec::CodecLimits;
 use zarrd::hierarchy::Hierarchy;
-use zarrd::key::{NodePath, StorePrefix};
+use zarrd::key::NodePath;
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::Mount;
-use zarrd::store::{BudgetExceeded, ByteRange, LocalOptions, LocalStore, MemoryBudget, SharedStore};
+use zarrd::store::{BudgetExceeded, LocalOptions, LocalStore, MemoryBudget, SharedStore};
 use zarrd::write::{ArrayWriter, NodePatch, NodeWriteError, NodeWriter, WriteOptions};
 
 use crate::access::{access, grant, known, token};
 use crate::support::hierarchy::memory;
 use crate::support::property::holds;
-use crate::support::server::{Answer, Server, cpu, put};
+use crate::support::server::{Answer, Server, contents, cpu, put};
 
 fn server(store: &SharedStore) -> Server {
     let mount = Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store.clone()) };
     Server::build(mount).finish()
-}
-
-/// Everything that a store has.
-async fn contents(store: &SharedStore) -> BTreeMap<String, Bytes> {
-    let mut keys = store.list_prefix(&StorePrefix::root(), None);
-    let mut contents = BTreeMap::new();
-    while let Some(entry) = keys.try_next().await.unwrap() {
-        let value = store.get(&entry.key, ByteRange::Whole, None).await.unwrap().unwrap();
-        contents.insert(entry.key.to_string(), value.bytes(1 << 30).await.unwrap());
-    }
-    contents
 }
 
 async fn document(store: &SharedStore, key: &str) -> Value {

@@ -22,7 +22,9 @@ pub enum NodeWriteError {
     #[error("the array cannot be read back: {0}")]
     Unreadable(ArrayError),
     /// There is a node at the path.
-    #[error("there is a node at `{path}`; PATCH changes it, and DELETE erases it")]
+    #[error(
+        "there is a node at `{path}`, or a document of one: PATCH changes a node, and DELETE of `/v1/nodes` or of `/store` erases it"
+    )]
     Exists {
         /// The path.
         path: NodePath,

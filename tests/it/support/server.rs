@@ -1,5 +1,6 @@
 //! A server without a socket: requests go directly to its endpoint.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use zarrd::app::{ConnectionLimits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::auth::Access;
@@ -16,10 +17,10 @@ use zarrd::codec::CodecLimits;
 use zarrd::config::ServerOptions;
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
 use zarrd::http::{HttpOptions, Peer};
-use zarrd::key::StoreKey;
+use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::metadata::MetadataLimits;
 use zarrd::services::{AppState, ArrayEngine, Mount};
-use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+use zarrd::store::{ByteRange, SharedStore, ValueBody, WriteCondition};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
 use zarrd::write::{ArrayWriter, WriteOptions};
@@ -301,6 +302,17 @@ impl ServerBuilder {
 pub async fn put(store: &SharedStore, key: &str, value: impl Into<Bytes>) {
     let body = ValueBody::Bytes(value.into()).into_stream().boxed();
     store.set(&StoreKey::parse(key).unwrap(), body, WriteCondition::Always).await.unwrap();
+}
+
+/// Everything that a store has.
+pub async fn contents(store: &SharedStore) -> BTreeMap<String, Bytes> {
+    let mut keys = store.list_prefix(&StorePrefix::root(), None);
+    let mut contents = BTreeMap::new();
+    while let Some(entry) = keys.try_next().await.unwrap() {
+        let value = store.get(&entry.key, ByteRange::Whole, None).await.unwrap().unwrap();
+        contents.insert(entry.key.to_string(), value.bytes(1 << 30).await.unwrap());
+    }
+    contents
 }
 
 /// Erases a value.
