@@ -31,7 +31,7 @@ pub enum NodeWriteError {
     },
     /// Values are stored below the path of a new array.
     #[error(
-        "values are stored below `{path}`, which would be chunks of the array; DELETE of `/store/MOUNT/{path}/` erases them"
+        "values are stored below `{path}`, which would be chunks of the array; DELETE of `/store/MOUNT{path}/` erases them"
     )]
     NotEmpty {
         /// The path.

@@ -89,7 +89,7 @@ fn left(problem: Problem, target: &NodeTarget) -> Problem {
     } else {
         problem.message()
     };
-    let (mount, path) = (&target.mount.name, &target.path);
+    let (mount, path) = (&target.mount.name, target.path.as_str());
     let detail = format!(
         "{text}; where no array is made of them, DELETE of `/store/{mount}/{path}/` erases chunks before the next attempt"
     );
