@@ -66,11 +66,6 @@ pub(crate) struct Rendering {
 }
 
 impl Rendering {
-    /// What distinguishes its entity tags from those of others.
-    pub(super) fn identity(&self) -> String {
-        format!("{self:?}")
-    }
-
     /// The media type of a response. That of CSV says whether there is a header line.
     fn media_type(&self) -> HeaderValue {
         HeaderValue::from_static(match (self.style.format.header_line, self.header) {
@@ -94,7 +89,7 @@ pub(crate) struct ElementsRequest {
     /// What labels were resolved to, if elements are selected by label.
     positions: Option<LabelPositions>,
     /// The plan for elements at lists of positions. The subset then stands for their number alone.
-    gathered: Option<GatheredPlan>,
+    gathered: Option<Box<GatheredPlan>>,
     /// When processing of the request started.
     started: Instant,
 }
@@ -173,7 +168,7 @@ impl ElementsRequest {
         {
             heading.columns = columns.clone();
         }
-        Self { gathered: Some(gathered), contents, ..self }
+        Self { gathered: Some(Box::new(gathered)), contents, ..self }
     }
 
     /// The response to a GET or HEAD. It may enter the response cache.
@@ -366,7 +361,7 @@ impl ElementsRequest {
         if let Some(positions) = &self.positions {
             version.add_labels(positions);
         }
-        version.of_representation(&self.rendering.identity())
+        version.of_representation(&self.rendering)
     }
 
     /// Formats of known length (`bytes` and `npy`): streamed, with support for ranges.

@@ -3,6 +3,9 @@
 //! The tag of a response is the version of the selection, and after a hyphen a suffix for its representation. So each
 //! representation has a strong tag of its own, and a write with `If-Match` takes the tag of any of them.
 
+use std::fmt::{self, Write};
+use std::io;
+
 use sha2::{Digest, Sha256};
 
 use crate::api::label_params::LabelPositions;
@@ -32,7 +35,8 @@ impl SliceVersion {
     pub(super) fn new(subset: &Subset, form: Option<&str>) -> Self {
         let mut version = Self { text: Vec::with_capacity(1 << 10), is_strong: true };
         version.push(ELEMENTS);
-        version.push(format!("{subset:?}").as_bytes());
+        // Writing to a vector, or to a digest, does not fail.
+        let _ = io::Write::write_fmt(&mut version.text, format_args!("{subset:?}\0"));
         if let Some(form) = form {
             version.push(form.as_bytes());
         }
@@ -57,12 +61,15 @@ impl SliceVersion {
         self.text.push(0);
     }
 
-    /// The version of a representation.
-    pub(super) fn of_representation(&self, representation: &str) -> Version {
-        let mut suffix =
-            hex_tag(&Sha256::new().chain_update(RENDERING).chain_update(representation).finalize());
-        suffix.truncate(SUFFIX_LENGTH);
-        let tag = format!("{}{SEPARATOR}{suffix}", self.tag());
+    /// The version of a representation, which is identified by how it is printed.
+    pub(super) fn of_representation(&self, representation: &impl fmt::Debug) -> Version {
+        let mut digest = Sha256::new_with_prefix(RENDERING);
+        let _ = write!(DigestWriter(&mut digest), "{representation:?}");
+        let suffix = hex_tag(&digest.finalize());
+        let mut tag = String::with_capacity(64);
+        tag.push_str(&self.tag());
+        tag.push(SEPARATOR);
+        tag.extend(suffix.chars().take(SUFFIX_LENGTH));
         if self.is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
 
@@ -79,6 +86,16 @@ impl SliceVersion {
     }
 }
 
+/// A digest of what is written.
+struct DigestWriter<'d>(&'d mut Sha256);
+
+impl fmt::Write for DigestWriter<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,12 +108,12 @@ mod tests {
         let mut other = version.clone();
         version.add(None);
         other.add(Some(&Version::strong("b")));
-        let [npy, json] = ["npy", "json"].map(|format| version.of_representation(format));
+        let [npy, json] = ["npy", "json"].map(|format| version.of_representation(&format));
         assert!(npy.is_strong() && npy != json);
         assert!(version.is_of(npy.tag().as_bytes()) && version.is_of(json.tag().as_bytes()));
         assert!(!other.is_of(npy.tag().as_bytes()) && !version.is_of(version.tag().as_bytes()));
         version.add(Some(&Version::weak("w")));
-        assert!(!version.of_representation("npy").is_strong());
-        assert!(!version.is_of(version.of_representation("npy").tag().as_bytes()));
+        assert!(!version.of_representation(&"npy").is_strong());
+        assert!(!version.is_of(version.of_representation(&"npy").tag().as_bytes()));
     }
 }

@@ -184,7 +184,7 @@ impl PutRequest {
             let style = FormatOptions { format, endian: Endianness::default(), nan: NanMode::default() };
             let rendering = Rendering { style, fields: None, header: true, decodes: false };
             let of_slice = slice_version(node, &self.plan, self.positions.as_deref(), Some(version));
-            let version = of_slice.of_representation(&rendering.identity());
+            let version = of_slice.of_representation(&rendering);
             put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
         }
         answer
