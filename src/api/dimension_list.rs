@@ -29,7 +29,7 @@ pub(crate) enum DimensionError {
         last: usize,
     },
     /// The array has no dimensions.
-    #[error("the array has no dimensions to reduce")]
+    #[error("the array has no dimensions")]
     None,
     /// A dimension is named twice.
     #[error("the dimension `{0}` is named twice")]

@@ -30,7 +30,7 @@ def append(server, mount, path, elements, key=None, **params):
 
 
 def append_until_done(server, mount, path, elements, **params):
-    """As a client does that is told to come back."""
+    """As a client does that is asked to come back."""
     key = str(uuid.uuid4())
     for _ in range(100):
         answer = append(server, mount, path, elements, key, **params)

@@ -214,6 +214,11 @@ def reads_vertices(_scene, names):
     assert len(names["x"]) == len(names["y"]) == len(names["z"]) == names["vertices"].num_rows > 0
 
 
+def appends_a_frame(scene, names):
+    answer = names["append"](numpy.full((64, 64), 2, "uint16"))
+    assert (answer["start"], answer["stop"]) == (1, 2)
+
+
 def writes_a_slice(scene, _names):
     params = {"slice": "6:8,0,0", "format": "json"}
     answer = requests.get(scene.running.data("scratch", "frames"), params=params, timeout=SECONDS)
@@ -221,6 +226,7 @@ def writes_a_slice(scene, _names):
 
 
 READS = {
+    "def append(frame": appends_a_frame,
     "def write(slice": writes_a_slice,
     "corner =": reads_a_corner,
     "block =": reads_a_block,

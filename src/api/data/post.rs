@@ -22,7 +22,7 @@ use crate::services::state::AppState;
 #[expect(dead_code, reason = "describes the request for the API document")]
 pub(crate) struct AppendHeaders {
     /// A text that the client makes up for this append, such as a UUID. Sent again under the same key, the elements are not
-    /// appended again, and the response is the same. The last 256 keys of an array are remembered.
+    /// appended again, and the response is the same. The last 256 keys of an array are kept.
     #[param(rename = "Idempotency-Key")]
     idempotency_key: Option<String>,
     /// `sha-256=:…:` or `sha-512=:…:` of the body (RFC 9530); `Repr-Digest` means the same here.

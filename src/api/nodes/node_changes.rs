@@ -14,7 +14,7 @@ use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
-use crate::write::{NodeWriteError, NodeWriter};
+use crate::write::{LeaseError, NodeWriteError, NodeWriter};
 
 /// A writer of the nodes of a request's mount.
 pub(crate) fn writer(state: &AppState, target: &NodeTarget, extensions: &Extensions) -> NodeWriter {
@@ -59,7 +59,7 @@ pub(crate) fn problem(error: NodeWriteError) -> Problem {
     let text = error.to_string();
     match error {
         NodeWriteError::NoGroupAbove { .. } => Problem::from_status(StatusCode::FORBIDDEN).detail(text),
-        NodeWriteError::Contended { .. } => {
+        NodeWriteError::Contended { .. } | NodeWriteError::Lease(LeaseError::Owned | LeaseError::Lost) => {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(text)
         }
         // The error knows what of its write is stored.

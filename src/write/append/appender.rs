@@ -20,7 +20,7 @@ use crate::write::{ArrayWriter, NodeWriter};
 /// The most appends, and the most bytes of them, that are stored together.
 const MAX_TOGETHER: usize = 256;
 const MAX_TOGETHER_BYTES: usize = 64 << 20;
-/// How long a server keeps the lease of an array to which nobody appends.
+/// How long a server keeps the lease of an array to which no client appends.
 const IDLE: Duration = Duration::from_millis(250);
 /// After this time, and while others append here, another server has its turn.
 const TURN: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ struct WaitingAppend {
 #[derive(Default)]
 struct AppendLine {
     waiting: VecDeque<WaitingAppend>,
-    /// Tells the task at its head that one more waits.
+    /// Notifies the task at its head that one more waits.
     arrived: Arc<Notify>,
 }
 

@@ -11,7 +11,7 @@ use crate::write::guarded::WriteGuard;
 use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner, RecordedAppend};
 use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};
-use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
+use crate::write::{ArrayWriter, NodeWriter, WritePlan};
 
 /// The outcome of each append of a batch.
 pub(super) type Outcomes = Vec<Result<Appended, Arc<AppendError>>>;
@@ -62,7 +62,7 @@ impl AppendBatch {
                 // The lease is another server's, or will be taken again.
                 Err(AppendError::Lease(LeaseError::Lost)) => {}
                 // Others have changed the document. It is read again.
-                Err(AppendError::Node(NodeWriteError::ConditionFailed)) => *slot = Some(lease),
+                Err(error) if error.is_overtaken() => *slot = Some(lease),
                 Err(error) => {
                     // While a change of the document may be in flight, the lease is not used: it is taken again, with a mark.
                     *slot = Some(lease).filter(|lease| !lease.is_unsettled);
@@ -76,6 +76,7 @@ impl AppendBatch {
     async fn store(&self, lease: &mut ArrayLease) -> Result<Outcomes, AppendError> {
         let document = self.nodes.settled_document(&self.path, &self.opened, lease).await?;
         let (placed, pending) = self.place(&document, lease);
+        let mut copies = Ok(());
         if let Some(last) = pending.last() {
             let shape = last.shape.clone();
             lease.note(pending.clone()).await?;
@@ -86,20 +87,23 @@ impl AppendBatch {
                 Ok(text) => {
                     lease.finish();
                     let changed = ChangedNode::stored(&self.path, &document, text);
-                    self.nodes.update_copies(&[changed]).await?;
+                    copies =
+                        self.nodes.update_copies(&[changed]).await.map_err(|error| Arc::new(error.into()));
                 }
                 Err(error) if error.is_settled() => {
                     lease.is_unsettled = false;
                     return Err(error.into());
                 }
-                Err(error) => return Err(AppendError::Unknown(error)),
+                Err(error) => return Err(AppendError::Unknown(Box::new(error))),
             }
         }
+        let stored = |place: usize| {
+            copies.clone()?;
+            pending.get(place).cloned().map(Appended::from).ok_or_else(|| Arc::new(AppendError::Lost))
+        };
         let outcome = |placed| match placed {
             Placed::Answered(outcome) => outcome.map_err(Arc::new),
-            Placed::Stored(place) => {
-                pending.get(place).cloned().map(Appended::from).ok_or_else(|| Arc::new(AppendError::Lost))
-            }
+            Placed::Stored(place) => stored(place),
         };
         Ok(placed.into_iter().map(outcome).collect())
     }

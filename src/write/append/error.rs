@@ -30,9 +30,6 @@ pub enum AppendError {
         /// Its shape.
         shape: Vec<u64>,
     },
-    /// The array is gone, or is another kind of node.
-    #[error("the array was erased or replaced meanwhile; nothing was written")]
-    Gone,
     /// The arrays of a group do not have the same length.
     #[error("`{}` has the length {}, and `{}` {}; nothing was written", one.0, one.1, other.0, other.1)]
     DifferentLengths {
@@ -44,15 +41,12 @@ pub enum AppendError {
     /// No array is named.
     #[error("there is no array to append to; nothing was written")]
     NoArrays,
-    /// Arrays of this kind keep their shape.
-    #[error("{0}")]
-    Unsupported(&'static str),
     /// Others changed the array at each attempt.
     #[error("others are changing the array just now; nothing was written")]
     Contended,
     /// It is not known whether the array has its new shape.
     #[error("it is not known whether the elements were appended: {0}")]
-    Unknown(#[source] NodeWriteError),
+    Unknown(#[source] Box<NodeWriteError>),
     /// It is not known whether the arrays of a group get their shapes.
     #[error("it is not known whether the elements were appended: {0}")]
     Undecided(#[source] LeaseError),
@@ -64,13 +58,29 @@ pub enum AppendError {
     Lease(#[from] LeaseError),
     /// The document of the array cannot be read or stored.
     #[error(transparent)]
-    Node(#[from] NodeWriteError),
+    Node(Box<NodeWriteError>),
     /// The elements cannot be stored.
     #[error(transparent)]
     Elements(#[from] WriteError),
     /// The work on the pool of threads failed.
     #[error(transparent)]
     Cpu(#[from] ComputePoolError),
+}
+
+impl AppendError {
+    /// Whether what was read has changed since, so that it is read again.
+    pub(super) fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Node(error) if matches!(**error, NodeWriteError::ConditionFailed))
+    }
+}
+
+impl From<NodeWriteError> for AppendError {
+    fn from(error: NodeWriteError) -> Self {
+        match error {
+            NodeWriteError::Lease(error) => Self::Lease(error),
+            error => Self::Node(Box::new(error)),
+        }
+    }
 }
 
 /// All appends that are stored together have the same error.
@@ -87,12 +97,10 @@ impl Classify for Arc<AppendError> {
 impl Classify for AppendError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::NotTheEnd { .. }
-            | Self::AnotherShape { .. }
-            | Self::DifferentLengths { .. }
-            | Self::Gone => ErrorClass::Conflict,
+            Self::NotTheEnd { .. } | Self::AnotherShape { .. } | Self::DifferentLengths { .. } => {
+                ErrorClass::Conflict
+            }
             Self::KeyUsed { .. } | Self::NoArrays => ErrorClass::InvalidRequest,
-            Self::Unsupported(_) => ErrorClass::Unsupported,
             Self::Contended => ErrorClass::Overloaded,
             Self::Unknown(error) | Self::Node(error) => error.class(),
             Self::Lost => ErrorClass::Internal,
@@ -111,8 +119,6 @@ impl Classify for AppendError {
             | Self::AnotherShape { .. }
             | Self::DifferentLengths { .. }
             | Self::NoArrays
-            | Self::Gone
-            | Self::Unsupported(_)
             | Self::Contended
             | Self::Lease(_)
             | Self::Node(_)

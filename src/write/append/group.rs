@@ -55,8 +55,8 @@ impl AppendWriter {
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             match step.run().await {
-                Err(AppendError::Lease(LeaseError::Lost))
-                | Err(AppendError::Node(NodeWriteError::ConditionFailed)) => {}
+                Err(AppendError::Lease(LeaseError::Lost)) => {}
+                Err(error) if error.is_overtaken() => {}
                 outcome => return outcome,
             }
         }
@@ -145,11 +145,11 @@ impl GroupStepWriter<'_> {
         match self.show(arrays, stop).await {
             // All arrays have their shapes.
             outcome @ (Ok(()) | Err(NodeWriteError::Incomplete { .. })) => {
-                group.forget_decided();
+                group.clear_decided();
                 outcome?;
                 Ok(Appended { start, stop, shape: Vec::new() })
             }
-            Err(error) => Err(AppendError::Unknown(error)),
+            Err(error) => Err(AppendError::Unknown(Box::new(error))),
         }
     }
 
@@ -163,7 +163,7 @@ impl GroupStepWriter<'_> {
             self.nodes.settled_document(&path, &opened, &mut lease).await?;
             lease.release().await;
         }
-        group.forget_decided();
+        group.clear_decided();
         Ok(())
     }
 

@@ -17,8 +17,8 @@
 //!   change of the former owner that arrives late fails.
 //! - Elements are stored at the version that each value had *before* the lease was checked (`guarded`). So a former owner
 //!   cannot overwrite what the new one has stored.
-//! - Each value is stored, also one of nothing but fill values: the condition that a value is absent would not tell one owner from
-//!   another.
+//! - Each value is stored, also one of nothing but fill values: the condition that a value is absent would not distinguish one owner
+//!   from another.
 
 mod appender;
 mod batch;

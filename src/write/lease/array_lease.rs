@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::LeaseError;
-use super::record::{DecidedStep, GroupStep, LeaseOwner, LeaseRecord, RecordPlace, RecordedAppend, now};
+use super::record::{DecidedStep, GroupStep, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend, now};
 use crate::key::NodePath;
 use crate::store::{Store, StoreKind, Version};
 use crate::write::guarded::WriteGuard;
@@ -20,13 +20,13 @@ const LEASE: Duration = Duration::from_secs(5);
 const LEAST_LEFT: Duration = Duration::from_millis(2500);
 /// How long a request waits for the owner to finish.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// The interval at which it looks whether the owner has.
+/// The interval at which it checks whether the owner has.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The right to change the end of an array.
 #[derive(Debug)]
 pub(in crate::write) struct ArrayLease {
-    place: RecordPlace,
+    place: LeasePlace,
     record: LeaseRecord,
     version: Version,
     ends: Instant,
@@ -45,7 +45,7 @@ impl ArrayLease {
         path: &NodePath,
         owner: &LeaseOwner,
     ) -> Result<Self, LeaseError> {
-        let place = RecordPlace::of(store, path).await?;
+        let place = LeasePlace::of(store, path).await?;
         let is_alone = store.kind() == StoreKind::LOCAL;
         let started = Instant::now();
         let mut attempt = 0;
@@ -105,7 +105,7 @@ impl ArrayLease {
         self.record.decided.as_ref()
     }
 
-    /// Decides a step: from now on, its arrays get their shapes. Its appends are remembered as done.
+    /// Decides a step: from now on, its arrays get their shapes. Its append is kept as done.
     ///
     /// # Errors
     /// [`LeaseError::Lost`]: it is not decided; a failure of the backend: it may be.
@@ -120,11 +120,11 @@ impl ArrayLease {
     }
 
     /// Notes that all arrays of the last step have their shapes. It is stored with what is stored next.
-    pub(in crate::write) fn forget_decided(&mut self) {
+    pub(in crate::write) fn clear_decided(&mut self) {
         self.record.decided = None;
     }
 
-    /// Whether a step of a group is decided. If it is not, it never will be.
+    /// Whether a step of a group is decided, which has the name of its owner. If it is not, it never will be.
     ///
     /// # Errors
     /// A failure of the backend.
@@ -133,15 +133,20 @@ impl ArrayLease {
         group: &NodePath,
         id: &str,
     ) -> Result<bool, LeaseError> {
-        let place = RecordPlace::of(store, group).await?;
+        let place = LeasePlace::of(store, group).await?;
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             let Some((mut record, version)) = place.read().await? else { return Ok(false) };
             if record.decided.as_ref().is_some_and(|decided| decided.id == id) {
                 return Ok(true);
             }
-            // Who would decide it has the record of this version.
+            if record.owner.name() != id {
+                // Who would decide it has lost the lease of the group already.
+                return Ok(false);
+            }
             record.epoch = record.epoch.saturating_add(1);
+            record.owner = LeaseOwner::default();
+            record.until = 0;
             if place.replace(&record, Some(&version)).await?.is_some() {
                 return Ok(false);
             }
@@ -155,7 +160,7 @@ impl ArrayLease {
         self.is_unsettled = false;
     }
 
-    /// Remembers what is pending as done.
+    /// Keeps what is pending as done.
     pub(in crate::write) fn finish(&mut self) {
         let pending = std::mem::take(&mut self.record.pending);
         self.record.finish(pending);

@@ -11,8 +11,8 @@ use super::error::LeaseError;
 use crate::key::{NodePath, StoreKey};
 use crate::store::{ByteRange, OwnArea, SharedStore, Store, StoreError, ValueBody, Version, WriteCondition};
 
-/// The appends with a key that are remembered, so that one that is sent again is answered and not done again.
-const REMEMBERED: usize = 256;
+/// The appends with a key that are kept, so that one that is sent again is answered and not done again.
+const KEPT: usize = 256;
 
 /// The longest record that is read, in bytes.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
@@ -125,11 +125,11 @@ impl LeaseRecord {
         self.finish(pending.into_iter().filter(is_in_shape));
     }
 
-    /// Remembers appends that are in the shape, and has none pending.
+    /// Keeps appends that are in the shape, and has none pending.
     pub(super) fn finish(&mut self, appends: impl IntoIterator<Item = RecordedAppend>) {
         self.pending.clear();
         self.done.extend(appends.into_iter().filter(|append| append.key.is_some()));
-        while self.done.len() > REMEMBERED {
+        while self.done.len() > KEPT {
             self.done.pop_front();
         }
     }
@@ -148,19 +148,18 @@ pub(super) fn now() -> u64 {
 
 /// The place of the record of one array.
 #[derive(Clone, Debug)]
-pub(super) struct RecordPlace {
+pub(super) struct LeasePlace {
     store: SharedStore,
     key: StoreKey,
 }
 
-impl RecordPlace {
+impl LeasePlace {
     /// The record of the array at a path. Its key is a digest, because a path may be too long for a key below another name.
     ///
     /// # Errors
     /// A failure of the backend.
     pub(super) async fn of(store: &dyn Store, path: &NodePath) -> Result<Self, LeaseError> {
-        let name: String =
-            Sha256::digest(path.as_str().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("{:x}", Sha256::digest(path.as_str().as_bytes()));
         let area = store.own_area(OwnArea::Appends).await.map_err(LeaseError::Record)?;
         let key = StoreKey::parse(&name)
             .map_err(|_never| LeaseError::Record(StoreError::InvalidKey("a digest is no key")))?;
@@ -235,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_keys_is_remembered() {
+    fn a_bounded_number_of_keys_is_kept() {
         let mut record = LeaseRecord::default();
-        for number in 1..=REMEMBERED as u64 + 1 {
+        for number in 1..=KEPT as u64 + 1 {
             record.finish([append(&number.to_string(), number)]);
         }
-        assert_eq!(record.done.len(), REMEMBERED);
+        assert_eq!(record.done.len(), KEPT);
         assert!(record.done_as("1").is_none() && record.done_as("2").is_some());
     }
 

@@ -3,7 +3,7 @@
 use super::array_document::ArrayDocument;
 use super::consolidated_copies::{CopyChange, ZMETADATA};
 use super::documents::ZARR_JSON;
-use super::writer::ancestors;
+use super::stored_document::ancestors;
 use crate::key::NodePath;
 use crate::metadata::ZarrFormat;
 

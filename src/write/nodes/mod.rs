@@ -17,9 +17,11 @@ mod consolidated_copies;
 mod documents;
 mod erased_chunks;
 mod error;
+mod leased_array;
 mod new_node;
 mod patch;
 mod resize;
+mod stored_document;
 mod writer;
 
 pub(super) use array_document::ArrayDocument;

@@ -12,12 +12,12 @@ use super::documents::{NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
 use super::resize::{DocumentGuard, Resize};
+use super::stored_document::{StoredDocument, ancestors, condition, document_key, is_known, main_document};
 use crate::array::{Array, NodeOpener, OpenNode};
-use crate::codec::v2_codec;
 use crate::cpu::ComputePool;
-use crate::hierarchy::{HierarchyError, Node};
+use crate::hierarchy::Node;
 use crate::key::{NodePath, StoreKey};
-use crate::metadata::{ArrayMetadata, MetadataLimits, ZarrFormat, v2, v3};
+use crate::metadata::{MetadataLimits, ZarrFormat};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
@@ -36,14 +36,6 @@ pub struct NodeWriter {
     pub(super) cpu: ComputePool,
     pub(super) limits: MetadataLimits,
     budget: Arc<dyn MemoryBudget>,
-}
-
-/// A stored document.
-pub(super) struct StoredDocument {
-    pub(super) text: Bytes,
-    pub(super) version: Version,
-    /// The memory for it, and for what is made of it.
-    _memory: Reservation,
 }
 
 impl NodeWriter {
@@ -427,52 +419,4 @@ impl NodeWriter {
             Err(source) => Err(NodeWriteError::store(key, source)),
         }
     }
-}
-
-/// Whether a version is one of those that are known. Where none is, any version will do.
-fn is_known(known: &[&Version], version: &Version) -> bool {
-    known.is_empty() || known.iter().any(|known| known.matches(version))
-}
-
-/// The document that makes an array what it is, by the format.
-pub(super) fn main_document(node: &OpenNode) -> &'static str {
-    if node.node.zarr_format() == ZarrFormat::V3 { ZARR_JSON } else { ZARRAY }
-}
-
-/// The metadata of the array that a document describes.
-pub(super) fn array_of(
-    name: &str,
-    text: &[u8],
-    limits: &MetadataLimits,
-) -> Result<ArrayMetadata, NodeWriteError> {
-    if name == ZARRAY {
-        return v2::parse_array(text, None, v2_codec, limits).map_err(NodeWriteError::Document);
-    }
-    match v3::parse(text, limits).map_err(NodeWriteError::Document)? {
-        v3::V3Node::Array(array) => Ok(array),
-        v3::V3Node::Group(_) => Err(NodeWriteError::ConditionFailed),
-    }
-}
-
-/// The condition that a document is still the one that was read.
-pub(super) fn condition(
-    key: &StoreKey,
-    current: Option<&StoredDocument>,
-) -> Result<WriteCondition, NodeWriteError> {
-    let Some(current) = current else { return Ok(WriteCondition::IfAbsent) };
-    let version = current.version.pin().ok_or_else(|| NodeWriteError::NoConditions { key: key.clone() })?;
-    Ok(WriteCondition::IfVersion(version.clone()))
-}
-
-/// The paths above a node, from the root down.
-pub(super) fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
-    let mut above: Vec<_> = std::iter::successors(path.parent(), NodePath::parent).collect();
-    above.reverse();
-    above.into_iter()
-}
-
-/// The key of a node's document.
-pub(super) fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, NodeWriteError> {
-    let key = path.prefix().key(name);
-    key.map_err(|source| HierarchyError::Path { path: path.clone(), source }.into())
 }

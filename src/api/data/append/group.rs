@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use bytes::Bytes;
+use futures::FutureExt;
 use multer::Multipart;
 
 use super::query::AppendQuery;
@@ -55,7 +56,11 @@ pub(super) async fn parse(
     let mut opened: Vec<(NodePath, AppendTarget, BodyPart)> = Vec::new();
     // The parts are copied out of the body.
     let mut bytes = (body.len() as u64).saturating_mul(2);
-    for part in parts(boundary, body, query).await? {
+    let of_query = query.clone();
+    // The body is in memory, so that nothing is waited for: it is taken apart where it holds up no other request.
+    let parts = state.engine.cpu.run(move || parts(boundary, body, &of_query).now_or_never()).await?;
+    let broken_off = || invalid("the body in parts ends early");
+    for part in parts.ok_or_else(broken_off)?? {
         let path = NodePath::parse(&format!("{}{}", target.path.prefix().as_str(), part.name));
         let path = path.map_err(|_error| named(&part.name, "is not the path of an array below the group"))?;
         if opened.iter().any(|(known, _, _)| *known == path) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 
 use crate::http::problem::Problem;
-use crate::write::{AppendError, NodeWriteError, WriteError};
+use crate::write::{AppendError, LeaseError, NodeWriteError, WriteError};
 
 /// The problem of an append that failed. It says what was written, and what to do.
 pub(super) fn problem(error: Arc<AppendError>) -> Problem {
@@ -19,17 +19,14 @@ pub(super) fn problem(error: Arc<AppendError>) -> Problem {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-used").detail(text)
         }
         AppendError::Contended
-        | AppendError::Lease(_)
-        | AppendError::Elements(WriteError::Contended { .. })
-        | AppendError::Node(NodeWriteError::Lease(_))
-            if Problem::from(Arc::clone(&error)).status() == StatusCode::SERVICE_UNAVAILABLE =>
-        {
+        | AppendError::Lease(LeaseError::Owned | LeaseError::Lost)
+        | AppendError::Elements(WriteError::Contended { .. }) => {
             let detail = format!("{text}; retry after the time in `Retry-After`");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(detail)
         }
-        AppendError::Node(NodeWriteError::Incomplete { left, .. }) => {
-            let detail = format!("the elements are appended, but {left}");
-            return Problem::from(error.clone()).detail(detail).extension("written", "some");
+        AppendError::Node(failure) if matches!(**failure, NodeWriteError::Incomplete { .. }) => {
+            let detail = "the elements are appended, but consolidated metadata above could not be changed";
+            return Problem::from(error).detail(detail).extension("written", "some");
         }
         _ => return Problem::from(error),
     }

@@ -17,13 +17,11 @@ pub(super) fn shape_of(
     axis: usize,
 ) -> Result<Vec<u64>, ParseError> {
     let rows = match format {
-        BodyFormat::Npy => match parse_npy_head(body)? {
-            Some(head) => rows_of_npy(&head, array, axis)?,
-            None => {
-                let reason = "it ends in its head".to_owned();
-                return Err(ParseError::Malformed { format: "an npy file", reason });
-            }
-        },
+        BodyFormat::Npy => {
+            let reason = "it ends in its head".to_owned();
+            let cut = || ParseError::Malformed { format: "an npy file", reason };
+            rows_of_npy(&parse_npy_head(body)?.ok_or_else(cut)?, array, axis)?
+        }
         BodyFormat::Json => json_length(body, axis)?,
         BodyFormat::Bytes if array.data_type.is_variable() => {
             return Err(ParseError::Malformed {
@@ -34,7 +32,7 @@ pub(super) fn shape_of(
         BodyFormat::Bytes => {
             let row = bytes_of_row(array, axis);
             let length = body.len() as u64;
-            if row == 0 || length % row != 0 {
+            if row == 0 || !length.is_multiple_of(row) {
                 return Err(ParseError::Length { given: format!("{length} bytes"), expected: row });
             }
             length / row
