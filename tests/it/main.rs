@@ -72,6 +72,7 @@ mod partial;
 mod partial_many;
 mod pitfalls;
 mod polls;
+mod posted_selections;
 mod pyramid;
 mod rechunk;
 mod rectilinear;

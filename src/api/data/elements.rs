@@ -161,6 +161,10 @@ impl ElementsRequest {
     /// The same request for elements at lists of positions.
     pub(crate) fn with_gathered(self, gathered: GatheredPlan) -> Self {
         let mut contents = self.contents;
+        if let Some(names) = &gathered.dimension_names {
+            let inner = self.conversion.inner_shape().iter().map(|_| None);
+            contents.dimension_names = Some(names.iter().cloned().chain(inner).collect());
+        }
         // Those of the inner dimensions of an element are as they were.
         if let Some(heading) = &mut contents.heading
             && self.conversion.inner_shape().is_empty()
@@ -296,7 +300,7 @@ impl ElementsRequest {
         let trace = state.engine.reader.read_context(self.array.mount());
         // A request that needs its elements in any case reads versions and elements together. A conditional or partial
         // request, or a HEAD, first reads the versions only.
-        let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
+        let (snapshot, planned) = if *method != Method::HEAD && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
             let planned = self.started.elapsed();
             (state.engine.reader.snapshot(plan, &trace).await?, planned)
@@ -379,7 +383,7 @@ impl ElementsRequest {
         let preamble = Bytes::from(format.preamble(data_type, shape, endian));
         let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
-        // HEAD has no ranges (RFC 9110, section 14.2).
+        // Only GET has ranges (RFC 9110, section 14.2).
         let asked = if *method == Method::GET && range::if_range_holds(headers, version) {
             range::requested(headers)
         } else {
@@ -395,7 +399,7 @@ impl ElementsRequest {
         }
         let length = wanted.end - wanted.start;
         let mut whole = None;
-        if *method == Method::GET {
+        if *method != Method::HEAD {
             let mut parts = self.parts(state, snapshot, &preamble, wanted, trace);
             let first = parts.try_next().await?.unwrap_or_default();
             whole = (first.len() as u64 == size).then(|| first.clone());
@@ -516,7 +520,7 @@ impl ElementsRequest {
         trace.add_encode_time(begun);
         check_length(&text, limit)?;
         let length = HeaderValue::from(text.len());
-        let whole = (*method == Method::GET).then(|| Bytes::from(text));
+        let whole = (*method != Method::HEAD).then(|| Bytes::from(text));
         let mut answer = whole.clone().map_or_else(Body::empty, Body::from).into_response();
         answer.headers_mut().insert(header::CONTENT_LENGTH, length);
         answer.headers_mut().insert(header::CONTENT_TYPE, self.rendering.media_type());

@@ -10,6 +10,7 @@ mod gathered_plan;
 mod opening;
 mod put;
 pub(crate) mod query;
+mod query_body;
 pub(crate) mod reduction_query;
 mod slice_version;
 mod specs;
@@ -59,6 +60,7 @@ use elements_reduction::ElementsReduction;
 use opening::no_such_chunk;
 pub(crate) use opening::open;
 use query::{DataQuery, FormatParams};
+use query_body::SelectionSchema;
 use reduction_query::ReductionParams;
 pub(crate) use specs::{CHUNK, DATA, ROOT_DATA};
 use utoipa_axum::routes;
@@ -66,8 +68,8 @@ use utoipa_axum::routes;
 /// The routes of elements.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(&DATA, routes!(get_data, put::put_data)),
-        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data)),
+        Route::new(&DATA, routes!(get_data, put::put_data, post)),
+        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data, post_root)),
         Route::new(&CHUNK, routes!(get_chunk, put::put_chunk)),
     ]
 }
@@ -147,44 +149,84 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
             Ok(query) => query,
             Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
         };
-        let rendering = rendering(&head.headers, &query)?;
-        if rendering.style.format.is_file() {
-            return Box::pin(netcdf(state, head, &target, &query, started)).await;
-        }
-        if query.variables.vars.is_some() {
-            return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                .detail("`vars` is of a group's variables, for which there is `format=nc`"));
-        }
-        let open = || async {
-            let node = open(head, &target, &target.path, &query.array).await;
-            node.map_err(|problem| with_chunk_route(problem, head, &target))
-        };
-        let plan = |node: Arc<OpenNode>| async {
-            let array = Arc::clone(node.array()?);
-            query.array.check_shape(&array.metadata().shape)?;
-            let (path, request) = (array.path(), (state, head, &target));
-            let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
-            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
-            if let Some(listed) = selection.listed(array.metadata())? {
-                let request = gathered::request(state, node, listed, &query, rendering.clone(), started);
-                return Ok(Box::pin(request).await?.with_positions(positions));
-            }
-            let subset = selection.subset(array.metadata())?;
-            let rights = Caller::of(&head.extensions).rights();
-            let reduction = reduction(state, rights, &target, &array, &query, &subset).await?;
-            let request = ElementsRequest::new(node, subset, reduction, rendering.clone(), started)?;
-            Ok::<_, Problem>(request.with_positions(positions))
-        };
-        let span = || tracing::trace_span!(target: "zarrd::span", "plan");
-        let respond =
-            |node| async { plan(node).instrument(span()).await?.respond(state, &target, head).await };
-        match target.opener.unvalidated(&target.path, started) {
-            None => respond(open().await?).await,
-            Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
-        }
+        selected(state, head, &target, &query, started).await
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
+}
+
+/// Read a selection of an array that does not fit in a URL
+///
+/// The body is a JSON object with the parameters of GET as members. `isel` and `sel` are objects with a member for each dimension,
+/// and take lists; `points` selects elements one by one, and `where` those whose labels satisfy conditions. Parameters in the URL
+/// count too. It is a read, like GET: without ranges, and where an entity tag of `If-None-Match` matches, the response is a 412.
+#[utoipa::path(
+    post,
+    path = DATA.template,
+    tag = "data",
+    params(MountParam, ("path" = String, Path, description = "Path of the array")),
+    request_body = SelectionSchema,
+    responses(ElementsResponses, ArrayResponses)
+)]
+pub(crate) async fn post(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
+    query_body::respond(&state, request).await
+}
+
+/// Read a selection of the array at the root of a mount that does not fit in a URL
+#[utoipa::path(
+    post,
+    path = ROOT_DATA.template,
+    tag = "data",
+    params(MountParam),
+    request_body = SelectionSchema,
+    responses(ElementsResponses, ArrayResponses)
+)]
+pub(crate) async fn post_root(state: State<AppState>, request: Request) -> Result<Response, Problem> {
+    post(state, request).await
+}
+
+/// The response with the elements that a query selects.
+async fn selected(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    query: &DataQuery,
+    started: Instant,
+) -> Result<Response, Problem> {
+    let rendering = rendering(&head.headers, query)?;
+    if rendering.style.format.is_file() {
+        return Box::pin(netcdf(state, head, target, query, started)).await;
+    }
+    if query.variables.vars.is_some() {
+        return Err(Problem::from_class(ErrorClass::InvalidRequest)
+            .detail("`vars` is of a group's variables, for which there is `format=nc`"));
+    }
+    let open = || async {
+        let node = open(head, target, &target.path, &query.array).await;
+        node.map_err(|problem| with_chunk_route(problem, head, target))
+    };
+    let plan = |node: Arc<OpenNode>| async {
+        let array = Arc::clone(node.array()?);
+        query.array.check_shape(&array.metadata().shape)?;
+        let (path, request) = (array.path(), (state, head, target));
+        let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
+        let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+        if selection.is_listed() {
+            let request = gathered::request(state, node, selection, query, rendering.clone(), started);
+            return Ok(Box::pin(request).await?.with_positions(positions));
+        }
+        let subset = selection.subset(array.metadata())?;
+        let rights = Caller::of(&head.extensions).rights();
+        let reduction = reduction(state, rights, target, &array, query, &subset).await?;
+        let request = ElementsRequest::new(node, subset, reduction, rendering.clone(), started)?;
+        Ok::<_, Problem>(request.with_positions(positions))
+    };
+    let span = || tracing::trace_span!(target: "zarrd::span", "plan");
+    let respond = |node| async { plan(node).instrument(span()).await?.respond(state, target, head).await };
+    match target.opener.unvalidated(&target.path, started) {
+        None => respond(open().await?).await,
+        Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
+    }
 }
 
 /// The response with a NetCDF file: of an array and its coordinates, or of the variables of a group.

@@ -110,21 +110,37 @@ impl DataQuery {
         Self::parse(&pairs(uri)?)
     }
 
+    /// Takes a parameter; `false` if it is not known.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the value is invalid, or the parameter was given before.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        let Self { selection, reduction, over, array, fields, variables, format } = self;
+        Ok(selection.take(name, value)?
+            || reduction.take(name, value)?
+            || over.take(name, value)?
+            || array.take(name, value)?
+            || fields.take(name, value)?
+            || variables.take(name, value)?
+            || format.take(name, value)?)
+    }
+
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, reduction, over, array, fields, variables, format } = &mut query;
-            let is_known = selection.take(name, value)?
-                || reduction.take(name, value)?
-                || over.take(name, value)?
-                || array.take(name, value)?
-                || fields.take(name, value)?
-                || variables.take(name, value)?
-                || format.take(name, value)?;
-            if !is_known && !is_of_page(name) {
+            if !query.take(name, value)? && !is_of_page(name) {
                 return Err(ParamError::unknown(name, &Self::known()));
             }
         }
+        query.checked()
+    }
+
+    /// The query, if its parameters do not exclude each other.
+    ///
+    /// # Errors
+    /// [`ParamError::Exclusive`].
+    pub(super) fn checked(self) -> Result<Self, ParamError> {
+        let query = self;
         if query.reduction.reduces() && query.over.reduces() {
             return Err(ParamError::Exclusive("downsampling and `reduce.NAME`"));
         }
@@ -137,7 +153,8 @@ impl DataQuery {
         Ok(query)
     }
 
-    fn known() -> KnownParams {
+    /// The names of all parameters.
+    pub(super) fn known() -> KnownParams {
         KnownParams::default()
             .and::<SelectionParams>()
             .and::<ReductionParams>()
