@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
-use super::label_list::ListQuery;
+use super::label_list::LabelListQuery;
 use super::query::LabelQuery;
 
 /// What a request selects along a dimension by its labels. Clones share long lists.
@@ -14,13 +14,13 @@ pub enum DimensionQuery {
     /// A label, one near it, or a range.
     Label(LabelQuery),
     /// Elements with or near each of some labels, in their order.
-    List(Arc<ListQuery>),
+    List(Arc<LabelListQuery>),
     /// The elements whose labels satisfy all of some conditions, in stored order.
     Where(Arc<[Comparison]>),
 }
 
 impl DimensionQuery {
-    /// How many labels are looked for.
+    /// How many labels the request has.
     #[must_use]
     pub fn labels(&self) -> usize {
         match self {

@@ -110,8 +110,8 @@ pub enum LabelError {
     },
     /// Too many labels for a coordinate that is not sorted.
     #[error(
-        "labels of `{dimension}` are not sorted, so that each of the {labels} labels is looked for among all of them; at most {most} \
-         can be in one request"
+        "labels of `{dimension}` are not sorted, so that each of the {labels} labels is compared with all of them; at most {most} can be \
+         in one request"
     )]
     TooManyLabels {
         /// The dimension.

@@ -1,4 +1,4 @@
-//! [`LabelList`]: many labels in two allocations, and [`ListQuery`]: the elements that have or are near them.
+//! [`LabelList`]: many labels in two allocations, and [`LabelListQuery`]: the elements that have or are near them.
 
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
@@ -6,7 +6,7 @@ use super::places::Order;
 use super::query::{FillMethod, LabelQuery, MAX_BYTES, shortened};
 use crate::chunk::{AxisPositions, AxisRange, MAX_LIST_ITEMS};
 
-/// The most comparisons with labels in no order, among which each label is looked for anew.
+/// The most comparisons with labels in no order, all of which each label of a list is compared with.
 const MAX_COMPARISONS: u64 = 1 << 28;
 /// The most elements that the labels of a list select together.
 const MAX_ELEMENTS: u64 = 1 << 26;
@@ -21,7 +21,7 @@ pub struct LabelList {
 
 /// The elements with some labels, in the order of the labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListQuery {
+pub struct LabelListQuery {
     /// The labels. They are taken literally: a `..` is a part of a text.
     pub labels: LabelList,
     /// What to select for a label that no element has.
@@ -74,7 +74,7 @@ impl DimensionLabels {
     /// The positions of the elements that a list of labels selects.
     pub(super) fn select_list(
         &self,
-        list: &ListQuery,
+        list: &LabelListQuery,
         wrap: Option<f64>,
     ) -> Result<SelectedLabels, LabelError> {
         let (labels, length) = (list.labels.len() as u64, self.len() as u64);

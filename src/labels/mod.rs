@@ -36,5 +36,5 @@ pub use date_label::DateLabel;
 pub use dimension_labels::{DimensionLabels, SelectedLabels};
 pub use dimension_query::DimensionQuery;
 pub use error::LabelError;
-pub use label_list::{LabelList, ListFull, ListQuery};
+pub use label_list::{LabelList, LabelListQuery, ListFull};
 pub use query::{FillMethod, LabelQuery};

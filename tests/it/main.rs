@@ -35,6 +35,7 @@ mod disk_cache_derived;
 mod disk_cache_stale;
 mod documents;
 mod downsample;
+mod dtype;
 mod edge;
 mod element_writes;
 mod encoded;

@@ -342,7 +342,7 @@ async fn a_post_reads_with_the_right_to_read_alone_and_from_pages_of_other_origi
         .to_string();
     let ask = async |caller: &str| {
         let bearer = format!("Bearer {}", token(caller));
-        let headers = [("authorization", bearer.as_str()), ("origin", "https://elsewhere.example")];
+        let headers = [("authorization", bearer.as_str()), ("origin", "https://another.example")];
         server.request("POST", V, &headers, body.clone()).await
     };
     assert_eq!(ask("all").await.json(), json!([8]));

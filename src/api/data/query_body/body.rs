@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::named::Named;
 use super::near::{Near, Tolerance};
-use super::values::{Conditions, IndexValue, LabelValue, Word};
+use super::values::{ConditionTexts, IndexValue, LabelValue, NUMBER, Word};
 use crate::api::data::query::DataQuery;
 use crate::api::point_selection::PointSelection;
 use crate::api::query_params::{ParamError, is_of_page};
@@ -30,7 +30,7 @@ pub(super) struct SelectionBody {
     isel: Named<IndexValue>,
     sel: Named<LabelValue>,
     points: Option<PointsValue>,
-    conditions: Named<Conditions>,
+    conditions: Named<ConditionTexts>,
     /// What to select for labels that no element has.
     method: Option<FillMethod>,
     tolerance: Option<Tolerance>,
@@ -81,8 +81,8 @@ impl SelectionBody {
         }
         for (name, value) in conditions.0 {
             let texts = match value {
-                Conditions::One(text) => vec![text],
-                Conditions::Several(texts) => texts,
+                ConditionTexts::One(text) => vec![text],
+                ConditionTexts::Several(texts) => texts,
             };
             let conditions: Result<Arc<[Comparison]>, _> =
                 texts.iter().map(|text| Comparison::parse(&name, text)).collect();
@@ -157,6 +157,10 @@ impl SelectionBody {
                 Some(method) => self.method = Some(method),
                 None => self.words.push((name.to_owned(), text)),
             },
+            // So that an unknown one is noticed.
+            Member::Each(Named(members)) if members.is_empty() => {
+                self.words.push((name.to_owned(), String::new()));
+            }
             Member::Each(Named(members)) => {
                 let words = members.into_iter().map(|(of, Words(text))| (format!("{name}.{of}"), text));
                 self.words.extend(words);
@@ -249,8 +253,11 @@ impl<'de> Deserialize<'de> for Member {
                 Ok(Member::One(words.join(",")))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Member, A::Error> {
-                Named::deserialize(serde::de::value::MapAccessDeserializer::new(members)).map(Member::Each)
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Member, A::Error> {
+                match members.next_key::<String>()? {
+                    Some(key) if key == NUMBER => members.next_value().map(Member::One),
+                    first => Named::collect(first, members).map(Member::Each),
+                }
             }
         }
         deserializer.deserialize_any(Values)

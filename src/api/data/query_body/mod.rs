@@ -16,8 +16,8 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::selected::{about_dimensions, selected};
 use super::specs::DATA;
-use super::{about_dimensions, selected};
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::json_body::read_json;
 use crate::api::query_params::pairs;

@@ -19,6 +19,31 @@ impl<T> Default for Named<T> {
     }
 }
 
+impl<'de, T: Deserialize<'de>> Named<T> {
+    /// The members of an object from one on, whose key is known.
+    ///
+    /// # Errors
+    /// One that occurs twice, more than an array has dimensions, and values of another type.
+    pub(super) fn collect<A: MapAccess<'de>>(
+        first: Option<String>,
+        mut members: A,
+    ) -> Result<Self, A::Error> {
+        let mut found: Vec<(String, T)> = Vec::new();
+        let mut next = first;
+        while let Some(name) = next {
+            if found.iter().any(|(known, _)| *known == name) {
+                return Err(A::Error::custom(format_args!("`{name}` is given twice")));
+            }
+            if found.len() == MOST_MEMBERS {
+                return Err(A::Error::custom(format_args!("more than {MOST_MEMBERS} dimensions")));
+            }
+            found.push((name, members.next_value()?));
+            next = members.next_key()?;
+        }
+        Ok(Self(found))
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members<T>(PhantomData<T>);
@@ -30,17 +55,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Named<T>, A::Error> {
-                let mut found: Vec<(String, T)> = Vec::new();
-                while let Some(name) = members.next_key::<String>()? {
-                    if found.iter().any(|(known, _)| *known == name) {
-                        return Err(A::Error::custom(format_args!("`{name}` is given twice")));
-                    }
-                    if found.len() == MOST_MEMBERS {
-                        return Err(A::Error::custom(format_args!("more than {MOST_MEMBERS} dimensions")));
-                    }
-                    found.push((name, members.next_value()?));
-                }
-                Ok(Named(found))
+                let first = members.next_key()?;
+                Named::collect(first, members)
             }
         }
         deserializer.deserialize_map(Members(PhantomData))

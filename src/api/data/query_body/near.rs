@@ -8,7 +8,7 @@ use super::named::Named;
 use super::values::{LabelValue, Word};
 use crate::api::query_params::ParamError;
 use crate::chunk::SelectionError;
-use crate::labels::{DimensionQuery, FillMethod, LabelList, LabelQuery, ListQuery};
+use crate::labels::{DimensionQuery, FillMethod, LabelList, LabelListQuery, LabelQuery};
 
 /// How far labels may be: along every dimension, or along each of some.
 #[derive(Debug, Deserialize)]
@@ -105,7 +105,7 @@ impl Near {
 
     fn list(&mut self, name: &str, labels: LabelList, are_points: bool) -> DimensionQuery {
         let (method, tolerance) = (self.method, self.method.and_then(|_| self.take_tolerance(name)));
-        DimensionQuery::List(Arc::new(ListQuery { labels, method, tolerance, are_points }))
+        DimensionQuery::List(Arc::new(LabelListQuery { labels, method, tolerance, are_points }))
     }
 
     /// The tolerance along a dimension that is selected by labels.

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::chunk::{IndexList, SelectionError};
 use crate::labels::{LabelList, ListFull};
+
+/// The key of the only member of what a number is deserialized from, if it is no integer: it has the digits as they were sent.
+pub(super) const NUMBER: &str = "$serde_json::private::Number";
 
 /// Positions along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub(super) struct Word(pub(super) String);
 /// A text, or a list of few.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "expected a condition such as `>= 60`, or a list of them")]
-pub(super) enum Conditions {
+pub(super) enum ConditionTexts {
     One(String),
     Several(Vec<String>),
 }
@@ -45,7 +48,7 @@ pub(super) enum Conditions {
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Words;
-        impl Visitor<'_> for Words {
+        impl<'de> Visitor<'de> for Words {
             type Value = Word;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,6 +73,13 @@ impl<'de> Deserialize<'de> for Word {
 
             fn visit_bool<E: Error>(self, truth: bool) -> Result<Word, E> {
                 Ok(Word(truth.to_string()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Word, A::Error> {
+                match members.next_key::<String>()? {
+                    Some(key) if key == NUMBER => members.next_value().map(Word),
+                    _ => Err(A::Error::invalid_type(Unexpected::Map, &self)),
+                }
             }
         }
         deserializer.deserialize_any(Words)
@@ -147,15 +157,6 @@ impl<'de> Deserialize<'de> for IndexItem {
     }
 }
 
-/// The members of an object of labels.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LabelMembers {
-    label: Option<Word>,
-    from: Option<Word>,
-    to: Option<Word>,
-}
-
 impl<'de> Deserialize<'de> for LabelValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Labels;
@@ -194,15 +195,25 @@ impl<'de> Deserialize<'de> for LabelValue {
                 Ok(LabelValue::List(list))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<LabelValue, A::Error> {
-                let members = serde::de::value::MapAccessDeserializer::new(members);
-                match LabelMembers::deserialize(members)? {
-                    LabelMembers { label: Some(Word(label)), from: None, to: None } => {
-                        Ok(LabelValue::Literal(label))
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<LabelValue, A::Error> {
+                let (mut label, mut from, mut to) = (None, None, None);
+                while let Some(key) = members.next_key::<String>()? {
+                    let slot = match key.as_str() {
+                        NUMBER => return members.next_value().map(LabelValue::Literal),
+                        "label" => &mut label,
+                        "from" => &mut from,
+                        "to" => &mut to,
+                        _ => return Err(A::Error::unknown_field(&key, &["label", "from", "to"])),
+                    };
+                    if slot.is_some() {
+                        return Err(A::Error::custom(format_args!("`{key}` is given twice")));
                     }
-                    LabelMembers { label: None, from, to } if from.is_some() || to.is_some() => {
-                        Ok(LabelValue::Between(from.map(|Word(from)| from), to.map(|Word(to)| to)))
-                    }
+                    let Word(text) = members.next_value()?;
+                    *slot = Some(text);
+                }
+                match (label, from, to) {
+                    (Some(label), None, None) => Ok(LabelValue::Literal(label)),
+                    (None, from, to) if from.is_some() || to.is_some() => Ok(LabelValue::Between(from, to)),
                     _ => Err(A::Error::custom("labels as an object have `label`, or `from` and `to`")),
                 }
             }
