@@ -1,5 +1,6 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+mod append;
 mod axis_query;
 pub(crate) mod categorical;
 pub(crate) mod elements;
@@ -8,6 +9,7 @@ pub(crate) mod error;
 mod gathered;
 mod gathered_plan;
 mod opening;
+mod post;
 mod put;
 pub(crate) mod query;
 mod query_body;
@@ -43,7 +45,6 @@ use elements::ElementsRequest;
 use opening::no_such_chunk;
 pub(crate) use opening::open;
 use query::{DataQuery, FormatParams};
-use query_body::SelectionSchema;
 use reduction_query::ReductionParams;
 use selected::{about_dimensions, opened_beside, rendering, selected};
 pub(crate) use specs::{CHUNK, DATA, ROOT_DATA};
@@ -52,8 +53,8 @@ use utoipa_axum::routes;
 /// The routes of elements.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(&DATA, routes!(get_data, put::put_data, post)),
-        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data, post_root)),
+        Route::new(&DATA, routes!(get_data, put::put_data, post::post_data)),
+        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data, post::post_root_data)),
         Route::new(&CHUNK, routes!(get_chunk, put::put_chunk)),
     ]
 }
@@ -137,36 +138,6 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     };
     // Boxed, because the large future would enlarge every future around it.
     Box::pin(respond).await
-}
-
-/// Read a selection of an array that does not fit in a URL
-///
-/// The body is a JSON object with the parameters of GET as members. `isel` and `sel` are objects with a member for each dimension,
-/// and take lists; `points` selects elements one by one, and `where` those whose labels satisfy conditions. Parameters in the URL
-/// count too. It is a read, like GET: without ranges, and where an entity tag of `If-None-Match` matches, the response is a 412.
-#[utoipa::path(
-    post,
-    path = DATA.template,
-    tag = "data",
-    params(MountParam, ("path" = String, Path, description = "Path of the array")),
-    request_body = SelectionSchema,
-    responses(ElementsResponses, ArrayResponses)
-)]
-pub(crate) async fn post(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
-    query_body::respond(&state, request).await
-}
-
-/// Read a selection of the array at the root of a mount that does not fit in a URL
-#[utoipa::path(
-    post,
-    path = ROOT_DATA.template,
-    tag = "data",
-    params(MountParam),
-    request_body = SelectionSchema,
-    responses(ElementsResponses, ArrayResponses)
-)]
-pub(crate) async fn post_root(state: State<AppState>, request: Request) -> Result<Response, Problem> {
-    post(state, request).await
 }
 
 /// A response before any planning: one from the response cache, or a rejection under overload.

@@ -17,7 +17,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::selected::{about_dimensions, selected};
-use super::specs::DATA;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::json_body::read_json;
 use crate::api::query_params::pairs;
@@ -34,10 +33,13 @@ const ITEM_BYTES: u64 = 128;
 const FEW_ITEMS: usize = 1000;
 
 /// The response to POST of a selection.
-pub(super) async fn respond(state: &AppState, request: Request) -> Result<Response, Problem> {
+pub(super) async fn respond(
+    state: &AppState,
+    target: NodeTarget,
+    request: Request,
+) -> Result<Response, Problem> {
     let started = Instant::now();
     check_media_type(request.headers())?;
-    let target = NodeTarget::new(&state.mounts, &DATA, request.uri(), request.extensions())?;
     let pairs = pairs(request.uri())?;
     let (head, content) = request.into_parts();
     let entrant = AdmissionRequest::to_elements(&head);
@@ -78,5 +80,5 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-        .detail("POST takes a selection as `application/json`; elements are written with PUT"))
+        .detail("POST takes a selection as `application/json`; elements are written with PUT, and appended with `append=` and the dimension that grows"))
 }
