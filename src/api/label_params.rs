@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 
 use super::selection::SelectionParams;
 use crate::array::slice_text;
-use crate::chunk::{AxisPositions, Subset};
+use crate::chunk::{AxisPositions, SelectionError, Subset};
 use crate::http::array_headers::put_labels;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -13,6 +13,9 @@ use crate::metadata::ArrayMetadata;
 use crate::services::coordinates::{LabelRequest, LabelSelection, UsedLabels};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
+
+/// The most items of lists whose positions the answer says.
+const MOST_SHOWN: usize = 1000;
 
 /// A selection without labels, and what they were resolved by.
 #[derive(Debug, Default)]
@@ -56,17 +59,32 @@ pub(crate) async fn positions(
             .collect();
         let found = dimensions.into_iter().map(|dimension| (dimension.name, dimension.positions));
         let selection = selection.with_positions(found);
-        let positions = selection.positions_named(shape, names)?;
-        let named: Vec<&str> = selection.named().collect();
-        let of_dimension = |(name, positions): (&Option<String>, &_)| {
-            let name = name.as_deref().filter(|name| named.contains(name))?;
-            Some(format!("{name}={}", positions_text(positions)))
+        let labels = labels.join(", ");
+        // Those of long lists do not fit in a header, and the version of the elements identifies them.
+        let taken = if selection.listed_items() > MOST_SHOWN {
+            String::new()
+        } else {
+            taken(&selection, shape, names)?
         };
-        let taken: Vec<String> = names.iter().zip(&positions).filter_map(of_dimension).collect();
-        let (taken, labels) = (taken.join(", "), labels.join(", "));
         Ok::<_, Problem>(LabelPositions { selection, used, taken, labels })
     };
     Box::pin(resolve).await.map(Some)
+}
+
+/// The positions along each dimension that is selected by name.
+fn taken(
+    selection: &SelectionParams,
+    shape: &[u64],
+    names: &[Option<String>],
+) -> Result<String, SelectionError> {
+    let positions = selection.positions_named(shape, names)?;
+    let named: Vec<&str> = selection.named().collect();
+    let of_dimension = |(name, positions): (&Option<String>, &_)| {
+        let name = name.as_deref().filter(|name| named.contains(name))?;
+        Some(format!("{name}={}", positions_text(positions)))
+    };
+    let taken: Vec<String> = names.iter().zip(&positions).filter_map(of_dimension).collect();
+    Ok(taken.join(", "))
 }
 
 /// Positions as `isel.NAME` takes them.

@@ -66,6 +66,12 @@ impl KnownParams {
         self
     }
 
+    /// These and others, which are no query parameters.
+    pub(crate) fn and_names(mut self, names: &[&str]) -> Self {
+        self.names.extend(names.iter().map(|&name| name.to_owned()));
+        self
+    }
+
     /// Whether a parameter of this name is known.
     #[cfg(any(feature = "vectors", test))]
     pub(crate) fn contains(&self, name: &str) -> bool {

@@ -1,14 +1,17 @@
 //! [`SelectionParams`] and [`ArrayParams`]: the query parameters of routes that read part of an array.
 
+use std::sync::Arc;
+
 use utoipa::IntoParams;
 
+use super::point_selection::PointSelection;
 use super::query_params::{ParamError, ParseParams, QueryParams, once};
 use crate::array::slice_text;
-use crate::chunk::{AxisPositions, IndexList, Selection, SelectionError, Subset, dimension_called};
+use crate::chunk::{AxisPositions, IndexList, Points, Selection, SelectionError, Subset, dimension_called};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::switch::is_on;
-use crate::labels::LabelQuery;
+use crate::labels::{DimensionQuery, LabelQuery};
 use crate::metadata::ArrayMetadata;
 
 /// Prefix of a parameter that selects along a named dimension.
@@ -33,16 +36,19 @@ pub(crate) struct SelectionParams {
     isel: Vec<(String, String)>,
     /// The lists among them.
     #[param(ignore)]
-    lists: Vec<(String, IndexList)>,
+    lists: Vec<(String, Arc<IndexList>)>,
     /// The lists of positions that labels were resolved to.
     #[param(ignore)]
-    found: Vec<(String, AxisPositions)>,
+    found: Vec<(String, Arc<AxisPositions>)>,
+    /// Points, which a body may have.
+    #[param(ignore)]
+    points: Option<PointSelection>,
     /// Selection by label: one parameter for each named dimension, whose labels are in the array of its name beside the array
     /// or above it. A label (`45.25`, `KSEA`, `2020-01-15`), the nearest one (`nearest::45.2`, `nearest(0.3)::45.2`), the one before or
     /// after (`ffill::`, `bfill::`), a range with both ends (`30..60`), a date as a range (`2020-01`), or `latest`. An example is
     /// `{"sel.time": "2020-01", "sel.lat": "nearest::45.2"}`. Excludes `slice`.
     #[param(rename = "sel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
-    sel: Vec<(String, LabelQuery)>,
+    sel: Vec<(String, DimensionQuery)>,
     /// With `sel.NAME`: numbers that are this far apart are the same label. `360` finds longitudes in either convention.
     #[param(value_type = Option<f64>)]
     wrap: Option<f64>,
@@ -58,7 +64,7 @@ impl ParseParams for SelectionParams {
             once("slice", &mut self.slice, Selection::parse(value)?)?;
         } else if let Some(dimension) = name.strip_prefix(BY_NAME) {
             match IndexList::parse(value)? {
-                Some(list) => self.lists.push((dimension.to_owned(), list)),
+                Some(list) => self.lists.push((dimension.to_owned(), Arc::new(list))),
                 None => self.isel.push((dimension.to_owned(), value.to_owned())),
             }
         } else if let Some(dimension) = name.strip_prefix(BY_LABEL) {
@@ -66,29 +72,77 @@ impl ParseParams for SelectionParams {
             if self.sel.iter().any(|(known, _)| known == dimension) {
                 return Err(SelectionError::DimensionTwice { name: dimension.to_owned() }.into());
             }
-            self.sel.push((dimension.to_owned(), query));
+            self.sel.push((dimension.to_owned(), DimensionQuery::Label(query)));
         } else if name == "wrap" {
             let turn = value.parse().ok().filter(|turn: &f64| turn.is_finite() && *turn > 0.0);
             once("wrap", &mut self.wrap, turn.ok_or_else(|| ParamError::value("wrap", value, WRAP))?)?;
         } else {
             return Ok(false);
         }
-        if self.slice.is_some() && !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty()) {
-            return Err(ParamError::SliceAndNames);
-        }
+        self.check_slice()?;
         Ok(true)
     }
 }
 
+/// The positions along each dimension of an array, where not all of them are ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListedPositions {
+    /// Along the dimensions of points they do not count.
+    pub(crate) axes: Vec<AxisPositions>,
+    pub(crate) points: Option<Arc<Points>>,
+}
+
 impl SelectionParams {
+    /// Adds a list of positions along a dimension.
+    pub(crate) fn add_list(&mut self, dimension: String, list: IndexList) {
+        self.lists.push((dimension, Arc::new(list)));
+    }
+
+    /// Adds labels along a dimension.
+    pub(crate) fn add_labels(&mut self, dimension: String, query: DimensionQuery) {
+        self.sel.push((dimension, query));
+    }
+
+    /// Adds points.
+    pub(crate) fn add_points(&mut self, points: PointSelection) {
+        self.points = Some(points);
+    }
+
+    /// Checks a selection that is not from a query alone: that every dimension is selected once, and all points alike.
+    ///
+    /// # Errors
+    /// [`ParamError`].
+    pub(crate) fn check(&self) -> Result<(), ParamError> {
+        self.check_slice()?;
+        if let Some(points) = &self.points {
+            points.check_counts()?;
+        }
+        let by_label = self.sel.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = self.named().chain(self.named_by_points()).chain(by_label).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair.first() == pair.last()) {
+            Some(&[name, _]) => Err(SelectionError::DimensionTwice { name: name.to_owned() }.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_slice(&self) -> Result<(), ParamError> {
+        let is_named = !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty());
+        if self.slice.is_some() && (is_named || self.points.is_some()) {
+            return Err(ParamError::SliceAndNames);
+        }
+        Ok(())
+    }
+
     /// Whether there is a selection.
     pub(crate) fn selects(&self) -> bool {
-        self.slice.is_some() || !self.isel.is_empty() || !self.lists.is_empty() || !self.sel.is_empty()
+        let is_named = !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty());
+        self.slice.is_some() || is_named || self.points.is_some()
     }
 
     /// Whether there is a selection by label, which has to be resolved first.
     pub(crate) fn has_labels(&self) -> bool {
-        !self.sel.is_empty()
+        !self.sel.is_empty() || self.points.as_ref().is_some_and(|points| !points.sel.is_empty())
     }
 
     /// The labels that are requested along each dimension of these names and lengths.
@@ -99,8 +153,9 @@ impl SelectionParams {
         &self,
         shape: &[u64],
         names: &[Option<String>],
-    ) -> Result<Vec<(&str, u64, &LabelQuery)>, SelectionError> {
-        let requested = self.sel.iter().map(|(name, query)| {
+    ) -> Result<Vec<(&str, u64, &DimensionQuery)>, SelectionError> {
+        let of_points = self.points.iter().flat_map(|points| &points.sel);
+        let requested = self.sel.iter().chain(of_points).map(|(name, query)| {
             let axis = dimension_called(name, names)?;
             if self.named().any(|known| known == name) {
                 return Err(SelectionError::DimensionTwice { name: name.clone() });
@@ -122,26 +177,46 @@ impl SelectionParams {
     ) -> Self {
         let mut selection = Self { sel: Vec::new(), wrap: None, ..self.clone() };
         for (name, positions) in positions {
+            if let Some(points) = &mut selection.points
+                && points.sel.iter().any(|(known, _)| *known == name)
+            {
+                points.resolve(name, positions);
+                continue;
+            }
             match positions {
                 AxisPositions::Range(range) => {
                     selection.isel.push((name, slice_text(&Subset(vec![range]))));
                 }
-                listed @ AxisPositions::List(_) => selection.found.push((name, listed)),
+                listed @ AxisPositions::List(_) => selection.found.push((name, Arc::new(listed))),
             }
         }
         selection
     }
 
-    /// The selected positions along each dimension of an array; `None` if all of them are ranges, which are a subset.
+    /// Whether the positions along a dimension are no range, so that they are no subset.
+    pub(crate) fn is_listed(&self) -> bool {
+        !(self.lists.is_empty() && self.found.is_empty()) || self.points.is_some()
+    }
+
+    /// The items of all lists, and the points times their dimensions.
+    pub(crate) fn listed_items(&self) -> usize {
+        let lists = self.lists.iter().map(|(_, list)| list.len());
+        let found = self.found.iter().map(|(_, positions)| positions.ranges().len());
+        let points = self.points.as_ref().map_or(0, PointSelection::items);
+        lists.chain(found).fold(points, usize::saturating_add)
+    }
+
+    /// The selected positions along each dimension of an array, and the points. The work grows with
+    /// [`SelectionParams::listed_items`].
     ///
     /// # Errors
     /// [`SelectionError`] if the array has no such dimension or index.
-    pub(crate) fn listed(&self, array: &ArrayMetadata) -> Result<Option<Vec<AxisPositions>>, SelectionError> {
-        if self.lists.is_empty() && self.found.is_empty() {
-            return Ok(None);
-        }
+    pub(crate) fn listed(&self, array: &ArrayMetadata) -> Result<ListedPositions, SelectionError> {
         let unnamed = vec![None; array.shape.len()];
-        self.positions_named(&array.shape, array.dimension_names.as_deref().unwrap_or(&unnamed)).map(Some)
+        let names = array.dimension_names.as_deref().unwrap_or(&unnamed);
+        let axes = self.positions_named(&array.shape, names)?;
+        let points = self.points.as_ref().map(|points| points.points(&array.shape, names).map(Arc::new));
+        Ok(ListedPositions { axes, points: points.transpose()? })
     }
 
     /// The selected positions along each dimension of an array of this shape whose dimensions have these names.
@@ -153,7 +228,7 @@ impl SelectionParams {
         shape: &[u64],
         names: &[Option<String>],
     ) -> Result<Vec<AxisPositions>, SelectionError> {
-        let ranges = Self { lists: Vec::new(), found: Vec::new(), ..self.clone() };
+        let ranges = Self { lists: Vec::new(), found: Vec::new(), points: None, ..self.clone() };
         let subset = ranges.subset_named(shape, names)?;
         let mut axes: Vec<AxisPositions> = subset.axes().iter().copied().map(AxisPositions::Range).collect();
         let mut taken: Vec<&str> = self.isel.iter().map(|(name, _)| name.as_str()).collect();
@@ -172,7 +247,7 @@ impl SelectionParams {
             put(name.as_str(), &|axis| list.resolve(axis, shape.get(axis).copied().unwrap_or_default()))?;
         }
         for (name, positions) in &self.found {
-            put(name.as_str(), &|_| Ok(positions.clone()))?;
+            put(name.as_str(), &|_| Ok(positions.as_ref().clone()))?;
         }
         Ok(axes)
     }
@@ -180,6 +255,11 @@ impl SelectionParams {
     /// The names of the dimensions that are selected by name.
     pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
         self.isel.iter().map(|(name, _)| name.as_str()).chain(self.listed_names())
+    }
+
+    /// The names of the dimensions along which points have positions or labels.
+    fn named_by_points(&self) -> impl Iterator<Item = &str> {
+        self.points.iter().flat_map(PointSelection::named)
     }
 
     /// The names of the dimensions that are selected by lists.
@@ -221,7 +301,7 @@ impl SelectionParams {
         shape: &[u64],
         names: &[Option<String>],
     ) -> Result<Subset, SelectionError> {
-        if let Some(name) = self.listed_names().next() {
+        if let Some(name) = self.listed_names().chain(self.named_by_points()).next() {
             return Err(SelectionError::NoRange { name: name.to_owned() });
         }
         let named;

@@ -91,6 +91,9 @@ pub enum ArrayError {
         /// How much is allowed.
         limit: u64,
     },
+    /// An element cannot be cast to the type that was requested.
+    #[error("`dtype`: {0}")]
+    Cast(CodecError),
     /// A geometry that does not fit its own buffers: a bug.
     #[error("a chunk's geometry does not fit its bytes")]
     Geometry,
@@ -124,6 +127,7 @@ impl Classify for ArrayError {
             Self::Codecs { source, .. } | Self::ChunkCodecs { source, .. } | Self::Chunk { source, .. } => {
                 source.class()
             }
+            Self::Cast(error) => error.class(),
             Self::ChunkKey { .. } => ErrorClass::InvalidMetadata,
             Self::Store { source, .. } => source.class(),
             Self::ChunkTooLong { .. } => ErrorClass::CorruptData,

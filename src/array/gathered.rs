@@ -1,4 +1,4 @@
-//! [`read`]: reads elements at lists of positions: each chunk once, the response as a whole.
+//! [`read`]: reads elements at lists of positions or at points: each chunk once, the response as a whole.
 
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ use crate::chunk::{Elements, ElementsMut};
 const CONCURRENCY: u64 = 8;
 /// Copying boxes of at most this many bytes takes less time than a hop to another thread.
 const INLINE_BYTES: usize = 64 << 10;
+/// As do those of at most this many points.
+const INLINE_POINTS: usize = 256;
 /// Boxes that are copied before other tasks run.
 const BATCH: usize = 16;
 
@@ -46,7 +48,7 @@ pub(super) async fn read(
     let mut copied = 0_usize;
     while let Some((part, elements)) = boxes.try_next().await? {
         let gather = Arc::clone(gather);
-        let is_short = elements.bytes() <= INLINE_BYTES;
+        let is_short = elements.bytes() <= INLINE_BYTES && gather.decoded().points_in(&part) <= INLINE_POINTS;
         let copy = move || gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out);
         let done = if is_short { copy() } else { reader.cpu.run(copy).await? };
         out = done.map_err(|error| plan.assemble_error(error))?;

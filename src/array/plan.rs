@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::bound_array::Array;
 use super::error::ArrayError;
-use super::gather_plan::{GatherPlan, boxes_bytes};
+use super::gather_plan::{GatherPlan, boxes_bytes, points_bytes};
 use super::segments::{ResponseSegment, segments, whole_bytes};
 use super::sum_memory;
-use crate::chunk::{AssembleError, AxisPositions, Subset};
+use crate::chunk::{AssembleError, AxisPositions, Points, Subset};
 use crate::reduce::{AxisReduction, Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
@@ -67,8 +67,10 @@ pub struct Plan {
     reduction: Option<Arc<Reduction>>,
     /// The statistic over whole dimensions that the response has, if it has one.
     over: Option<Arc<AxisReduction>>,
-    /// The lists of positions that the elements are at, if they are at any. The subset is then empty.
+    /// The lists of positions or the points that the elements are at, if they are at any. The subset is then empty.
     gather: Option<Arc<GatherPlan>>,
+    /// Bytes of memory that the points take.
+    points_bytes: u64,
 }
 
 impl Plan {
@@ -94,21 +96,28 @@ impl Plan {
             reduction: None,
             over: None,
             gather: None,
+            points_bytes: 0,
         })
     }
 
-    /// Plans to read the elements at positions along each dimension. The response is assembled as a whole, and each chunk is
-    /// read once. The work grows with the number of ranges.
+    /// Plans to read the elements at positions along each dimension, or of points, which have their own positions along some
+    /// dimensions. The response is assembled as a whole, and each chunk is read once. The work grows with the number of ranges and
+    /// points.
     ///
     /// # Errors
     /// [`ArrayError::TooLarge`] with the limit that it exceeds.
     pub fn gathered(
         array: &Arc<Array>,
         positions: &[AxisPositions],
+        points: Option<&Arc<Points>>,
         limits: &ReadLimits,
     ) -> Result<Self, ArrayError> {
         let item = array.metadata().data_type.element_bytes() as u128;
-        let elements = positions.iter().fold(1, |all: u128, axis| all.saturating_mul(axis.count().into()));
+        let is_of_points = |axis: usize| points.is_some_and(|points| points.axes().contains(&axis));
+        let axes = positions.iter().enumerate().filter(|(axis, _)| !is_of_points(*axis));
+        let elements = axes.fold(points.map_or(1, |points| points.len() as u128), |all, (_, axis)| {
+            all.saturating_mul(axis.count().into())
+        });
         let response_bytes = elements.saturating_mul(item);
         // Before the positions are divided by chunks, which takes memory.
         let mut cost = Cost { response_bytes, decoded_bytes: 0, chunks: 0 };
@@ -117,8 +126,8 @@ impl Plan {
             None => Ok(()),
         };
         check(&cost)?;
-        let gather = GatherPlan::new(array, positions)?;
-        let (chunks, touched) = gather.decoded().touched(array.decoded_axes());
+        let gather = GatherPlan::new(array, positions, points)?;
+        let (chunks, touched) = gather.touched(array);
         (cost.chunks, cost.decoded_bytes) = (chunks, touched.saturating_mul(item));
         check(&cost)?;
         let within = |cost| u64::try_from(cost).unwrap_or(u64::MAX);
@@ -133,6 +142,7 @@ impl Plan {
             reduction: None,
             over: None,
             gather: Some(Arc::new(gather)),
+            points_bytes: points_bytes(points),
         })
     }
 
@@ -284,12 +294,12 @@ impl Plan {
         self.over.as_ref()
     }
 
-    /// The lists of positions that the elements are at, if they are at any.
+    /// The lists of positions or the points that the elements are at, if they are at any.
     pub(super) fn gather(&self) -> Option<&Arc<GatherPlan>> {
         self.gather.as_ref()
     }
 
-    /// Whether the elements are at lists of positions, so that the plan has no subset.
+    /// Whether the elements are at lists of positions or at points, so that the plan has no subset.
     #[must_use]
     pub fn is_gathered(&self) -> bool {
         self.gather.is_some()
@@ -318,7 +328,8 @@ impl Plan {
     #[must_use]
     pub fn reduced_source_bytes(&self) -> u64 {
         if self.gather.is_some() {
-            return self.response_bytes.saturating_add(boxes_bytes(&self.array, self.decoded_bytes));
+            let boxes = boxes_bytes(&self.array, self.decoded_bytes);
+            return self.response_bytes.saturating_add(boxes).saturating_add(self.points_bytes);
         }
         if self.reduction.is_none() && self.over.is_none() {
             return 0;

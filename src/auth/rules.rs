@@ -70,8 +70,9 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
             Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk,
             "GET" | "HEAD",
         )
-        | (Resource::Node, "POST")
-        | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
+        | (Resource::Vectors, "GET" | "HEAD" | "POST")
+        // A selection of elements that does not fit in a URL.
+        | (Resource::Node, "POST") => &[Scope::Read],
         (Resource::Stored, "MOVE") => &[Scope::Read, Scope::Delete],
         (Resource::Cache, "POST" | "DELETE") => &[Scope::Admin],
         _ => return None,

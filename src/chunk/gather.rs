@@ -19,11 +19,11 @@ pub struct Gather {
 
 /// What is selected of the chunks with one coordinate along a dimension.
 #[derive(Clone, Debug)]
-struct GatherChunk {
-    coord: u64,
+pub(super) struct GatherChunk {
+    pub(super) coord: u64,
     /// The first selected element in the array, and the last one.
-    low: u64,
-    high: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
     runs: Vec<GatherRun>,
 }
 
@@ -38,7 +38,7 @@ struct GatherRun {
 /// One of the boxes that contain the elements, each in one chunk.
 #[derive(Clone, Debug)]
 pub struct GatherBox {
-    chunks: Vec<usize>,
+    pub(super) chunks: Vec<usize>,
     /// The box in the array.
     pub subset: Subset,
 }
@@ -72,24 +72,11 @@ impl Gather {
 
     /// The boxes that contain the elements of each chunk, in C order of the chunks.
     pub fn boxes(&self) -> impl Iterator<Item = GatherBox> + use<'_> {
-        let mut next = self.axes.iter().all(|axis| !axis.is_empty()).then(|| vec![0; self.axes.len()]);
-        std::iter::from_fn(move || {
-            let chunks = next.take()?;
-            let ranges = self.axes.iter().zip(&chunks).filter_map(|(axis, &at)| {
-                let chunk = axis.get(at)?;
-                Some(AxisRange { start: chunk.low, count: chunk.high - chunk.low + 1, step: 1, keep: true })
-            });
+        combinations(self.axes.iter().map(Vec::len).collect()).map(|chunks| {
+            let ranges =
+                self.axes.iter().zip(&chunks).filter_map(|(axis, &at)| axis.get(at).map(GatherChunk::range));
             let subset = Subset(ranges.collect());
-            let mut following = chunks.clone();
-            for (at, axis) in following.iter_mut().zip(&self.axes).rev() {
-                *at += 1;
-                if *at < axis.len() {
-                    next = Some(following);
-                    break;
-                }
-                *at = 0;
-            }
-            Some(GatherBox { chunks, subset })
+            GatherBox { chunks, subset }
         })
     }
 
@@ -104,56 +91,94 @@ impl Gather {
         item: usize,
         to: &mut ElementsMut,
     ) -> Result<(), AssembleError> {
-        let expected = part.subset.elements().saturating_mul(item as u128);
-        if from.items().len() as u128 != expected {
-            return Err(AssembleError::Geometry);
-        }
+        part.check(from, item)?;
         let lists: Vec<&GatherChunk> =
             self.axes.iter().zip(&part.chunks).filter_map(|(axis, &at)| axis.get(at)).collect();
         let to_strides = strides(self.counts.iter().copied(), item)?;
         let from_strides = strides(part.subset.axes().iter().map(|range| range.count), item)?;
-        let mut at = vec![0; lists.len()];
-        loop {
-            let (mut to_at, mut from_at) = (0, 0);
-            let mut dimensions = Vec::with_capacity(lists.len());
-            for (((chunk, &at), to_stride), from_stride) in
-                lists.iter().zip(&at).zip(&to_strides).zip(&from_strides)
-            {
-                let run = chunk.runs.get(at).ok_or(AssembleError::Geometry)?;
-                to_at += size(run.place)? * to_stride;
-                from_at += size(run.range.start - chunk.low)? * from_stride;
-                let step = isize::try_from(run.range.step).map_err(|_long| AssembleError::Geometry)?;
-                let from =
-                    if run.range.count > 1 { from_stride.cast_signed().saturating_mul(step) } else { 0 };
-                dimensions.push(Dimension {
-                    length: size(run.range.count)?,
-                    to: to_stride.cast_signed(),
-                    from,
-                });
+        copy_runs(&lists, (&to_strides, 0, to), (&from_strides, 0, from))
+    }
+}
+
+impl GatherChunk {
+    /// The elements from the first selected one to the last.
+    pub(super) fn range(&self) -> AxisRange {
+        AxisRange { start: self.low, count: self.high - self.low + 1, step: 1, keep: true }
+    }
+}
+
+impl GatherBox {
+    /// Checks that these are the elements of the box.
+    pub(super) fn check(&self, elements: &Elements, item: usize) -> Result<(), AssembleError> {
+        let expected = self.subset.elements().saturating_mul(item as u128);
+        if elements.items().len() as u128 == expected { Ok(()) } else { Err(AssembleError::Geometry) }
+    }
+}
+
+/// All combinations of a number below each length, in C order.
+pub(super) fn combinations(lengths: Vec<usize>) -> impl Iterator<Item = Vec<usize>> {
+    let mut next = lengths.iter().all(|&length| length > 0).then(|| vec![0; lengths.len()]);
+    std::iter::from_fn(move || {
+        let found = next.take()?;
+        let mut following = found.clone();
+        for (at, &length) in following.iter_mut().zip(&lengths).rev() {
+            *at += 1;
+            if *at < length {
+                next = Some(following);
+                break;
             }
-            to.copy(dimensions, to_at, from, from_at)?;
-            // Odometer: the last dimension turns fastest.
-            let turned = at.iter_mut().zip(&lists).rev().any(|(at, chunk)| {
-                *at += 1;
-                let is_more = *at < chunk.runs.len();
-                if !is_more {
-                    *at = 0;
-                }
-                is_more
-            });
-            if !turned {
-                return Ok(());
+            *at = 0;
+        }
+        Some(found)
+    })
+}
+
+/// Copies all combinations of the runs of lists. Both sides have a stride in bytes along each of these dimensions, and the byte
+/// at which their first elements are.
+pub(super) fn copy_runs(
+    lists: &[&GatherChunk],
+    (to_strides, to_start, to): (&[usize], usize, &mut ElementsMut),
+    (from_strides, from_start, from): (&[usize], usize, &Elements),
+) -> Result<(), AssembleError> {
+    let mut at = vec![0; lists.len()];
+    loop {
+        let (mut to_at, mut from_at) = (to_start, from_start);
+        let mut dimensions = Vec::with_capacity(lists.len());
+        for (((chunk, &at), to_stride), from_stride) in
+            lists.iter().zip(&at).zip(to_strides).zip(from_strides)
+        {
+            let run = chunk.runs.get(at).ok_or(AssembleError::Geometry)?;
+            to_at += size(run.place)? * to_stride;
+            from_at += size(run.range.start - chunk.low)? * from_stride;
+            let step = isize::try_from(run.range.step).map_err(|_long| AssembleError::Geometry)?;
+            let from = if run.range.count > 1 { from_stride.cast_signed().saturating_mul(step) } else { 0 };
+            dimensions.push(Dimension { length: size(run.range.count)?, to: to_stride.cast_signed(), from });
+        }
+        to.copy(dimensions, to_at, from, from_at)?;
+        // Odometer: the last dimension turns fastest.
+        let turned = at.iter_mut().zip(lists).rev().any(|(at, chunk)| {
+            *at += 1;
+            let is_more = *at < chunk.runs.len();
+            if !is_more {
+                *at = 0;
             }
+            is_more
+        });
+        if !turned {
+            return Ok(());
         }
     }
 }
 
-fn size(number: u64) -> Result<usize, AssembleError> {
+pub(super) fn size(number: u64) -> Result<usize, AssembleError> {
     usize::try_from(number).map_err(|_long| AssembleError::Geometry)
 }
 
 /// The strides in bytes of a box in C order.
-fn strides(counts: impl DoubleEndedIterator<Item = u64>, item: usize) -> Result<Vec<usize>, AssembleError> {
+pub(super) fn strides(
+    counts: impl DoubleEndedIterator<Item = u64>,
+    item: usize,
+) -> Result<Vec<usize>, AssembleError> {
     let mut stride = item;
     let mut strides = Vec::new();
     for count in counts.rev() {
@@ -165,7 +190,7 @@ fn strides(counts: impl DoubleEndedIterator<Item = u64>, item: usize) -> Result<
 }
 
 /// The positions along a dimension, sorted by chunk.
-fn divided(positions: &AxisPositions, axis: &ChunkAxis) -> Option<Vec<GatherChunk>> {
+pub(super) fn divided(positions: &AxisPositions, axis: &ChunkAxis) -> Option<Vec<GatherChunk>> {
     let parts =
         positions.ranges().iter().fold(0, |sum: u64, range| sum.saturating_add(axis.touched(range).chunks));
     if parts > MAX_GATHER_PARTS {

@@ -12,7 +12,7 @@ use super::{AxisPositions, AxisRange};
 pub const MAX_LIST_ITEMS: usize = 100_000;
 
 /// A list of indexes and slices, not yet resolved against a length.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexList(Vec<DimSelection>);
 
 impl IndexList {
@@ -32,16 +32,66 @@ impl IndexList {
         if count > MAX_LIST_ITEMS {
             return Err(SelectionError::ListTooLong { count, limit: MAX_LIST_ITEMS });
         }
-        let items = listed.split(',').map(str::trim).enumerate().map(|(position, part)| {
-            match DimSelection::parse(part) {
-                Some(DimSelection::Slice { step: 0, .. }) => Err(SelectionError::ZeroStep { position }),
-                Some(item @ (DimSelection::Index(_) | DimSelection::Slice { .. })) => Ok(item),
-                Some(DimSelection::Ellipsis) | None => {
-                    Err(SelectionError::ListItem { position, part: part.chars().take(40).collect() })
-                }
+        let mut list = Self(Vec::with_capacity(count));
+        for part in listed.split(',') {
+            list.push(part.trim())?;
+        }
+        Ok(Some(list))
+    }
+
+    /// Adds an index or a slice, as text, at the end.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if it is neither, or the list has [`MAX_LIST_ITEMS`].
+    pub fn push(&mut self, part: &str) -> Result<(), SelectionError> {
+        let position = self.0.len();
+        match DimSelection::parse(part) {
+            Some(DimSelection::Slice { step: 0, .. }) => Err(SelectionError::ZeroStep { position }),
+            Some(item @ (DimSelection::Index(_) | DimSelection::Slice { .. })) => self.push_item(item),
+            Some(DimSelection::Ellipsis) | None => {
+                Err(SelectionError::ListItem { position, part: part.chars().take(40).collect() })
             }
-        });
-        items.collect::<Result<_, _>>().map(|items| Some(Self(items)))
+        }
+    }
+
+    /// Adds an index at the end.
+    ///
+    /// # Errors
+    /// [`SelectionError::ListTooLong`].
+    pub fn push_index(&mut self, index: i64) -> Result<(), SelectionError> {
+        self.push_item(DimSelection::Index(index))
+    }
+
+    fn push_item(&mut self, item: DimSelection) -> Result<(), SelectionError> {
+        if self.0.len() == MAX_LIST_ITEMS {
+            return Err(SelectionError::ListTooLong { count: MAX_LIST_ITEMS + 1, limit: MAX_LIST_ITEMS });
+        }
+        self.0.push(item);
+        Ok(())
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one element of each item along an axis of this length; `None` if an item is a slice.
+    ///
+    /// # Errors
+    /// [`SelectionError::OutOfRange`].
+    pub fn resolve_each(&self, axis: usize, length: u64) -> Result<Option<Vec<u64>>, SelectionError> {
+        let one = |item: &DimSelection| {
+            let range = item.resolve(axis, length)?;
+            Ok(matches!(item, DimSelection::Index(_)).then_some(range.start))
+        };
+        self.0.iter().map(one).collect()
     }
 
     /// The elements of the list along an axis of this length.

@@ -92,9 +92,42 @@ pub enum SelectionError {
         /// The limit.
         limit: usize,
     },
+    /// Points have no dimension along which they have positions.
+    #[error(
+        "`points` has no dimension: it takes a list of labels for each of its dimensions, `{{\"lat\": [45.2, 60], \"lon\": [7.6, 25]}}`"
+    )]
+    NoPoints,
+    /// Points have more positions along one dimension than along another.
+    #[error(
+        "points have {count} positions along `{name}` and {other_count} along `{other}`; each point has one along both"
+    )]
+    PointsDiffer {
+        /// One dimension.
+        name: String,
+        /// The positions along it.
+        count: usize,
+        /// The other dimension.
+        other: String,
+        /// The positions along that.
+        other_count: usize,
+    },
+    /// Points have something other than a list along a dimension.
+    #[error(
+        "points have a list of labels along `{name}`, such as `[45.2, 60]`, or in `isel` a list of positions"
+    )]
+    PointsNoList {
+        /// The dimension.
+        name: String,
+    },
+    /// A point has a slice for a position.
+    #[error("the position of a point along `{name}` is an integer, not a slice")]
+    PointIsSlice {
+        /// The dimension.
+        name: String,
+    },
     /// A dimension is selected by a list where only a range can be.
     #[error(
-        "`{name}` is selected by a list of positions, which `/v1/data` takes for elements as they are stored; select one range \
+        "`{name}` is selected by a list of positions or by points, which `/v1/data` takes for elements as they are stored; select one range \
          here, as in `isel.{name}=0:10`"
     )]
     NoRange {
@@ -125,6 +158,10 @@ impl Classify for SelectionError {
             | Self::DimensionTwice { .. }
             | Self::ListItem { .. }
             | Self::ListTooLong { .. }
+            | Self::NoPoints
+            | Self::PointsDiffer { .. }
+            | Self::PointsNoList { .. }
+            | Self::PointIsSlice { .. }
             | Self::NoRange { .. }
             | Self::OutOfRange { .. } => ErrorClass::InvalidRequest,
         }

@@ -89,11 +89,33 @@ impl DimensionLabels {
         self.labels.text(place)
     }
 
-    /// The positions that a request selects. With `wrap`, numbers that are this far apart are the same label.
+    /// The positions that a request selects, and the label of a single one. With `wrap`, numbers that are this far apart are the
+    /// same label.
     ///
     /// # Errors
     /// [`LabelError`], with what would be right.
     pub fn select(&self, query: &LabelQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
+        let positions = self.positions(query, wrap)?;
+        let label = match &positions {
+            AxisPositions::Range(AxisRange { start, keep: false, .. }) => {
+                usize::try_from(*start).ok().and_then(|place| self.text(place))
+            }
+            _ => None,
+        };
+        Ok(SelectedLabels { positions, label })
+    }
+
+    /// The positions alone.
+    pub(super) fn positions(
+        &self,
+        query: &LabelQuery,
+        wrap: Option<f64>,
+    ) -> Result<AxisPositions, LabelError> {
+        let selected = self.select_unlabelled(query, wrap)?;
+        Ok(selected.positions)
+    }
+
+    fn select_unlabelled(&self, query: &LabelQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
         match (&self.labels, query) {
             (Labels::Texts(texts), _) => self.select_text(texts, query),
             (_, LabelQuery::Latest) => self
@@ -391,7 +413,7 @@ impl DimensionLabels {
 
     pub(super) fn one(&self, place: usize) -> SelectedLabels {
         let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
-        SelectedLabels { positions: AxisPositions::Range(range), label: self.text(place) }
+        SelectedLabels { positions: AxisPositions::Range(range), label: None }
     }
 
     fn check_sorted(&self) -> Result<(), LabelError> {
@@ -464,7 +486,7 @@ impl DimensionLabels {
         })
     }
 
-    fn period(&self, query: &LabelQuery, label: &str) -> Result<(Instant, Instant), LabelError> {
+    pub(super) fn period(&self, query: &LabelQuery, label: &str) -> Result<(Instant, Instant), LabelError> {
         let Labels::Times { calendar, .. } = self.labels else {
             return Err(self.not_of_type(query, "dates"));
         };

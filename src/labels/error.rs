@@ -86,6 +86,51 @@ pub enum LabelError {
         /// The type.
         data_type: String,
     },
+    /// A label of a point selects no element or several.
+    #[error(
+        "`{label}` selects {count} elements along `{dimension}`, and a point has one: give the label of a single element"
+    )]
+    NotOnePlace {
+        /// The dimension.
+        dimension: String,
+        /// The label, shortened.
+        label: String,
+        /// The number of elements.
+        count: u64,
+    },
+    /// A text is no condition on labels.
+    #[error(
+        "`{text}` is no condition on the labels of `{dimension}`; it takes `<`, `<=`, `>`, `>=`, `==` or `!=`, and a label: `>= 60`"
+    )]
+    Condition {
+        /// The dimension.
+        dimension: String,
+        /// The text, shortened.
+        text: String,
+    },
+    /// Too many labels for a coordinate that is not sorted.
+    #[error(
+        "labels of `{dimension}` are not sorted, so that each of the {labels} labels is compared with all of them; at most {most} can be \
+         in one request"
+    )]
+    TooManyLabels {
+        /// The dimension.
+        dimension: String,
+        /// The labels of the request.
+        labels: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// The labels of a list select too many elements.
+    #[error(
+        "the labels of `{dimension}` select more than {limit} elements together; ask for fewer in one request"
+    )]
+    TooManyElements {
+        /// The dimension.
+        dimension: String,
+        /// The limit.
+        limit: u64,
+    },
     /// The coordinate has more labels than are held in memory.
     #[error(
         "the coordinate `{dimension}` has {length} labels, more than the {limit} that can be searched; select by position, with \
@@ -143,8 +188,12 @@ impl Classify for LabelError {
             | Self::Unsorted { .. }
             | Self::Scattered { .. }
             | Self::TextHasNoDistance { .. }
+            | Self::NotOnePlace { .. }
+            | Self::Condition { .. }
             | Self::NoLabels { .. } => ErrorClass::InvalidRequest,
-            Self::TooLong { .. } => ErrorClass::TooLarge,
+            Self::TooLong { .. } | Self::TooManyLabels { .. } | Self::TooManyElements { .. } => {
+                ErrorClass::TooLarge
+            }
         }
     }
 }

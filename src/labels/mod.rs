@@ -1,7 +1,8 @@
 //! Labels: the values of a coordinate, and the positions that a request selects by them.
 //!
 //! The coordinate of a dimension is the array of one dimension that has its name (CF conventions 1.12, section 5). A
-//! [`LabelQuery`] is what a request says about it: a label, the nearest one, a range. A [`DimensionLabels`] has the labels in memory
+//! [`LabelQuery`] is what a request says about it: a label, the nearest one, a range. A [`DimensionQuery`]
+//! may also have a list of labels, or conditions. A [`DimensionLabels`] has the labels in memory
 //! and resolves the query to positions, by the rules of pandas and xarray where these are defined. Times are those of CF
 //! ([`CfTimes`], section 4.4) in every [`Calendar`], or those of `numpy.datetime64`; a [`DateLabel`] is a period as long as
 //! its last digit.
@@ -11,10 +12,13 @@
 
 mod calendar;
 mod cf_times;
+mod comparison;
 mod date_label;
 mod dimension_labels;
+mod dimension_query;
 mod error;
 mod instant;
+mod label_list;
 mod label_values;
 mod missing_label;
 mod origin;
@@ -27,7 +31,10 @@ mod wrapped;
 
 pub use calendar::Calendar;
 pub use cf_times::CfTimes;
+pub use comparison::Comparison;
 pub use date_label::DateLabel;
 pub use dimension_labels::{DimensionLabels, SelectedLabels};
+pub use dimension_query::DimensionQuery;
 pub use error::LabelError;
+pub use label_list::{LabelList, LabelListQuery, ListFull};
 pub use query::{FillMethod, LabelQuery};

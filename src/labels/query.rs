@@ -9,7 +9,7 @@
 use super::error::LabelError;
 
 /// The longest query, in bytes.
-const MAX_BYTES: usize = 512;
+pub(super) const MAX_BYTES: usize = 512;
 /// Characters of a label that an error repeats.
 const SHOWN_CHARACTERS: usize = 60;
 
@@ -22,6 +22,29 @@ pub enum FillMethod {
     Forward,
     /// The label after, in stored order.
     Backward,
+}
+
+impl FillMethod {
+    /// The method with this name, or another name of it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "nearest" => Some(Self::Nearest),
+            "ffill" | "pad" => Some(Self::Forward),
+            "bfill" | "backfill" => Some(Self::Backward),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Forward => "ffill",
+            Self::Backward => "bfill",
+        }
+    }
 }
 
 /// What a request selects along a dimension by label.
@@ -77,15 +100,10 @@ impl LabelQuery {
                     None => return fault("a tolerance is in brackets: `nearest(0.3)::45.2`"),
                 },
             };
-            let method = match name.trim() {
-                "nearest" => FillMethod::Nearest,
-                "ffill" | "pad" => FillMethod::Forward,
-                "bfill" | "backfill" => FillMethod::Backward,
-                _ => {
-                    return fault(
-                        "the methods are `nearest`, `ffill` (or `pad`) and `bfill`, as in `nearest::45.2`",
-                    );
-                }
+            let Some(method) = FillMethod::from_name(name.trim()) else {
+                return fault(
+                    "the methods are `nearest`, `ffill` (or `pad`) and `bfill`, as in `nearest::45.2`",
+                );
             };
             let label = label.trim();
             if label.is_empty() || label.contains("..") {
@@ -108,11 +126,7 @@ impl std::fmt::Display for LabelQuery {
             Self::Latest => out.write_str("latest"),
             Self::Exact(label) => out.write_str(label),
             Self::Near { method, tolerance, label } => {
-                out.write_str(match method {
-                    FillMethod::Nearest => "nearest",
-                    FillMethod::Forward => "ffill",
-                    FillMethod::Backward => "bfill",
-                })?;
+                out.write_str(method.name())?;
                 if let Some(tolerance) = tolerance {
                     write!(out, "({tolerance})")?;
                 }

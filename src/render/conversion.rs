@@ -1,4 +1,4 @@
-//! [`Conversion`]: changes the byte order of elements, selects fields of a struct, or decodes values.
+//! [`Conversion`]: changes the byte order of elements, selects fields of a struct, decodes values, or casts numbers.
 //!
 //! A conversion is pure and maps each item independently, so a range of the output needs only the items it overlaps.
 //! The paths of nested fields are our own, since no specification names them: `p.x` is `a["p"]["x"]` in numpy.
@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::RenderError;
 use super::cf_decoding::CfDecoding;
+use crate::codec::{Cast, CodecError};
 use crate::metadata::{DataType, Endianness, Field, StructType, SubarrayType};
 
 /// Most fields that an error names.
@@ -33,7 +34,26 @@ pub struct Conversion {
     runs: Vec<ByteRun>,
     /// What elements are decoded to before their bytes are copied.
     decoding: Option<Arc<CfDecoding>>,
+    /// The type that numbers are cast to at last.
+    recast: Option<Arc<Recast>>,
 }
+
+/// A cast of numbers, and their byte order after it.
+#[derive(Debug)]
+struct Recast {
+    cast: Cast,
+    from: DataType,
+    order: Conversion,
+}
+
+// A cast follows from its types.
+impl PartialEq for Recast {
+    fn eq(&self, other: &Self) -> bool {
+        self.from == other.from && self.order == other.order
+    }
+}
+
+impl Eq for Recast {}
 
 impl Conversion {
     /// Keeps all elements of this type and writes them in this byte order.
@@ -88,7 +108,35 @@ impl Conversion {
         let runs = byte_runs(selected, endian);
         let element_bytes = runs.iter().map(|run| run.bytes).sum::<usize>();
         let source_element_bytes = source.element_bytes();
-        Self { data_type, inner_shape, source_element_bytes, element_bytes, runs, decoding: None }
+        Self {
+            data_type,
+            inner_shape,
+            source_element_bytes,
+            element_bytes,
+            runs,
+            decoding: None,
+            recast: None,
+        }
+    }
+
+    /// The same, whose numbers are cast to a type and written in this byte order. That of the conversion itself must be little.
+    ///
+    /// # Errors
+    /// [`RenderError::NoCast`] if the elements, or those of the type, are no real numbers.
+    pub fn cast_to(self, data_type: &DataType, endian: Endianness) -> Result<Self, RenderError> {
+        let no_cast = || RenderError::NoCast { from: self.data_type.name(), to: data_type.name() };
+        let cast = Cast::new(&self.data_type, data_type).ok_or_else(no_cast)?;
+        let element_bytes =
+            self.element_bytes / self.data_type.element_bytes().max(1) * data_type.element_bytes();
+        let order = Self::whole(data_type, endian);
+        let recast = Recast { cast, from: self.data_type, order };
+        Ok(Self { data_type: data_type.clone(), element_bytes, recast: Some(Arc::new(recast)), ..self })
+    }
+
+    /// Whether items get another size or type, so that both are in memory.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.decoding.is_some() || self.recast.is_some()
     }
 
     /// Decodes all elements of this type to values, and writes these in this byte order.
@@ -117,7 +165,7 @@ impl Conversion {
     /// Whether items stay unchanged.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.decoding.is_none()
+        !self.is_copy()
             && self.runs == [ByteRun { offset: 0, bytes: self.source_element_bytes, unit_bytes: 1 }]
     }
 
@@ -134,7 +182,19 @@ impl Conversion {
         (converted.start / item).saturating_mul(source)..converted.end.div_ceil(item).saturating_mul(source)
     }
 
-    /// Converts whole items.
+    /// Converts whole items, and casts them where they are cast.
+    ///
+    /// # Errors
+    /// [`CodecError::NotCast`] for a number that the type cannot represent.
+    pub fn try_convert(&self, items: Bytes) -> Result<Bytes, CodecError> {
+        let items = self.convert(items);
+        match &self.recast {
+            None => Ok(items),
+            Some(recast) => Ok(recast.order.convert(recast.cast.cast(&items)?)),
+        }
+    }
+
+    /// Converts whole items, without a cast.
     #[must_use]
     pub fn convert(&self, items: Bytes) -> Bytes {
         if let Some(decoding) = &self.decoding {
@@ -144,7 +204,7 @@ impl Conversion {
             }
             return items.into();
         }
-        if self.is_identity() {
+        if self.runs == [ByteRun { offset: 0, bytes: self.source_element_bytes, unit_bytes: 1 }] {
             return items;
         }
         if let [ByteRun { offset: 0, bytes, unit_bytes }] = self.runs[..]

@@ -59,6 +59,14 @@ pub enum RenderError {
         /// The type.
         data_type: String,
     },
+    /// The elements cannot be cast to the type that the request names.
+    #[error("elements of type {from} cannot be cast to {to}: `dtype` is for real numbers")]
+    NoCast {
+        /// The type of the elements.
+        from: String,
+        /// The requested type.
+        to: String,
+    },
     /// The request names a field that the struct does not have.
     #[error("there is no field `{name}`; there are: {known}")]
     UnknownField {
@@ -103,6 +111,7 @@ impl Classify for RenderError {
             | Self::NotOneArray
             | Self::DateRange { .. }
             | Self::NoFields { .. }
+            | Self::NoCast { .. }
             | Self::UnknownField { .. }
             | Self::Fields(_) => ErrorClass::InvalidRequest,
             Self::ElementCount | Self::ArrowFailed { .. } | Self::PngFailed { .. } => ErrorClass::Internal,

@@ -35,7 +35,7 @@ pub fn doubles(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-fn integers(values: impl IntoIterator<Item = i32>) -> Vec<u8> {
+pub fn integers(values: impl IntoIterator<Item = i32>) -> Vec<u8> {
     values.into_iter().flat_map(i32::to_le_bytes).collect()
 }
 

@@ -360,10 +360,27 @@ fn others() -> Vec<Request<Body>> {
     let keys =
         |name: &str| (0..KEYS).map(|number| format!("many/n{}/{name}", number % NODES)).collect::<Vec<_>>();
     let parts: Vec<Value> = keys("zarr.json").iter().map(|key| json!({ "key": key })).collect();
+    let scattered: Vec<u32> = (0..LABELS).map(|number| number * 7 % 99_991).collect();
+    let dates: Vec<String> = scattered
+        .iter()
+        .map(|second| {
+            format!(
+                "2000-01-0{}T{:02}:{:02}:{:02}",
+                1 + second / 86_400,
+                second / 3600 % 24,
+                second / 60 % 60,
+                second % 60
+            )
+        })
+        .collect();
     let post = |url: &str, body: Value| Request::post(url).body(Body::from(body.to_string())).unwrap();
     vec![
         post("/v1/partial/m", json!({ "get": parts })),
         post("/v1/erase/m", json!({ "keys": keys("none") })),
+        post("/v1/data/m/label", json!({ "isel": { "label": scattered } })),
+        post("/v1/data/m/label", json!({ "points": { "isel": { "label": scattered } } })),
+        post("/v1/data/m/label", json!({ "points": { "label": dates } })),
+        post("/v1/data/m/label", json!({ "where": { "label": "> 2000-01-01T06" } })),
         post("/v1/vectors/m/s/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
         Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),

@@ -44,6 +44,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use crate::services::state::AppState;
 use crate::store::{ByteRange, ValueInfo, Version};
+use crate::views::rechunk::DataTypeSpec;
 use crate::{chunk, render};
 
 /// Maximum number of attempts for a response whose chunks change while it starts.
@@ -63,6 +64,8 @@ pub(crate) struct Rendering {
     pub(crate) header: bool,
     /// Whether elements are decoded by the CF attributes.
     pub(crate) decodes: bool,
+    /// The data type to which numbers are cast at last.
+    pub(crate) dtype: Option<DataTypeSpec>,
 }
 
 impl Rendering {
@@ -127,13 +130,23 @@ impl ElementsRequest {
         let stored = &metadata.data_type;
         let data_type =
             reduction.as_ref().map_or_else(|| stored.clone(), |reduction| reduction.data_type(stored));
-        let conversion = match &rendering.fields {
+        let convert = |endian| match &rendering.fields {
             None if rendering.decodes && reduction.is_none() => {
                 let decoding = CfDecoding::new(metadata, format.is_text())?;
-                Conversion::decoded(stored, decoding, endian)
+                Ok(Conversion::decoded(stored, decoding, endian))
             }
-            None => Conversion::whole(&data_type, endian),
-            Some(names) => Conversion::fields(&data_type, names, endian)?,
+            None => Ok(Conversion::whole(&data_type, endian)),
+            Some(names) => Ok::<_, Problem>(Conversion::fields(&data_type, names, endian)?),
+        };
+        let conversion = match &rendering.dtype {
+            None => convert(endian)?,
+            Some(dtype) => {
+                let conversion = convert(Endianness::Little)?;
+                match dtype.target(conversion.data_type()) {
+                    None => convert(endian)?,
+                    Some(target) => conversion.cast_to(&target, endian)?,
+                }
+            }
         };
         let firsts = reduction.as_ref().map(|reduction| reduction.firsts(&subset));
         let contents = contents_of(&array, firsts.as_ref().unwrap_or(&subset), &rendering, &conversion);
@@ -161,6 +174,10 @@ impl ElementsRequest {
     /// The same request for elements at lists of positions.
     pub(crate) fn with_gathered(self, gathered: GatheredPlan) -> Self {
         let mut contents = self.contents;
+        if let Some(names) = &gathered.dimension_names {
+            let inner = self.conversion.inner_shape().iter().map(|_| None);
+            contents.dimension_names = Some(names.iter().cloned().chain(inner).collect());
+        }
         // Those of the inner dimensions of an element are as they were.
         if let Some(heading) = &mut contents.heading
             && self.conversion.inner_shape().is_empty()
@@ -281,7 +298,7 @@ impl ElementsRequest {
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         };
         // What was decoded is held beside what it was decoded from.
-        let decoded = if self.rendering.decodes { self.conversion.converted_bytes(response) } else { 0 };
+        let decoded = if self.conversion.is_copy() { self.conversion.converted_bytes(response) } else { 0 };
         response.saturating_add(decoded).saturating_add(plan.reduced_source_bytes())
     }
 
@@ -296,7 +313,7 @@ impl ElementsRequest {
         let trace = state.engine.reader.read_context(self.array.mount());
         // A request that needs its elements in any case reads versions and elements together. A conditional or partial
         // request, or a HEAD, first reads the versions only.
-        let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
+        let (snapshot, planned) = if *method != Method::HEAD && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
             let planned = self.started.elapsed();
             (state.engine.reader.snapshot(plan, &trace).await?, planned)
@@ -379,7 +396,7 @@ impl ElementsRequest {
         let preamble = Bytes::from(format.preamble(data_type, shape, endian));
         let elements = self.conversion.converted_bytes(snapshot.plan().response_bytes());
         let size = elements.saturating_add(preamble.len() as u64);
-        // HEAD has no ranges (RFC 9110, section 14.2).
+        // Only GET has ranges (RFC 9110, section 14.2).
         let asked = if *method == Method::GET && range::if_range_holds(headers, version) {
             range::requested(headers)
         } else {
@@ -395,7 +412,7 @@ impl ElementsRequest {
         }
         let length = wanted.end - wanted.start;
         let mut whole = None;
-        if *method == Method::GET {
+        if *method != Method::HEAD {
             let mut parts = self.parts(state, snapshot, &preamble, wanted, trace);
             let first = parts.try_next().await?.unwrap_or_default();
             whole = (first.len() as u64 == size).then(|| first.clone());
@@ -471,7 +488,8 @@ impl ElementsRequest {
                 let wanted = wanted.clone();
                 async move {
                     let begun = Instant::now();
-                    let part = cpu.run(move || conversion.convert(part)).await?;
+                    let part =
+                        cpu.run(move || conversion.try_convert(part)).await?.map_err(ArrayError::Cast)?;
                     trace.add_encode_time(begun);
                     let within =
                         |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
@@ -498,8 +516,9 @@ impl ElementsRequest {
         while let Some(part) = elements.try_next().await? {
             let (conversion, begun) = (Arc::clone(&self.conversion), Instant::now());
             let written = state.engine.cpu.run(move || {
-                let part = part.map_items(|items| Ok::<_, RenderError>(conversion.convert(items)))?;
-                writer.write(&part, &mut text).map(|()| (writer, text))
+                let part = part.map_items(|items| conversion.try_convert(items)).map_err(ArrayError::Cast)?;
+                writer.write(&part, &mut text)?;
+                Ok::<_, ElementsError>((writer, text))
             });
             (writer, text) = written.await.map_err(ArrayError::from)??;
             trace.add_encode_time(begun);
@@ -516,7 +535,7 @@ impl ElementsRequest {
         trace.add_encode_time(begun);
         check_length(&text, limit)?;
         let length = HeaderValue::from(text.len());
-        let whole = (*method == Method::GET).then(|| Bytes::from(text));
+        let whole = (*method != Method::HEAD).then(|| Bytes::from(text));
         let mut answer = whole.clone().map_or_else(Body::empty, Body::from).into_response();
         answer.headers_mut().insert(header::CONTENT_LENGTH, length);
         answer.headers_mut().insert(header::CONTENT_TYPE, self.rendering.media_type());

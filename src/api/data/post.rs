@@ -1,4 +1,4 @@
-//! POST of `/v1/data`: with `append`, elements are added to an array.
+//! POST of `/v1/data`: a selection that does not fit in a URL is read, or, with `append`, elements are added to an array.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -6,10 +6,10 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::append::{AppendParams, AppendedSchema, append};
 use super::put::BodyParams;
+use super::query_body::{self, SelectionSchema};
 use super::specs::{DATA, ROOT_DATA};
 use crate::api::documented::{MountParam, WriteResponses};
 use crate::api::selection::ArrayParams;
-use crate::error::ErrorClass;
 use crate::http::append_query;
 use crate::http::problem::Problem;
 use crate::http::route::RouteSpec;
@@ -34,7 +34,7 @@ pub(crate) struct AppendHeaders {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes the answers for the API document")]
 pub(crate) enum AppendResponses {
-    /// The elements are appended.
+    /// The elements are appended, or those of the selection follow.
     #[response(status = 200)]
     Appended(AppendedSchema),
     /// A parameter or the body is invalid, or the body does not have the type and the lengths of the array.
@@ -68,9 +68,14 @@ pub(crate) enum AppendResponses {
     Contended,
 }
 
-/// Append elements to an array
+/// Read a selection that does not fit in a URL, or append elements to an array
 ///
-/// Adds the elements of the body to the end of the dimension `append`. The body is npy, plain bytes or JSON, and is as long as
+/// Without `append`, the body is a JSON object with the parameters of GET as members. `isel` and `sel` are objects with a member for
+/// each dimension, and take lists; `points` selects elements one by one, and `where` those whose labels satisfy conditions.
+/// Parameters of GET in the URL count too. It is a read: the response is that of GET, without ranges, and where an entity tag of
+/// `If-None-Match` matches, it is a 412.
+///
+/// With `append`, adds the elements of the body to the end of the dimension `append`. The body is npy, plain bytes or JSON, and is as long as
 /// the array along each other dimension; npy of a single index may leave the dimension out.
 ///
 /// A body in parts (`multipart/form-data`) is for several arrays of the group at the path: all of them grow, or none does.
@@ -92,16 +97,16 @@ pub(crate) enum AppendResponses {
     request_body(content(
         ("application/octet-stream"),
         ("application/x-npy"),
-        ("application/json"),
+        (SelectionSchema = "application/json"),
         ("multipart/form-data"),
-    ), description = "The elements; of several arrays of a group, a part for each, named by the array's path below the group"),
+    ), description = "The selection; or with `append` the elements, which may be JSON too; of several arrays of a group, a part for each, named by the array's path below the group"),
     responses(AppendResponses, WriteResponses)
 )]
 pub(crate) async fn post_data(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     post(&state, &DATA, request).await
 }
 
-/// Append elements to the array at the root of a mount
+/// Read a selection of the array at the root of a mount that does not fit in a URL, or append elements to it
 #[utoipa::path(
     post,
     path = ROOT_DATA.template,
@@ -110,9 +115,9 @@ pub(crate) async fn post_data(State(state): State<AppState>, request: Request) -
     request_body(content(
         ("application/octet-stream"),
         ("application/x-npy"),
-        ("application/json"),
+        (SelectionSchema = "application/json"),
         ("multipart/form-data"),
-    ), description = "The elements; of several arrays of a group, a part for each, named by the array's path below the group"),
+    ), description = "The selection; or with `append` the elements, which may be JSON too; of several arrays of a group, a part for each, named by the array's path below the group"),
     responses(AppendResponses, WriteResponses)
 )]
 pub(crate) async fn post_root_data(
@@ -128,6 +133,5 @@ async fn post(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Re
         // Boxed, because the large future would enlarge every future around it.
         return Box::pin(append(state, target, request)).await;
     }
-    Err(Problem::from_class(ErrorClass::InvalidRequest)
-        .detail("POST appends elements: name the dimension that grows, such as `append=time` or `append=0`"))
+    query_body::respond(state, target, request).await
 }

@@ -11,6 +11,7 @@ use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams
 use crate::api::selection::{ArrayParams, FieldsParams, SelectionParams, VariablesParams};
 use crate::metadata::Endianness;
 use crate::render::NanMode;
+use crate::views::rechunk::DataTypeSpec;
 
 /// The format of NetCDF files with the types of netCDF-3.
 const CLASSIC: &str = "nc3";
@@ -35,6 +36,10 @@ pub(crate) struct FormatParams {
     /// `none` (default): the elements as they are stored.
     #[param(value_type = Option<String>)]
     decode: Option<bool>,
+    /// Data type to which real numbers are cast: `float32` and the like, or `safe`, which is float32 for float16, and float64 for
+    /// 64-bit integers. Numbers are rounded only between floats; another number that the type cannot represent is a 501.
+    #[param(value_type = Option<String>)]
+    dtype: Option<DataTypeSpec>,
 }
 
 impl QueryParams for FormatParams {
@@ -48,6 +53,7 @@ impl ParseParams for FormatParams {
             "endian" => once("endian", &mut self.endian, parse_endian(value)?),
             "nan" => once("nan", &mut self.nan, parse_nan(value)?),
             "decode" => once("decode", &mut self.decode, parse_decode(value)?),
+            "dtype" => once("dtype", &mut self.dtype, parse_dtype(value)?),
             "header" => once("header", &mut self.header, parse_header(value)?),
             _ => Ok(false),
         }
@@ -68,6 +74,11 @@ impl FormatParams {
     /// Whether elements are decoded by the CF attributes.
     pub(crate) fn decodes(&self) -> bool {
         self.decode.unwrap_or_default()
+    }
+
+    /// The data type to which numbers are cast, if they are.
+    pub(crate) fn dtype(&self) -> Option<&DataTypeSpec> {
+        self.dtype.as_ref()
     }
 
     /// The requested format. `nc3` is a variant of `nc`.
@@ -110,21 +121,37 @@ impl DataQuery {
         Self::parse(&pairs(uri)?)
     }
 
+    /// Takes a parameter; `false` if it is not known.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the value is invalid, or the parameter was given before.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
+        let Self { selection, reduction, over, array, fields, variables, format } = self;
+        Ok(selection.take(name, value)?
+            || reduction.take(name, value)?
+            || over.take(name, value)?
+            || array.take(name, value)?
+            || fields.take(name, value)?
+            || variables.take(name, value)?
+            || format.take(name, value)?)
+    }
+
     fn parse(pairs: &[(String, String)]) -> Result<Self, ParamError> {
         let mut query = Self::default();
         for (name, value) in pairs {
-            let Self { selection, reduction, over, array, fields, variables, format } = &mut query;
-            let is_known = selection.take(name, value)?
-                || reduction.take(name, value)?
-                || over.take(name, value)?
-                || array.take(name, value)?
-                || fields.take(name, value)?
-                || variables.take(name, value)?
-                || format.take(name, value)?;
-            if !is_known && !is_of_page(name) {
+            if !query.take(name, value)? && !is_of_page(name) {
                 return Err(ParamError::unknown(name, &Self::known()));
             }
         }
+        query.checked()
+    }
+
+    /// The query, if its parameters do not exclude each other.
+    ///
+    /// # Errors
+    /// [`ParamError::Exclusive`].
+    pub(super) fn checked(self) -> Result<Self, ParamError> {
+        let query = self;
         if query.reduction.reduces() && query.over.reduces() {
             return Err(ParamError::Exclusive("downsampling and `reduce.NAME`"));
         }
@@ -137,7 +164,8 @@ impl DataQuery {
         Ok(query)
     }
 
-    fn known() -> KnownParams {
+    /// The names of all parameters.
+    pub(super) fn known() -> KnownParams {
         KnownParams::default()
             .and::<SelectionParams>()
             .and::<ReductionParams>()
@@ -173,6 +201,11 @@ fn parse_decode(value: &str) -> Result<bool, ParamError> {
     }
 }
 
+fn parse_dtype(value: &str) -> Result<DataTypeSpec, ParamError> {
+    let takes = "`safe`, `stored`, or the name of a type of real numbers, such as `float32` or `int16`";
+    DataTypeSpec::from_name(value).ok_or_else(|| ParamError::value("dtype", value, takes))
+}
+
 fn parse_header(value: &str) -> Result<bool, ParamError> {
     match value {
         "present" | "yes" => Ok(true),
@@ -204,6 +237,7 @@ mod tests {
         for (name, value) in [
             ("header", "maybe"),
             ("endian", "middle"),
+            ("dtype", "text"),
             ("nan", "0"),
             ("expected_shape", "1,x"),
             ("slice", "1:2:3:4"),

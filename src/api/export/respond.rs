@@ -101,7 +101,7 @@ pub(crate) fn version_of(form: &str, sources: &ExportSources, snapshots: &[Snaps
     if strong { Version::strong(&tag) } else { Version::weak(&tag) }
 }
 
-/// The response to GET or HEAD.
+/// The response to GET, HEAD, or a POST that reads.
 ///
 /// # Errors
 /// Failures of reading the first elements.
@@ -124,7 +124,7 @@ pub(crate) async fn respond(
         answer.headers_mut().insert(header::CONTENT_RANGE, range::content_range(&wanted, size));
     }
     let length = wanted.end - wanted.start;
-    if head.method == Method::GET {
+    if head.method != Method::HEAD {
         let mut parts = body.stream(engine, &wanted, trace);
         let mut first = parts.try_next().await?.unwrap_or_default();
         // Elements follow the description; a failure to decode the first of them still has a status.
@@ -144,7 +144,7 @@ pub(crate) async fn respond(
     Ok(answer)
 }
 
-/// The requested range; HEAD has none (RFC 9110, section 14.2).
+/// The requested range; only GET has ranges (RFC 9110, section 14.2).
 fn requested(method: &Method, headers: &HeaderMap, version: &Version) -> ByteRange {
     if *method == Method::GET && range::if_range_holds(headers, version) {
         range::requested(headers)

@@ -14,11 +14,14 @@ use crate::chunk::AxisPositions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
-use crate::labels::{LabelError, LabelQuery, SelectedLabels};
+use crate::labels::{DimensionQuery, LabelError, SelectedLabels};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::Version;
 use crate::views::{FoundAbove, NodeAbove};
+
+/// Bytes that are moved in the time in which a label is found, about.
+const LABEL_WORK_BYTES: u64 = 256;
 
 /// What labels select along one dimension.
 #[derive(Clone, Debug)]
@@ -66,7 +69,7 @@ impl LabelRequest<'_> {
     pub(crate) async fn resolve(
         &self,
         array: &NodePath,
-        requested: &[(&str, u64, &LabelQuery)],
+        requested: &[(&str, u64, &DimensionQuery)],
         wrap: Option<f64>,
     ) -> Result<LabelSelection, Problem> {
         let Self { state, head, target } = self;
@@ -87,8 +90,9 @@ impl LabelRequest<'_> {
             used.versions.extend(read.versions);
             used.chunks.push(read.chunks);
             let (labels, query) = (read.coordinate, query.clone());
-            let selected =
-                state.engine.cpu.run_or_inline(length, move || labels.select(&query, wrap)).await?;
+            let work = length.saturating_add((query.labels() as u64).saturating_mul(LABEL_WORK_BYTES));
+            let select = move || labels.select_by(&query, wrap);
+            let selected = state.engine.cpu.run_or_inline(work, select).await?;
             let SelectedLabels { positions, label } = selected.map_err(problem)?;
             selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }

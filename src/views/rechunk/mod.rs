@@ -34,7 +34,7 @@ pub(super) use list_item::{ListItem, ListItems};
 pub(super) use rechunked_array::{RechunkedArray, ShownElements};
 pub use rechunker::{RechunkLimits, Rechunker};
 pub(super) use resolve_key::{Candidate, NamedChunk, candidates, find_node};
-pub use spec::{RechunkSpec, RechunkSpecError};
+pub use spec::{DataTypeSpec, RechunkSpec, RechunkSpecError};
 pub(super) use version_digest::VersionDigest;
 pub use view::RechunkStore;
 pub(super) use view::{

@@ -35,7 +35,7 @@ pub(super) enum ChunkShapeSpec {
 
 /// The data types of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::views) enum DataTypeSpec {
+pub enum DataTypeSpec {
     /// The stored ones.
     Stored,
     /// Types that browsers support: no float16, and no integers of 64 bits.
@@ -147,7 +147,12 @@ impl ChunkShapeSpec {
 
 impl DataTypeSpec {
     fn parse(segment: &str) -> Option<Self> {
-        let name = segment.strip_prefix(DATA_TYPE)?;
+        Self::from_name(segment.strip_prefix(DATA_TYPE)?)
+    }
+
+    /// The types that a request names: `safe`, `stored`, or the name of a type of real numbers.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "stored" => Some(Self::Stored),
             "safe" => Some(Self::Safe),
@@ -156,7 +161,8 @@ impl DataTypeSpec {
     }
 
     /// The type that elements of this type are cast to; `None` if they are not cast.
-    pub(in crate::views) fn target(&self, stored: &DataType) -> Option<DataType> {
+    #[must_use]
+    pub fn target(&self, stored: &DataType) -> Option<DataType> {
         let target = match (self, stored) {
             (Self::Named(data_type), _) => data_type.clone(),
             (Self::Safe, DataType::Float16 | DataType::BFloat16) => DataType::Float32,

@@ -15,7 +15,7 @@ use crate::metadata::ArrayMetadata;
 #[into_params(parameter_in = Query)]
 pub(crate) struct AppendParams {
     /// The dimension that grows, by its name or number.
-    #[param(required = true)]
+    #[param(required = false)]
     append: Option<String>,
     /// The length that the dimension must have before; with another one nothing is written (409 `not-the-end`).
     at: Option<u64>,

@@ -182,7 +182,7 @@ impl PutRequest {
             version.zip(self.format.of_responses()).zip(self.node.as_ref())
         {
             let style = FormatOptions { format, endian: Endianness::default(), nan: NanMode::default() };
-            let rendering = Rendering { style, fields: None, header: true, decodes: false };
+            let rendering = Rendering { style, fields: None, header: true, decodes: false, dtype: None };
             let of_slice = slice_version(node, &self.plan, self.positions.as_deref(), Some(version));
             let version = of_slice.of_representation(&rendering);
             put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });

@@ -1,0 +1,239 @@
+//! [`selected`]: the response with the elements that a query selects, whether it is of a URL or of a body.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use axum::response::Response;
+use futures::future::{BoxFuture, FutureExt, join};
+use tracing::Instrument;
+
+use super::categorical::{Categorical, categorical};
+use super::elements::{ElementsRequest, Rendering};
+use super::elements_reduction::ElementsReduction;
+use super::gathered;
+use super::opening::open;
+use super::query::DataQuery;
+use super::reduction_query::ReductionParams;
+use crate::api::export::netcdf::NetcdfRequest;
+use crate::api::export::source_finder::SourceFinder;
+use crate::api::label_params::positions;
+use crate::api::query_params::ParamError;
+use crate::array::{Array, OpenNode};
+use crate::auth::Rights;
+use crate::auth::caller::Caller;
+use crate::chunk::Subset;
+use crate::error::ErrorClass;
+use crate::hierarchy::Node;
+use crate::http::base_path::BasePath;
+use crate::http::chunk_path::split_chunk;
+use crate::http::negotiate;
+use crate::http::path::encode;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::reduce::Method;
+use crate::render::netcdf::NetcdfVariant;
+use crate::render::{FORMATS, FormatOptions};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+
+/// The response with the elements that a query selects.
+pub(super) async fn selected(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    query: &DataQuery,
+    started: Instant,
+) -> Result<Response, Problem> {
+    let rendering = rendering(&head.headers, query)?;
+    if rendering.style.format.is_file() {
+        return Box::pin(netcdf(state, head, target, query, started)).await;
+    }
+    if query.variables.vars.is_some() {
+        return Err(Problem::from_class(ErrorClass::InvalidRequest)
+            .detail("`vars` is of a group's variables, for which there is `format=nc`"));
+    }
+    let open = || async {
+        let node = open(head, target, &target.path, &query.array).await;
+        node.map_err(|problem| with_chunk_route(problem, head, target))
+    };
+    let plan = |node: Arc<OpenNode>| async {
+        let array = Arc::clone(node.array()?);
+        query.array.check_shape(&array.metadata().shape)?;
+        let (path, request) = (array.path(), (state, head, target));
+        let positions = positions(request, &query.selection, path, array.metadata(), None).await?;
+        let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+        if selection.is_listed() {
+            let request = gathered::request(state, node, selection, query, rendering.clone(), started);
+            return Ok(Box::pin(request).await?.with_positions(positions));
+        }
+        let subset = selection.subset(array.metadata())?;
+        let rights = Caller::of(&head.extensions).rights();
+        let reduction = reduction(state, rights, target, &array, query, &subset).await?;
+        let request = ElementsRequest::new(node, subset, reduction, rendering.clone(), started)?;
+        Ok::<_, Problem>(request.with_positions(positions))
+    };
+    let span = || tracing::trace_span!(target: "zarrd::span", "plan");
+    let respond = |node| async { plan(node).instrument(span()).await?.respond(state, target, head).await };
+    match target.opener.unvalidated(&target.path, started) {
+        None => respond(open().await?).await,
+        Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
+    }
+}
+
+/// The response with a NetCDF file: of an array and its coordinates, or of the variables of a group.
+async fn netcdf(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    query: &DataQuery,
+    started: Instant,
+) -> Result<Response, Problem> {
+    let (fields, dtype) = (&query.fields.fields, query.format.dtype());
+    if query.reduction.reduces() || query.over.reduces() || fields.is_some() || dtype.is_some() {
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+            "`format=nc` has elements as they are stored: leave out `downsample`, `fit`, `reduce.NAME`, `fields` and `dtype`",
+        ));
+    }
+    let node = open(head, target, &target.path, &query.array).await?;
+    let rights = Caller::of(&head.extensions).rights();
+    let finder = SourceFinder { target, rights, began: started };
+    let names = query.variables.vars.as_deref();
+    let sources = match &node.node {
+        Node::Group(_) if query.selection.has_labels() => {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "labels select in one array: select along the dimensions of a group by position, with `isel.NAME`",
+            ));
+        }
+        Node::Group(_) => finder.of_group(node, names, &query.selection).await?,
+        Node::Array(metadata) => {
+            if names.is_some() {
+                return Err(Problem::from_class(ErrorClass::InvalidRequest)
+                    .detail("`vars` names variables of a group, and this is an array"));
+            }
+            query.array.check_shape(&metadata.shape)?;
+            let request = (state, head, target);
+            let positions = positions(request, &query.selection, &target.path, metadata, None).await?;
+            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            let subset = selection.subset(metadata)?;
+            finder.of_array(node, subset).await?
+        }
+    };
+    let variant = if query.format.is_classic() { NetcdfVariant::Classic } else { NetcdfVariant::Smallest };
+    NetcdfRequest::new(sources, variant, names.is_some())?.respond(state, target, head).await
+}
+
+/// The response for a node that `open` returns. `respond` begins with the node as it was last opened, and begins again if `open`
+/// returns another one.
+///
+/// Boxed, because the rare branch would enlarge the future of every read.
+pub(super) fn opened_beside<'a, R: Future<Output = Result<Response, Problem>> + Send + 'a>(
+    unvalidated: Arc<OpenNode>,
+    open: impl Future<Output = Result<Arc<OpenNode>, Problem>> + Send + 'a,
+    respond: impl Fn(Arc<OpenNode>) -> R + Send + 'a,
+) -> BoxFuture<'a, Result<Response, Problem>> {
+    let response = async move {
+        let (node, answer) = join(open, respond(Arc::clone(&unvalidated))).await;
+        let node = node?;
+        if node.located == unvalidated.located {
+            return answer;
+        }
+        // With its permit: one request must not wait for what it holds itself.
+        drop(answer);
+        respond(node).await
+    };
+    response.boxed()
+}
+
+/// A problem with the route of chunks, if what does not exist is named as a chunk.
+fn with_chunk_route(problem: Problem, head: &Parts, target: &NodeTarget) -> Problem {
+    let is_chunk = split_chunk(&target.path).is_some_and(|(_, chunk)| chunk != "c");
+    if problem.code() != ErrorClass::NotFound.as_str() || !is_chunk {
+        return problem;
+    }
+    let (base, mount, path) = (BasePath::of(&head.extensions), &target.mount.name, &target.path);
+    let (base, path) = (base.as_str(), path.as_str());
+    let detail = format!("{}; one chunk is at `{base}/v1/chunk/{mount}/{path}`", problem.message());
+    problem.detail(detail)
+}
+
+/// How the query reduces a selection of an array, if it does.
+async fn reduction(
+    state: &AppState,
+    rights: &Rights,
+    target: &NodeTarget,
+    array: &Array,
+    query: &DataQuery,
+    subset: &Subset,
+) -> Result<Option<ElementsReduction>, Problem> {
+    let metadata = array.metadata();
+    if let Some(over) = query.over.of_array(metadata, subset)? {
+        return Ok(Some(ElementsReduction::axes(over)));
+    }
+    if !query.reduction.reduces() {
+        return Ok(None);
+    }
+    // Boxed, because the rare branch would enlarge the future of every request.
+    Box::pin(windows(state, rights, target, array, &query.reduction, subset)).await.map(Some)
+}
+
+/// The reduction of windows that a request asks for.
+async fn windows(
+    state: &AppState,
+    rights: &Rights,
+    target: &NodeTarget,
+    array: &Array,
+    query: &ReductionParams,
+    subset: &Subset,
+) -> Result<ElementsReduction, Problem> {
+    let metadata = array.metadata();
+    let asks_around = query.is_auto() && Method::Mode.is_defined_for(&metadata.data_type);
+    let found = if asks_around {
+        categorical(rights, target, array.path(), metadata, &state.engine.cpu).await?
+    } else {
+        Categorical::default()
+    };
+    let requested = query.of_array(metadata, found.has_categories)?;
+    Ok(ElementsReduction::windows(requested, found, subset)?)
+}
+
+/// The problem of an invalid query. If the unknown parameter is the name of a dimension, the detail shows how to select
+/// along it and where its labels are.
+pub(super) async fn about_dimensions(error: ParamError, target: &NodeTarget) -> Problem {
+    let ParamError::Unknown { name, .. } = &error else { return error.into() };
+    let dimension = name;
+    let opened = target.opener.find(&target.path).await.ok().flatten();
+    let array = opened.as_ref().and_then(|node| node.array().ok());
+    let names = array.and_then(|array| array.metadata().dimension_names.as_ref());
+    let is_one = names.is_some_and(|names| names.iter().flatten().any(|known| known == dimension));
+    if !is_one {
+        return error.into();
+    }
+    let beside = target.path.parent().unwrap_or_else(NodePath::root).child(dimension);
+    let labels = beside.map(|path| format!("; its labels, if they are stored: `{}`", url(target, &path)));
+    let detail = format!(
+        "`{name}` is not a parameter here. `{dimension}` is a dimension, and elements are selected by index, \
+         `isel.{dimension}=0:10`, or by label, `sel.{dimension}=…`{}",
+        labels.unwrap_or_default()
+    );
+    Problem::from(error).detail(detail)
+}
+
+/// The path of the elements of a node in the same mount.
+fn url(target: &NodeTarget, path: &NodePath) -> String {
+    let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
+    format!("/v1/data/{}/{}", target.mount.name, segments.join("/"))
+}
+
+/// How the elements of a query are written.
+///
+/// # Errors
+/// 406 if `Accept` allows none of the formats, 400 for an unknown one.
+pub(super) fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
+    let format = negotiate::choose(headers, query.format.name(), FORMATS)?;
+    let style = FormatOptions { format, endian: query.format.endian(), nan: query.format.nan() };
+    let (fields, header, decodes) =
+        (query.fields.fields.clone(), query.format.has_header(), query.format.decodes());
+    Ok(Rendering { style, fields, header, decodes, dtype: query.format.dtype().cloned() })
+}

@@ -1,0 +1,46 @@
+//! [`DimensionQuery`]: everything that a request can select along a dimension by its labels.
+
+use std::sync::Arc;
+
+use super::comparison::Comparison;
+use super::dimension_labels::{DimensionLabels, SelectedLabels};
+use super::error::LabelError;
+use super::label_list::LabelListQuery;
+use super::query::LabelQuery;
+
+/// What a request selects along a dimension by its labels. Clones share long lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimensionQuery {
+    /// A label, one near it, or a range.
+    Label(LabelQuery),
+    /// Elements with or near each of some labels, in their order.
+    List(Arc<LabelListQuery>),
+    /// The elements whose labels satisfy all of some conditions, in stored order.
+    Where(Arc<[Comparison]>),
+}
+
+impl DimensionQuery {
+    /// How many labels the request has.
+    #[must_use]
+    pub fn labels(&self) -> usize {
+        match self {
+            Self::Label(_) => 1,
+            Self::List(list) => list.labels.len(),
+            Self::Where(conditions) => conditions.len(),
+        }
+    }
+}
+
+impl DimensionLabels {
+    /// The positions that a request selects. With `wrap`, numbers that are this far apart are the same label, except in conditions.
+    ///
+    /// # Errors
+    /// [`LabelError`], with what would be right.
+    pub fn select_by(&self, query: &DimensionQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
+        match query {
+            DimensionQuery::Label(label) => self.select(label, wrap),
+            DimensionQuery::List(list) => self.select_list(list, wrap),
+            DimensionQuery::Where(conditions) => self.select_where(conditions),
+        }
+    }
+}
