@@ -184,9 +184,14 @@ pub(super) fn documents(links: &super::node_page::NodeLinks, zarr_format: u8) ->
 
 /// What the stored numbers stand for, and which lines return them as they are.
 fn encoding(viewed: &ViewedArray<'_>) -> Markup {
-    let values = &viewed.facts.values;
-    let missing: Vec<String> =
-        values.missing_numbers().iter().take(4).filter(|number| !number.is_nan()).map(ToString::to_string).collect();
+    let values = viewed.decoded_values();
+    let missing: Vec<String> = values
+        .missing_numbers()
+        .iter()
+        .take(4)
+        .filter(|number| !number.is_nan())
+        .map(ToString::to_string)
+        .collect();
     html! {
         " Its stored numbers stand for others: "
         @if let Some((scale, offset)) = values.packing() { "value = " (scale) " × stored + " (offset) "; " }

@@ -98,7 +98,12 @@ fn pairs(viewed: &ViewedArray<'_>, colors: Option<usize>) -> Vec<(usize, usize)>
         pairs.extend(others);
     }
     let mut known = Vec::new();
-    pairs.retain(|pair| !known.contains(pair) && { known.push(*pair); true });
+    pairs.retain(|pair| {
+        !known.contains(pair) && {
+            known.push(*pair);
+            true
+        }
+    });
     pairs
 }
 

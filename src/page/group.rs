@@ -331,10 +331,9 @@ fn is_pictured(node: Option<&OmeNode>, name: &str) -> bool {
 fn use_of(node: Option<&OmeNode>, rows: &[ArrayRow<'_>], groups: &[&ChildRow]) -> GroupUse {
     match node {
         Some(OmeNode::Image(_)) => GroupUse::Image,
-        Some(_) => GroupUse::Group,
         None if rows.iter().any(ArrayRow::is_coordinate) => GroupUse::Dataset,
         None if rows.is_empty() && groups.iter().any(|group| group.is_plain_group()) => GroupUse::Tree,
-        None => GroupUse::Group,
+        Some(_) | None => GroupUse::Group,
     }
 }
 

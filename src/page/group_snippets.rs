@@ -26,7 +26,11 @@ pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
     let quoted = quoted(store);
     let snippet = |title, note, text| Snippet { title, note: Some(note), text };
     let zarr = || {
-        snippet("Python · zarr", INSTALL_ZARR, format!("import zarr\n\ngroup = zarr.open_group({quoted}, mode=\"r\")"))
+        snippet(
+            "Python · zarr",
+            INSTALL_ZARR,
+            format!("import zarr\n\ngroup = zarr.open_group({quoted}, mode=\"r\")"),
+        )
     };
     let all = match what {
         GroupUse::Dataset => vec![

@@ -223,20 +223,30 @@ fn with_zarr(viewed: &ViewedArray<'_>, store: &str) -> String {
     if !viewed.is_decoded() {
         return format!("import zarr\n\n{opened}\nvalues = {read}");
     }
-    let values = &viewed.facts.values;
+    let values = viewed.decoded_values();
     let read_as = values.data_type().name();
-    let as_type = if read_as == viewed.facts.data_type.name() { String::new() } else { format!(".view({})", quoted(&read_as)) };
-    let unpacked = values.packing().map_or_else(
-        || "stored".to_owned(),
-        |(scale, offset)| format!("stored * {scale:?} + {offset:?}"),
-    );
-    let missing: Vec<String> = values.missing_numbers().iter().filter(|number| number.is_finite()).map(|number| format!("{number:?}")).collect();
+    let as_type = if read_as == viewed.facts.data_type.name() {
+        String::new()
+    } else {
+        format!(".view({})", quoted(&read_as))
+    };
+    let unpacked = values
+        .packing()
+        .map_or_else(|| "stored".to_owned(), |(scale, offset)| format!("stored * {scale:?} + {offset:?}"));
+    let missing: Vec<String> = values
+        .missing_numbers()
+        .iter()
+        .filter(|number| number.is_finite())
+        .map(|number| format!("{number:?}"))
+        .collect();
     let values = if missing.is_empty() {
         unpacked
     } else {
         format!("numpy.where(numpy.isin(stored, [{}]), numpy.nan, {unpacked})", missing.join(", "))
     };
-    format!("import numpy\nimport zarr\n\n{opened}\nstored = numpy.asarray({read}){as_type}\nvalues = {values}")
+    format!(
+        "import numpy\nimport zarr\n\n{opened}\nstored = numpy.asarray({read}){as_type}\nvalues = {values}"
+    )
 }
 
 /// The name of a raster for GDAL, and whether it is all of the array: of more than two dimensions, a raster has the last two.
@@ -248,7 +258,8 @@ fn gdal(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> (String, bool) 
     if others == 0 || name.is_empty() || name.contains([':', '"', '\'']) {
         return (array, true);
     }
-    let places: Vec<String> = viewed.view.subset.iter().take(others).map(|range| range.start.to_string()).collect();
+    let places: Vec<String> =
+        viewed.view.subset.iter().take(others).map(|range| range.start.to_string()).collect();
     (format!("{array}:/{name}:{}", places.join(":")), false)
 }
 

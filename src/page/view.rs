@@ -114,6 +114,9 @@ impl ArrayView {
     /// The line along a dimension, if the view is a plane or a line. The URL may have its dimension as `along`, and the row
     /// and the column of the plane that it goes through as `at`.
     pub(super) fn lined(self, state: &PageState, facts: &ShownArray, array: Option<&Array>) -> Self {
+        if self.subset.iter().any(|range| range.count == 0) {
+            return self;
+        }
         let (plane, own) = match self.shown {
             Shown::Plane { rows, columns, .. } => (Some((rows, columns)), columns),
             Shown::Line(own) => (None, own),
@@ -137,7 +140,7 @@ impl ArrayView {
                 *range = if is_asked { *range } else { AxisRange::full(facts.shape[dim]) };
             } else if range.keep {
                 let is_color = matches!(self.shown, Shown::Plane { colors, .. } if colors == Some(dim));
-                let middle = || if range.count == 0 || is_color { 0 } else { range.at(range.count / 2) };
+                let middle = || if is_color { 0 } else { range.at(range.count / 2) };
                 *range = index(at(dim).unwrap_or_else(middle));
             }
         }
@@ -481,7 +484,11 @@ mod tests {
             let pairs = query.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
             let state = PageState::new(pairs);
             let view = ArrayView::of(&state, &facts, None).lined(&state, &facts, None);
-            assert_eq!((view.slice(&facts.shape).as_str(), view.shown), (slice, Shown::Line(along)), "{query:?}");
+            assert_eq!(
+                (view.slice(&facts.shape).as_str(), view.shown),
+                (slice, Shown::Line(along)),
+                "{query:?}"
+            );
         }
     }
 

@@ -15,8 +15,7 @@ use crate::services::extract::NodeTarget;
 const WAIT: Duration = Duration::from_secs(1);
 
 /// What a page says if the storage did not answer in time.
-pub(super) const SLOW: &str =
-    "The storage does not answer, or slowly: what this page shows may have been read before, and nodes may be missing here.";
+pub(super) const SLOW: &str = "The storage does not answer, or slowly: what this page shows may have been read before, and nodes may be missing here.";
 /// What a page says if the storage failed.
 const FAILED: &str =
     "The storage does not answer: what this page shows was read before, and nodes may be missing here.";

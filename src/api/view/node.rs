@@ -11,8 +11,8 @@ use axum::response::Response;
 use tokio::time::timeout;
 
 use super::children::{RowOpener, are_there, item};
-use super::listing::{Listed, listed};
 use super::links::PageLinks;
+use super::listing::{Listed, listed};
 use super::{headers, labelled, labels, listing, site, warnings};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
@@ -344,13 +344,11 @@ impl View<'_> {
         }
         let levels = self.levels(rows, ome.as_ref()).await;
         let may_read = |path: &NodePath| self.may_read(path);
-        let labels = if levels.is_empty() {
-            Vec::new()
-        } else {
-            labels::labels(self.state, rows, may_read).await?
-        };
+        let labels =
+            if levels.is_empty() { Vec::new() } else { labels::labels(self.state, rows, may_read).await? };
         let missing_wells = self.missing_wells(ome.as_ref()).await;
-        let warnings = warnings::of_group(self.state, self.links, path, group, children.is_stale, &levels).await?;
+        let warnings =
+            warnings::of_group(self.state, self.links, path, group, children.is_stale, &levels).await?;
         Ok(GroupPage {
             place,
             missing_wells,

@@ -16,7 +16,12 @@ use crate::services::state::AppState;
 const SINGLE_LEVEL: &str = "single-level";
 
 /// The warnings about an array. A level of an image has other levels.
-pub(super) fn of_array(links: PageLinks<'_>, path: &NodePath, node: &OpenNode, is_level: bool) -> Vec<PageWarning> {
+pub(super) fn of_array(
+    links: PageLinks<'_>,
+    path: &NodePath,
+    node: &OpenNode,
+    is_level: bool,
+) -> Vec<PageWarning> {
     let Node::Array(metadata) = &node.node else { return Vec::new() };
     let decoded_chunk_shape = node.array().ok().and_then(|array| array.decoded_chunk_shape());
     let facts = ArrayFacts { metadata: metadata.clone(), decoded_chunk_shape, ends: None };
@@ -36,14 +41,17 @@ pub(super) async fn of_group(
 ) -> Result<Vec<PageWarning>, Problem> {
     let mut neighbours = Neighbours::default();
     for level in levels {
-        let (Some((metadata, array)), Ok(node)) = (&level.array, path.child(&level.item.name)) else { continue };
+        let (Some((metadata, array)), Ok(node)) = (&level.array, path.child(&level.item.name)) else {
+            continue;
+        };
         let decoded_chunk_shape = array.as_ref().ok().and_then(|array| array.decoded_chunk_shape());
         let facts = ArrayFacts { metadata: metadata.clone(), decoded_chunk_shape, ends: None };
         neighbours.0.insert(node, Neighbour::Present(NodeFacts::Array(facts)));
     }
     let (path, group) = (path.clone(), group.clone());
     let bytes = group.attributes.text().len() as u64;
-    let (of, summarized) = (path.clone(), move || summarize_group(&path, &group, &neighbours, is_stale).warnings);
+    let (of, summarized) =
+        (path.clone(), move || summarize_group(&path, &group, &neighbours, is_stale).warnings);
     let warnings = state.engine.cpu.run_document(bytes, summarized).await?;
     Ok(warnings.into_iter().map(|warning| page_warning(links, &of, warning)).collect())
 }

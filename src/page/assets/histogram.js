@@ -126,7 +126,7 @@ export function lineTab(viewer) {
     return element("div", { class: "buttons" },
       tool("+", "Zoom in", () => viewer.zoomed?.zoom(2)), tool("−", "Zoom out", () => viewer.zoomed?.zoom(0.5)),
       tool("‹", "Before", () => show(from - most / 2, most)), tool("›", "After", () => show(from + most / 2, most)),
-      tool("all", "The whole line", () => show(0, length)));
+      tool("all", "all of the line", () => show(0, length)));
   };
   viewer.update = async () => viewer.latest.run(load);
   viewer.changed = viewer.update;

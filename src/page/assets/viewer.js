@@ -59,6 +59,8 @@ export class Viewer {
     this.zoomed = null;
     /** @type {(() => Record<string, any>) | null} The words of the URL of a tab without a picture. */
     this.ownWords = null;
+    /** @type {string | undefined} The selection before anything is changed, which the URL leaves out. */
+    this.startSlice = undefined;
     this.wire();
     this.hasCoordinates = this.loadCoordinates();
     /** @type {Labels | null} */
