@@ -29,7 +29,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
-use zarrd::write::{ArrayWriter, WriteOptions};
+use zarrd::write::{AppendWriter, ArrayWriter, WriteOptions};
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
@@ -384,9 +384,11 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
     ];
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
+    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
     let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
-        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
+        appends: AppendWriter::new(writer.clone(), cpu.clone()),
+        writer,
         cpu,
         memo: Arc::new(BoundedNodeCache::new(0)),
         answers_bytes: 0,

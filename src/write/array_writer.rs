@@ -1,6 +1,7 @@
 //! [`ArrayWriter`]: writes bands of elements, several stored values at a time.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,13 +23,26 @@ use crate::cpu::ComputePool;
 pub struct ArrayWriter {
     lines: WriteLines,
     options: WriteOptions,
+    owner: Arc<str>,
 }
 
 impl ArrayWriter {
     /// A writer that encodes on this pool.
     #[must_use]
     pub fn new(cpu: ComputePool, options: WriteOptions) -> Self {
-        Self { lines: WriteLines::new(cpu), options }
+        // The keys of two hashers are random, and together too long to be drawn twice.
+        let owner = [0; 2].map(|_| format!("{:016x}", RandomState::new().hash_one(0_u8))).concat();
+        Self { lines: WriteLines::new(cpu), options, owner: owner.into() }
+    }
+
+    /// The lines of writers.
+    pub(super) fn lines(&self) -> &WriteLines {
+        &self.lines
+    }
+
+    /// The name of this process among the servers that append.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// The limits.
@@ -41,8 +55,18 @@ impl ArrayWriter {
     /// elements of a chunk that is encoded.
     #[must_use]
     pub fn working_bytes(&self, plan: &WritePlan) -> u64 {
-        let together = plan.values().min(self.options.max_concurrency.max(1) as u64);
-        plan.array().first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
+        self.working_bytes_of(plan.array(), plan.values())
+    }
+
+    /// The same for a write to any number of values of an array.
+    #[must_use]
+    pub fn most_working_bytes(&self, array: &Array) -> u64 {
+        self.working_bytes_of(array, u64::MAX)
+    }
+
+    fn working_bytes_of(&self, array: &Array, values: u64) -> u64 {
+        let together = values.min(self.options.max_concurrency.max(1) as u64);
+        array.first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
     }
 
     /// The same writer, which stores chunks of nothing but the fill value too.

@@ -12,6 +12,7 @@
 
 mod access;
 mod admin;
+mod appends;
 mod as_written;
 mod audit;
 mod backend_faults;

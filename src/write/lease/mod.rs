@@ -1,0 +1,14 @@
+//! The lease of an array's end: of several servers, one at a time appends to an array, or changes its shape.
+//!
+//! Appended elements are stored before the shape says that they are there. So two servers that append would store the same keys,
+//! and one that changes the shape would erase what another is about to show. [`ArrayLease`] keeps them apart. Its [`LeaseRecord`]
+//! is stored in an area of the store's own, and is only ever replaced on the condition that it is the one that was read.
+
+mod array_lease;
+mod error;
+mod record;
+
+pub(super) use array_lease::ArrayLease;
+pub use error::LeaseError;
+pub use record::AppendKey;
+pub(super) use record::RecordedAppend;
