@@ -97,7 +97,7 @@ fn costs(viewed: &ViewedArray<'_>) -> Markup {
         };
         let subset: Vec<_> = facts.shape.iter().enumerate().map(range).collect();
         let asked = product(&subset.iter().map(|range| range.count).collect::<Vec<_>>());
-        (Cost::of(&subset, facts, array), asked.saturating_mul(facts.item_bytes.into()))
+        (Cost::of(&subset, facts.item_bytes, array), asked.saturating_mul(facts.item_bytes.into()))
     };
     let mut rows = vec![("one element".to_owned(), one(&|_| false))];
     if let Shown::Plane { rows: r, columns: c, .. } = view.shown {

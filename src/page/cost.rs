@@ -1,6 +1,5 @@
 //! [`Cost`]: what it takes to read a view, and [`PageLimits`]: what a page reads of it.
 
-use super::facts::ShownArray;
 use crate::array::{Array, ReadLimits};
 use crate::chunk::AxisRange;
 
@@ -18,12 +17,12 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// The cost of reading a subset of an array.
-    pub(super) fn of(subset: &[AxisRange], facts: &ShownArray, array: &Array) -> Self {
+    /// The cost of reading a subset of an array, whose elements have this many bytes.
+    pub(super) fn of(subset: &[AxisRange], item_bytes: u64, array: &Array) -> Self {
         let touched = || array.decoded_axes().iter().zip(subset).map(|(axis, range)| axis.touched(range));
         let chunks = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.chunks.into()));
         let elements = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.elements));
-        Self { chunks, bytes: elements.saturating_mul(facts.item_bytes.into()) }
+        Self { chunks, bytes: elements.saturating_mul(item_bytes.into()) }
     }
 }
 

@@ -183,7 +183,7 @@ impl GroupPage {
         let shown = levels.iter().rposition(|level| side(level) >= PICTURE_SIDE).unwrap_or(0);
         let cost = levels.get(shown).zip(array_of(shown)).map(|(level, array)| {
             let subset = view.scaled(&finest.facts.shape, &level.facts.shape);
-            Cost::of(&subset, &level.facts, array)
+            Cost::of(&subset, level.facts.item_bytes, array)
         });
         let Some(cost) = cost else { return html! {} };
         // The page of an image is about the image; elements are those of its finest level.

@@ -28,7 +28,7 @@ pub(super) fn of_array(row: &ArrayRow<'_>, size: &str) -> Option<String> {
         return None;
     }
     let view = ArrayView::default_of(&row.facts, row.array);
-    let cost = Cost::of(&view.subset, &row.facts, row.array?);
+    let cost = Cost::of(&view.subset, row.facts.item_bytes, row.array?);
     let is_plane = matches!(view.shown, Shown::Plane { .. });
     let slice = view.slice(&row.facts.shape);
     let query = [("slice", slice.as_str()), ("size", size)];

@@ -162,7 +162,7 @@ impl ArrayView {
             Shown::Line(line) => (vec![line], LONGEST_WINDOW),
             Shown::Value | Shown::Table => return self,
         };
-        if !facts.limits.allow_unasked(Cost::of(&self.subset, facts, array)) {
+        if !facts.limits.allow_unasked(Cost::of(&self.subset, facts.item_bytes, array)) {
             self.subset = window(&self.subset, &dims, most, facts, array);
             self.is_window = true;
         }

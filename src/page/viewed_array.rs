@@ -81,7 +81,7 @@ impl ViewedArray<'_> {
     /// The cost of the view, if the array can be read.
     pub(super) fn cost(&self) -> Option<Cost> {
         let of_image = self.image.map(|image| image.cost);
-        of_image.or_else(|| self.array.map(|array| Cost::of(&self.view.subset, self.facts, array)))
+        of_image.or_else(|| self.array.map(|array| Cost::of(&self.view.subset, self.facts.item_bytes, array)))
     }
 
     /// Whether the view is a plane that a page loads without being asked.

@@ -31,7 +31,7 @@ pub(super) fn window(
         part
     };
     let largest = |limits: PageLimits, centre: &dyn Fn(usize) -> u64| {
-        let fits = |side: u64| limits.allow(Cost::of(&part(side, centre), facts, array));
+        let fits = |side: u64| limits.allow(Cost::of(&part(side, centre), facts.item_bytes, array));
         let (mut low, mut high) = (0, most);
         while low < high {
             let side = low + (high - low).div_ceil(2);

@@ -22,7 +22,7 @@ const FAILED: &str =
 
 /// The nodes below a group, and whether the storage answered.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ListedChildren {
     pub(super) children: Children,
     /// What the page says if the storage did not answer.
     pub(super) silence: Option<&'static str>,
@@ -35,22 +35,22 @@ pub(super) async fn listed(
     path: &NodePath,
     group: &GroupMetadata,
     most: usize,
-) -> Result<Listed, HierarchyError> {
+) -> Result<ListedChildren, HierarchyError> {
     let hierarchy = target.opener.hierarchy();
     let mut listing = pin!(hierarchy.children(path, group, most));
     let (failure, silence) = match timeout(WAIT, &mut listing).await {
-        Ok(Ok(children)) => return Ok(Listed { children, silence: None }),
+        Ok(Ok(children)) => return Ok(ListedChildren { children, silence: None }),
         Ok(Err(error)) if is_silence(&error) => (Some(error), FAILED),
         Ok(Err(error)) => return Err(error),
         Err(_) => (None, SLOW),
     };
     let copies = timeout(WAIT, hierarchy.consolidated_children(path, group, most)).await;
     if let Ok(Ok(Some(children))) = copies {
-        return Ok(Listed { children, silence: Some(silence) });
+        return Ok(ListedChildren { children, silence: Some(silence) });
     }
     if failure.is_none() && target.mount.staleness.is_none() {
         return match listing.await {
-            Ok(children) => Ok(Listed { children, silence: None }),
+            Ok(children) => Ok(ListedChildren { children, silence: None }),
             Err(error) if is_silence(&error) => Ok(unknown(FAILED)),
             Err(error) => Err(error),
         };
@@ -58,8 +58,8 @@ pub(super) async fn listed(
     Ok(unknown(silence))
 }
 
-fn unknown(silence: &'static str) -> Listed {
-    Listed { children: Children::default(), silence: Some(silence) }
+fn unknown(silence: &'static str) -> ListedChildren {
+    ListedChildren { children: Children::default(), silence: Some(silence) }
 }
 
 /// Whether a failure is one of a storage that does not answer, or of a server that is too busy to ask it.

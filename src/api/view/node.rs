@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::children::{RowOpener, are_there, item};
 use super::links::PageLinks;
-use super::listing::{Listed, listed};
+use super::listing::{ListedChildren, listed};
 use super::{headers, labelled, labels, listing, site, warnings};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
@@ -203,15 +203,19 @@ impl View<'_> {
     }
 
     /// The nodes below a group, as far as they can be listed.
-    async fn children(&self, path: &NodePath, group: &GroupMetadata) -> Result<Listed, HierarchyError> {
+    async fn children(
+        &self,
+        path: &NodePath,
+        group: &GroupMetadata,
+    ) -> Result<ListedChildren, HierarchyError> {
         if !self.may_list(path) {
-            return Ok(Listed::default());
+            return Ok(ListedChildren::default());
         }
         listed(self.target, path, group, MOST_CHILDREN).await
     }
 
     /// The nodes of the group above an array; `None` if there is none that the caller may read.
-    async fn siblings(&self, parent: &NodePath) -> Option<Listed> {
+    async fn siblings(&self, parent: &NodePath) -> Option<ListedChildren> {
         if !self.may_read(parent) {
             return None;
         }
@@ -321,7 +325,7 @@ impl View<'_> {
 
     async fn group(&self, group: &GroupMetadata) -> Result<GroupPage, Problem> {
         let path = &self.target.path;
-        let Listed { children, silence } = self.children(path, group).await?;
+        let ListedChildren { children, silence } = self.children(path, group).await?;
         let rows = self.rows(silence.is_some());
         let mut place = self.place();
         place.has_more = children.truncated;
