@@ -199,6 +199,8 @@ const ROWS: &[Row] = &[
     ("elements to write", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=bytes", None, Stalled(ELEMENTS)),
     ("elements to write in JSON", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=json", None, StalledChunked(8 * MIB)),
     ("elements to write to the root", "PUT", "/v1/data/{mount}", "/v1/data/l?format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to append", "POST", "/v1/data/{mount}/{path}", "/v1/data/l/arr?append=0&format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to append to the root", "POST", "/v1/data/{mount}", "/v1/data/l?append=0&format=bytes", None, Stalled(ELEMENTS)),
     ("a chunk to write", "PUT", "/v1/chunk/{mount}/{path}", "/v1/chunk/l/arr/c/0/0?format=bytes", None, Stalled(ELEMENTS / 4)),
     ("a node to create", "PUT", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/new", None, Stalled(MIB)),
     ("a root to create", "PUT", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use futures::stream::{self, StreamExt};
 
 use super::chunk_part::ChunkPart;
+use super::lease::LeaseOwner;
 use super::line::WriteLines;
 use super::options::WriteOptions;
 use super::plan::WritePlan;
@@ -23,7 +24,9 @@ use crate::cpu::ComputePool;
 pub struct ArrayWriter {
     lines: WriteLines,
     options: WriteOptions,
-    owner: Arc<str>,
+    /// The name of this process among the servers that append, and the number of its tasks that do.
+    process: Arc<str>,
+    owners: Arc<AtomicU64>,
 }
 
 impl ArrayWriter {
@@ -31,8 +34,8 @@ impl ArrayWriter {
     #[must_use]
     pub fn new(cpu: ComputePool, options: WriteOptions) -> Self {
         // The keys of two hashers are random, and together too long to be drawn twice.
-        let owner = [0; 2].map(|_| format!("{:016x}", RandomState::new().hash_one(0_u8))).concat();
-        Self { lines: WriteLines::new(cpu), options, owner: owner.into() }
+        let process = [0; 2].map(|_| format!("{:016x}", RandomState::new().hash_one(0_u8))).concat();
+        Self { lines: WriteLines::new(cpu), options, process: process.into(), owners: Arc::default() }
     }
 
     /// The lines of writers.
@@ -40,9 +43,9 @@ impl ArrayWriter {
         &self.lines
     }
 
-    /// The name of this process among the servers that append.
-    pub(super) fn owner(&self) -> &str {
-        &self.owner
+    /// A new owner of leases, in this process.
+    pub(super) fn new_owner(&self) -> LeaseOwner {
+        LeaseOwner::new(&self.process, self.owners.fetch_add(1, Relaxed))
     }
 
     /// The limits.

@@ -39,7 +39,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Append, AppendError, AppendWriter, Appended};
+pub use append::{Append, AppendError, AppendWriter, Appended, GroupAppend, GroupPart};
 pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
+use crate::access::{access, grant, known, token};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory, noise};
 use crate::support::property::holds;
@@ -422,4 +423,211 @@ async fn where_conditions_are_ignored_appending_is_not_supported() {
     let refused = server(&bucket.store()).append("a?append=0", [1]).await;
     assert_eq!(refused.status, 501, "{:?}", refused.body);
     assert_eq!(refused.json()["written"], false);
+}
+
+/// A body in parts.
+fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, bytes) in parts {
+        let head = format!(
+            "--x\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\ncontent-type: {PLAIN}\r\n\r\n"
+        );
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(bytes);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"--x--\r\n");
+    body
+}
+
+impl Server {
+    async fn append_form(&self, key: &str, url: &str, parts: &[(&str, &[u8])]) -> Answer {
+        let headers = [("content-type", "multipart/form-data; boundary=x"), ("idempotency-key", key)];
+        self.request("POST", &format!("/v1/data/m/{url}"), &headers, form(parts)).await
+    }
+}
+
+/// A group with arrays of this length: one of bytes, one of pairs of them, and consolidated metadata.
+async fn dataset(store: &SharedStore, length: usize) {
+    log(length).store(store, "g/t").await;
+    let pairs = Array::of(&[length, 2]).data_type(crate::support::data_types::data_type("uint8"));
+    pairs.chunks(&[4, 2]).uniform(0).store(store, "g/sub/p").await;
+    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
+    assert_eq!(copies.status, 404);
+    put(store, "g/zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#).await;
+    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
+    put(store, "g/zarr.json", copies.body).await;
+}
+
+async fn shapes(server: &Server) -> [Value; 4] {
+    let copies = server.get("/store/m/g/zarr.json").await.json();
+    let copy = |path: &str| copies["consolidated_metadata"]["metadata"][path]["shape"].clone();
+    let own = async |path: &str| server.get(&format!("/v1/nodes/m/g/{path}")).await.json()["shape"].clone();
+    [own("t").await, own("sub/p").await, copy("t"), copy("sub/p")]
+}
+
+#[tokio::test]
+async fn arrays_of_a_group_grow_in_one_step() {
+    let store = memory();
+    dataset(&store, 3).await;
+    let server = server(&store);
+    let parts: [(&str, &[u8]); 2] = [("t", &[1, 2]), ("sub/p", &[3, 4, 5, 6])];
+    let answer = server.append_form("one", "g?append=0&at=3", &parts).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(answer.json(), json!({"start": 3, "stop": 5}));
+    assert_eq!(shapes(&server).await, [json!([5]), json!([5, 2]), json!([5]), json!([5, 2])]);
+    assert_eq!(server.json("g/sub/p?slice=3:").await, json!([[3, 4], [5, 6]]));
+    // Sent again, it is answered; with other elements, refused.
+    assert_eq!(server.append_form("one", "g?append=0&at=3", &parts).await.json(), answer.json());
+    let other = server.append_form("one", "g?append=0&at=3", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
+    other.refuses(422, "idempotency-key-used", "other elements");
+    // Arrays of different lengths do not grow together.
+    assert_eq!(server.append("g/t?append=0", [7]).await.status, 200);
+    let refused = server.append_form("two", "g?append=0", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
+    refused.refuses(409, "different-lengths", "one is longer");
+    assert_eq!(refused.json()["written"], false);
+    assert_eq!(server.json("g/t").await, json!([0, 0, 0, 1, 2, 7]));
+}
+
+#[tokio::test]
+async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
+    let store = memory();
+    dataset(&store, 3).await;
+    let before = contents(&store).await;
+    let server = server(&store);
+    let cases: [(&str, &[(&str, &[u8])], u16, &str); 8] = [
+        ("g?append=0", &[], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("x", &[1])], 404, "not-found"),
+        ("g?append=0", &[("t", &[1]), ("t", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("sub", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("../g/t", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1, 2]), ("sub/p", &[1, 2])], 400, "shape-mismatch"),
+        ("g?append=0", &[("t", &[1]), ("sub/p", &[1])], 400, "shape-mismatch"),
+        ("g/t?append=0", &[("", &[1])], 400, "invalid-request"),
+    ];
+    for (url, parts, status, code) in cases {
+        let answer = server.append_form("k", url, parts).await;
+        answer.refuses(status, code, &format!("{url} {parts:?}"));
+        assert_eq!(answer.json()["written"], false, "{url} {parts:?}");
+    }
+    let headers = [("content-type", "multipart/form-data; boundary=x")];
+    let cut = form(&[("t", &[1])]);
+    let answer =
+        server.request("POST", "/v1/data/m/g?append=0", &headers, cut[..cut.len() - 9].to_vec()).await;
+    answer.refuses(400, "invalid-request", "a body that ends early");
+    assert_eq!(contents(&store).await, before);
+}
+
+/// A server breaks off in a step of a group, at a request of this kind and key; another one goes on, by an append to the group or
+/// to one array of it.
+async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_decided: bool) {
+    let bucket = TestS3::start().await;
+    dataset(&bucket.store(), 3).await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    bucket.inject(vec![Rule { kinds: vec![Kind::Put], key, when: When::Nth(nth), fault: Fault::Wait }], 1);
+    let parts: [(&str, &[u8]); 2] = [("t", &[1]), ("sub/p", &[1, 1])];
+    let held = tokio::spawn(async move {
+        let answer = late.append_form("late", "g?append=0", &parts).await;
+        (late, answer)
+    });
+    bucket.until_one_waits().await;
+    end_leases(&bucket);
+    let before = if is_decided { 4 } else { 3 };
+    if by_array {
+        let answer = prompt.append_until_done("prompt", "g/t?append=0", &[2]).await;
+        assert_eq!(answer["start"], before);
+    } else {
+        let answer = prompt.append_form("prompt", "g?append=0", &[("t", &[2]), ("sub/p", &[2, 2])]).await;
+        assert_eq!(answer.json(), json!({"start": before, "stop": before + 1}), "{:?}", answer.body);
+    }
+    bucket.go_on();
+    let (late, answer) = held.await.unwrap();
+    let mut is_there = answer.status == 200;
+    if !is_there && !by_array {
+        // Sent again, it is done once.
+        let again = late.append_form("late", "g?append=0", &parts).await;
+        assert_eq!(again.status, 200, "{:?} {:?}", answer.body, again.body);
+        is_there = true;
+    }
+    for server in [late, prompt] {
+        let t = server.json("g/t").await;
+        let p = server.json("g/sub/p").await;
+        let (t, p) = (t.as_array().unwrap(), p.as_array().unwrap());
+        let count = |byte: u8| t.iter().filter(|element| **element == byte).count();
+        assert_eq!((count(1), count(2)), (usize::from(is_there || is_decided), 1), "{t:?} {p:?}");
+        if !by_array {
+            let firsts: Vec<&Value> = p.iter().map(|pair| &pair[0]).collect();
+            assert_eq!(firsts, t.iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Lets all leases of owners end, as time does.
+fn end_leases(bucket: &TestS3) {
+    for key in bucket.keys().into_iter().filter(|key| key.contains("/appends/")) {
+        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
+        let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+        if record["until"] != 0 {
+            record["until"] = json!(1);
+            bucket.insert(&key, record.to_string());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_was_not_decided_never_is() {
+    for by_array in [false, true] {
+        break_off_in_a_step("g/t/c/0", 0, by_array, false).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_was_decided_is_finished_by_who_comes_next() {
+    for by_array in [false, true] {
+        break_off_in_a_step("g/t/zarr.json", 0, by_array, true).await;
+    }
+}
+
+#[tokio::test]
+async fn who_appends_needs_the_right_to_write_the_array_and_no_other() {
+    let store = memory();
+    for path in ["a", "g/b"] {
+        log(1).store(&store, path).await;
+    }
+    let server = server(&store);
+    let tokens = json!({
+        "reader": known("reader", json!([grant("m", "", &["read", "list"])])),
+        "writer": known("writer", json!([grant("m", "", &["write"])])),
+        "below": known("below", json!([grant("m", "g", &["write"])])),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+    for (caller, path, status) in [
+        ("", "a", 401),
+        ("reader", "a", 403),
+        ("writer", "a", 200),
+        ("writer", "g/b", 200),
+        ("below", "a", 403),
+        ("below", "g/b", 200),
+    ] {
+        let bearer = format!("Bearer {}", token(caller));
+        let mut headers = vec![("content-type", PLAIN)];
+        headers.extend((!caller.is_empty()).then_some(("authorization", bearer.as_str())));
+        for query in ["append=0", "%61ppend=0"] {
+            let url = format!("/v1/data/m/{path}?{query}");
+            let answer = server.request("POST", &url, &headers, [7].as_slice()).await;
+            assert_eq!(answer.status, status, "{caller} {url}: {:?}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_appends_nothing() {
+    let store = memory();
+    log(1).store(&store, "a").await;
+    let server = server(&store);
+    let headers = [("content-type", "text/plain"), ("host", "localhost"), ("origin", "http://evil.example")];
+    let refused =
+        server.request("POST", "/v1/data/m/a?append=0&format=bytes", &headers, [7].as_slice()).await;
+    assert_eq!(refused.status, 403, "{:?}", refused.body);
+    assert_eq!(server.json("a").await, json!([0]));
 }

@@ -52,6 +52,7 @@ mod images;
 mod index_lists;
 mod kerchunk;
 mod killed;
+mod killed_appends;
 mod labels;
 mod latency;
 mod levels;

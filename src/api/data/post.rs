@@ -73,6 +73,8 @@ pub(crate) enum AppendResponses {
 /// Adds the elements of the body to the end of the dimension `append`. The body is npy, plain bytes or JSON, and is as long as
 /// the array along each other dimension; npy of a single index may leave the dimension out.
 ///
+/// A body in parts (`multipart/form-data`) is for several arrays of the group at the path: all of them grow, or none does.
+///
 /// Readers see nothing of it before, and all of it afterwards. Appends of many clients, through several servers, are all there, each
 /// once. One whose response was lost can be sent again under the same `Idempotency-Key`, or with the same `at`.
 #[utoipa::path(
@@ -91,7 +93,8 @@ pub(crate) enum AppendResponses {
         ("application/octet-stream"),
         ("application/x-npy"),
         ("application/json"),
-    ), description = "The elements"),
+        ("multipart/form-data"),
+    ), description = "The elements; of several arrays of a group, a part for each, named by the array's path below the group"),
     responses(AppendResponses, WriteResponses)
 )]
 pub(crate) async fn post_data(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
@@ -108,7 +111,8 @@ pub(crate) async fn post_data(State(state): State<AppState>, request: Request) -
         ("application/octet-stream"),
         ("application/x-npy"),
         ("application/json"),
-    ), description = "The elements"),
+        ("multipart/form-data"),
+    ), description = "The elements; of several arrays of a group, a part for each, named by the array's path below the group"),
     responses(AppendResponses, WriteResponses)
 )]
 pub(crate) async fn post_root_data(

@@ -14,7 +14,7 @@ use super::rows::{Append, Appended};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
-use crate::write::lease::ArrayLease;
+use crate::write::lease::{ArrayLease, LeaseOwner};
 use crate::write::{ArrayWriter, NodeWriter};
 
 /// The most appends, and the most bytes of them, that are stored together.
@@ -82,9 +82,15 @@ impl AppendWriter {
             is_first
         };
         if is_first {
-            tokio::spawn(LineHead { appends: self.clone(), name, has_ended: false }.run());
+            let owner = self.writer.new_owner();
+            tokio::spawn(LineHead { appends: self.clone(), name, owner, has_ended: false }.run());
         }
         answered.await.unwrap_or_else(|_gone| Err(Arc::new(AppendError::Lost)))
+    }
+
+    /// The writer of elements.
+    pub(super) fn writer(&self) -> &ArrayWriter {
+        &self.writer
     }
 
     /// No code panics while it holds the lock.
@@ -97,6 +103,7 @@ impl AppendWriter {
 struct LineHead {
     appends: AppendWriter,
     name: ArrayName,
+    owner: LeaseOwner,
     /// Whether the line has ended. There may be a new one of the same name since.
     has_ended: bool,
 }
@@ -141,7 +148,8 @@ impl LineHead {
         let Some((nodes, opened)) = first else { return };
         let (writer, cpu) = (self.appends.writer.clone(), self.appends.cpu.clone());
         let path = self.name.1.clone();
-        let batch = AppendBatch { path, opened, nodes, writer, cpu, appends: appends.into() };
+        let owner = self.owner.clone();
+        let batch = AppendBatch { path, owner, opened, nodes, writer, cpu, appends: appends.into() };
         for (answer, outcome) in answers.into_iter().zip(batch.commit(lease).await) {
             // The request may be gone.
             let _ = answer.send(outcome);

@@ -8,8 +8,8 @@ use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
 use crate::write::guarded::WriteGuard;
-use crate::write::lease::{ArrayLease, LeaseError, RecordedAppend};
-use crate::write::nodes::ArrayDocument;
+use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner, RecordedAppend};
+use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
 
@@ -19,6 +19,7 @@ pub(super) type Outcomes = Vec<Result<Appended, Arc<AppendError>>>;
 /// Appends to one array that are stored together. All are along the same dimension.
 pub(super) struct AppendBatch {
     pub(super) path: NodePath,
+    pub(super) owner: LeaseOwner,
     pub(super) opened: Arc<OpenNode>,
     pub(super) nodes: NodeWriter,
     pub(super) writer: ArrayWriter,
@@ -51,7 +52,7 @@ impl AppendBatch {
             pause(attempt).await;
             let mut lease = match slot.take() {
                 Some(lease) => lease,
-                None => self.nodes.take_lease(&self.path).await?,
+                None => self.nodes.take_lease(&self.path, &self.owner).await?,
             };
             match self.store(&mut lease).await {
                 Ok(outcomes) => {
@@ -84,7 +85,8 @@ impl AppendBatch {
             match self.nodes.store_shape(&document, shape).await {
                 Ok(text) => {
                     lease.finish();
-                    self.nodes.update_copies_of(&self.path, &document, text).await?;
+                    let changed = ChangedNode::stored(&self.path, &document, text);
+                    self.nodes.update_copies(&[changed]).await?;
                 }
                 Err(error) if error.is_settled() => {
                     lease.is_unsettled = false;
@@ -137,7 +139,7 @@ impl AppendBatch {
             }
             shape.clone_from(&with_it);
             let (key, axis) = (append.key.clone(), append.axis);
-            pending.push(RecordedAppend { key, axis, start, stop, shape: with_it });
+            pending.push(RecordedAppend { key, axis, start, stop, shape: with_it, step: None });
             Placed::Stored(pending.len().saturating_sub(1))
         });
         let placed = placed.collect();

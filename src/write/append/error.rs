@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass, WriteEffect};
+use crate::key::NodePath;
 use crate::write::{LeaseError, NodeWriteError, WriteError};
 
 /// Why elements cannot be appended. Unless it says otherwise, nothing of them is seen.
@@ -32,6 +33,17 @@ pub enum AppendError {
     /// The array is gone, or is another kind of node.
     #[error("the array was erased or replaced meanwhile; nothing was written")]
     Gone,
+    /// The arrays of a group do not have the same length.
+    #[error("`{}` has the length {}, and `{}` {}; nothing was written", one.0, one.1, other.0, other.1)]
+    DifferentLengths {
+        /// An array and its length along the dimension.
+        one: (NodePath, u64),
+        /// Another one.
+        other: (NodePath, u64),
+    },
+    /// No array is named.
+    #[error("there is no array to append to; nothing was written")]
+    NoArrays,
     /// Arrays of this kind keep their shape.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -41,6 +53,9 @@ pub enum AppendError {
     /// It is not known whether the array has its new shape.
     #[error("it is not known whether the elements were appended: {0}")]
     Unknown(#[source] NodeWriteError),
+    /// It is not known whether the arrays of a group get their shapes.
+    #[error("it is not known whether the elements were appended: {0}")]
+    Undecided(#[source] LeaseError),
     /// The task that appends broke off.
     #[error("it is not known whether the elements were appended")]
     Lost,
@@ -72,13 +87,16 @@ impl Classify for Arc<AppendError> {
 impl Classify for AppendError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::NotTheEnd { .. } | Self::AnotherShape { .. } | Self::Gone => ErrorClass::Conflict,
-            Self::KeyUsed { .. } => ErrorClass::InvalidRequest,
+            Self::NotTheEnd { .. }
+            | Self::AnotherShape { .. }
+            | Self::DifferentLengths { .. }
+            | Self::Gone => ErrorClass::Conflict,
+            Self::KeyUsed { .. } | Self::NoArrays => ErrorClass::InvalidRequest,
             Self::Unsupported(_) => ErrorClass::Unsupported,
             Self::Contended => ErrorClass::Overloaded,
             Self::Unknown(error) | Self::Node(error) => error.class(),
             Self::Lost => ErrorClass::Internal,
-            Self::Lease(error) => error.class(),
+            Self::Lease(error) | Self::Undecided(error) => error.class(),
             Self::Elements(error) => error.class(),
             Self::Cpu(error) => error.class(),
         }
@@ -86,11 +104,13 @@ impl Classify for AppendError {
 
     fn written(&self) -> Option<WriteEffect> {
         Some(match self {
-            Self::Unknown(_) | Self::Lost => WriteEffect::Unknown,
+            Self::Unknown(_) | Self::Undecided(_) | Self::Lost => WriteEffect::Unknown,
             // Elements beyond the shape are not seen.
             Self::NotTheEnd { .. }
             | Self::KeyUsed { .. }
             | Self::AnotherShape { .. }
+            | Self::DifferentLengths { .. }
+            | Self::NoArrays
             | Self::Gone
             | Self::Unsupported(_)
             | Self::Contended

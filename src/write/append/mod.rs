@@ -23,8 +23,10 @@
 mod appender;
 mod batch;
 mod error;
+mod group;
 mod rows;
 
 pub use appender::AppendWriter;
 pub use error::AppendError;
+pub use group::{GroupAppend, GroupPart};
 pub use rows::{Append, Appended};

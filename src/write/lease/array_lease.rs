@@ -1,4 +1,4 @@
-//! [`ArrayLease`]: the right to change the end of an array, which one server has at a time.
+//! [`ArrayLease`]: the right to change the end of an array, or of several arrays of a group, which one task has at a time.
 //!
 //! Times decide only who waits. That a server whose lease has ended changes nothing follows from versions: who takes an array over
 //! changes the record first, and then the array's document, so that the former owner can store neither any more.
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::LeaseError;
-use super::record::{LeaseRecord, RecordPlace, RecordedAppend, now};
+use super::record::{DecidedStep, GroupStep, LeaseOwner, LeaseRecord, RecordPlace, RecordedAppend, now};
 use crate::key::NodePath;
 use crate::store::{Store, StoreKind, Version};
 use crate::write::guarded::WriteGuard;
@@ -43,7 +43,7 @@ impl ArrayLease {
     pub(in crate::write) async fn take(
         store: &dyn Store,
         path: &NodePath,
-        owner: &str,
+        owner: &LeaseOwner,
     ) -> Result<Self, LeaseError> {
         let place = RecordPlace::of(store, path).await?;
         let is_alone = store.kind() == StoreKind::LOCAL;
@@ -54,7 +54,7 @@ impl ArrayLease {
                 Some((record, version)) => (record, Some(version)),
                 None => (LeaseRecord::default(), None),
             };
-            if !is_alone && record.owner != owner && record.is_held(now(), LEASE) {
+            if record.is_held_from(owner, is_alone, now(), LEASE) {
                 if started.elapsed() >= MAX_WAIT {
                     return Err(LeaseError::Owned);
                 }
@@ -63,7 +63,7 @@ impl ArrayLease {
             }
             let is_unsettled = record.until > 0;
             record.epoch = record.epoch.saturating_add(1);
-            owner.clone_into(&mut record.owner);
+            record.owner.clone_from(owner);
             let ends = extend(&mut record);
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
                 return Ok(Self { place, record, version, ends, is_unsettled });
@@ -93,6 +93,60 @@ impl ArrayLease {
     /// The append with a key of this name that was done.
     pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.record.done_as(name)
+    }
+
+    /// What the owner before was appending as a part of a step of a group.
+    pub(in crate::write) fn part_of_step(&self) -> Option<(&GroupStep, &RecordedAppend)> {
+        self.record.pending.iter().find_map(|append| Some((append.step.as_ref()?, append)))
+    }
+
+    /// The last step that was decided under a lease of this group.
+    pub(in crate::write) fn decided(&self) -> Option<&DecidedStep> {
+        self.record.decided.as_ref()
+    }
+
+    /// Decides a step: from now on, its arrays get their shapes. Its appends are remembered as done.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]: it is not decided; a failure of the backend: it may be.
+    pub(in crate::write) async fn decide(
+        &mut self,
+        step: DecidedStep,
+        append: RecordedAppend,
+    ) -> Result<(), LeaseError> {
+        self.record.decided = Some(step);
+        self.record.finish([append]);
+        self.store().await
+    }
+
+    /// Notes that all arrays of the last step have their shapes. It is stored with what is stored next.
+    pub(in crate::write) fn forget_decided(&mut self) {
+        self.record.decided = None;
+    }
+
+    /// Whether a step of a group is decided. If it is not, it never will be.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(in crate::write) async fn settle_step(
+        store: &dyn Store,
+        group: &NodePath,
+        id: &str,
+    ) -> Result<bool, LeaseError> {
+        let place = RecordPlace::of(store, group).await?;
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let Some((mut record, version)) = place.read().await? else { return Ok(false) };
+            if record.decided.as_ref().is_some_and(|decided| decided.id == id) {
+                return Ok(true);
+            }
+            // Who would decide it has the record of this version.
+            record.epoch = record.epoch.saturating_add(1);
+            if place.replace(&record, Some(&version)).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        Err(LeaseError::Owned)
     }
 
     /// Settles what was being appended when the owner before broke off, by the shape in a document that is marked by now.

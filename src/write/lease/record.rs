@@ -22,14 +22,35 @@ const MAX_RECORD_BYTES: u64 = 1 << 20;
 pub(super) struct LeaseRecord {
     /// How often the array was taken over. A document of the array has a mark of it.
     pub(super) epoch: u64,
-    /// The server that appends.
-    pub(super) owner: String,
+    /// Who has the lease.
+    pub(super) owner: LeaseOwner,
     /// Until when it does, in milliseconds since 1970; 0 if it has finished, and leaves nothing behind.
     pub(super) until: u64,
     /// Appends whose elements may be stored, but that may not be in the shape yet.
     pub(super) pending: Vec<RecordedAppend>,
     /// Appends that are in the shape, the latest last.
     pub(super) done: VecDeque<RecordedAppend>,
+    /// Of a group: the last step that was decided. Its arrays may not have their shapes yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) decided: Option<DecidedStep>,
+}
+
+/// A step of a group, in which several arrays get their shapes or none does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::write) struct GroupStep {
+    /// The path of the group, whose record says whether the step is decided.
+    pub(in crate::write) group: String,
+    /// A name of the step that no other one has.
+    pub(in crate::write) id: String,
+}
+
+/// A step that is decided: all of its arrays get their shapes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::write) struct DecidedStep {
+    /// The name of the step.
+    pub(in crate::write) id: String,
+    /// The paths of its arrays.
+    pub(in crate::write) arrays: Vec<String>,
 }
 
 /// An append in a record.
@@ -46,6 +67,32 @@ pub(in crate::write) struct RecordedAppend {
     pub(in crate::write) stop: u64,
     /// The shape of the array with it.
     pub(in crate::write) shape: Vec<u64>,
+    /// The step of a group that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::write) step: Option<GroupStep>,
+}
+
+/// Who has a lease: a process, and a task of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::write) struct LeaseOwner(String);
+
+impl LeaseOwner {
+    /// A task of a process.
+    pub(in crate::write) fn new(process: &str, task: u64) -> Self {
+        Self(format!("{process}-{task}"))
+    }
+
+    /// A name that no other owner has.
+    pub(in crate::write) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether both are tasks of one process.
+    fn is_beside(&self, other: &Self) -> bool {
+        let process = |owner: &Self| owner.0.rsplit_once('-').map(|(process, _)| process.to_owned());
+        process(self) == process(other)
+    }
 }
 
 /// What a client calls an append, so that it is done once however often it is sent.
@@ -58,8 +105,13 @@ pub struct AppendKey {
 }
 
 impl LeaseRecord {
-    /// Whether its owner may be at work at this time.
-    pub(super) fn is_held(&self, now: u64, lease: Duration) -> bool {
+    /// Whether another owner than this one may be at work at this time. Where this process is the only one that writes to the
+    /// store, the leases of others are those of processes that have ended.
+    pub(super) fn is_held_from(&self, owner: &LeaseOwner, is_alone: bool, now: u64, lease: Duration) -> bool {
+        self.owner != *owner && (!is_alone || self.owner.is_beside(owner)) && self.is_held(now, lease)
+    }
+
+    fn is_held(&self, now: u64, lease: Duration) -> bool {
         let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         // A time that no owner could have set yet is that of a clock which was wrong.
         now < self.until && self.until <= now.saturating_add(lease.saturating_mul(2))
@@ -171,7 +223,7 @@ mod tests {
 
     fn append(name: &str, stop: u64) -> RecordedAppend {
         let key = AppendKey { name: name.to_owned(), digest: String::new() };
-        RecordedAppend { key: Some(key), axis: 0, start: stop - 1, stop, shape: vec![stop] }
+        RecordedAppend { key: Some(key), axis: 0, start: stop - 1, stop, shape: vec![stop], step: None }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::consolidated_copies::CopyChange;
+use super::changed_node::ChangedNode;
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
 use super::writer::{NodeWriter, StoredDocument, array_of, condition, document_key, main_document};
@@ -10,7 +10,7 @@ use crate::array::{Array, OpenNode};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::{ArrayMetadata, ChunkGridMetadata, ZarrFormat};
 use crate::store::Version;
-use crate::write::lease::ArrayLease;
+use crate::write::lease::{ArrayLease, LeaseOwner};
 use crate::write::pause::{ATTEMPTS, pause};
 
 /// The main document of an array: `zarr.json`, or `.zarray`.
@@ -33,8 +33,12 @@ impl NodeWriter {
     ///
     /// # Errors
     /// [`NodeWriteError::Lease`].
-    pub(in crate::write) async fn take_lease(&self, path: &NodePath) -> Result<ArrayLease, NodeWriteError> {
-        Ok(ArrayLease::take(&**self.store(), path, self.writer.owner()).await?)
+    pub(in crate::write) async fn take_lease(
+        &self,
+        path: &NodePath,
+        owner: &LeaseOwner,
+    ) -> Result<ArrayLease, NodeWriteError> {
+        Ok(ArrayLease::take(&**self.store(), path, owner).await?)
     }
 
     /// The document of an array whose lease this server has. If another change of it may still arrive, it is marked first, so
@@ -58,6 +62,7 @@ impl NodeWriter {
             match self.set(&document.key, &text, condition(&document.key, Some(&document.stored))?).await {
                 Ok(_version) => {
                     let document = self.array_document(path, opened).await?;
+                    let document = self.finish_step(path, opened, document, lease).await?;
                     lease.settle(&document.metadata.shape);
                     return Ok(document);
                 }
@@ -68,12 +73,36 @@ impl NodeWriter {
         Err(NodeWriteError::Contended { key: document_key(path, main_document(opened))? })
     }
 
+    /// Gives an array the shape that it has after the step of a group in which its owner broke off, if the step is decided.
+    async fn finish_step(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        document: ArrayDocument,
+        lease: &ArrayLease,
+    ) -> Result<ArrayDocument, NodeWriteError> {
+        let Some((step, append)) = lease.part_of_step() else { return Ok(document) };
+        let length = document.metadata.shape.get(append.axis).copied();
+        let Ok(group) = NodePath::parse(&step.group) else { return Ok(document) };
+        if length != Some(append.start) || !ArrayLease::settle_step(&**self.store(), &group, &step.id).await?
+        {
+            return Ok(document);
+        }
+        let mut shape = document.metadata.shape.clone();
+        if let Some(length) = shape.get_mut(append.axis) {
+            *length = append.stop;
+        }
+        let text = self.store_shape(&document, shape).await?;
+        self.update_copies(&[ChangedNode::stored(path, &document, text)]).await?;
+        self.array_document(path, opened).await
+    }
+
     /// The document of an array as it is stored now.
     ///
     /// # Errors
     /// [`NodeWriteError::Unsupported`] for an array that keeps its shape; [`NodeWriteError::ConditionFailed`] if it is gone; a
     /// failure of the backend.
-    pub(super) async fn array_document(
+    pub(in crate::write) async fn array_document(
         &self,
         path: &NodePath,
         opened: &OpenNode,
@@ -135,20 +164,6 @@ impl NodeWriter {
                 Ok(_) | Err(_) => Err(error),
             },
         }
-    }
-
-    /// Changes the copies of the document in the groups above it.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Incomplete`].
-    pub(in crate::write) async fn update_copies_of(
-        &self,
-        path: &NodePath,
-        document: &ArrayDocument,
-        text: String,
-    ) -> Result<(), NodeWriteError> {
-        let change = CopyChange::Stored(vec![(document.name, text)]);
-        self.update_copies(path, document.metadata.zarr_format, &change).await
     }
 }
 

@@ -12,6 +12,7 @@
 //! - Consolidated metadata that is stored above the node is changed with it.
 
 mod array_document;
+mod changed_node;
 mod consolidated_copies;
 mod documents;
 mod erased_chunks;
@@ -22,6 +23,7 @@ mod resize;
 mod writer;
 
 pub(super) use array_document::ArrayDocument;
+pub(super) use changed_node::ChangedNode;
 pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
 pub use new_node::NewNode;

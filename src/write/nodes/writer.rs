@@ -6,7 +6,8 @@ use bytes::Bytes;
 use futures::stream::StreamExt;
 
 use super::array_document::{ArrayDocument, check_kind};
-use super::consolidated_copies::{CopyChange, ZMETADATA};
+use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
+use super::consolidated_copies::CopyChange;
 use super::documents::{NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
@@ -145,8 +146,12 @@ impl NodeWriter {
                 return Err(NodeWriteError::Exists { path: path.clone() });
             }
         }
-        let copies = CopyChange::Stored(documents.texts.clone());
-        self.update_copies(path, documents.format, &copies).await
+        self.update_copies(&[ChangedNode::new(
+            path,
+            documents.format,
+            CopyChange::Stored(documents.texts.clone()),
+        )])
+        .await
     }
 
     /// Erases documents as far as they are still those that were stored.
@@ -173,7 +178,7 @@ impl NodeWriter {
         check_kind(&node)?;
         let lease = match patch.shape {
             Some(_) => {
-                let mut lease = self.take_lease(path).await?;
+                let mut lease = self.take_lease(path, &self.writer.new_owner()).await?;
                 self.settled_document(path, &node, &mut lease).await?;
                 Some(lease)
             }
@@ -253,7 +258,7 @@ impl NodeWriter {
                 }
             }
         }
-        self.update_copies(path, format, &CopyChange::Stored(stored)).await
+        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Stored(stored))]).await
     }
 
     /// The change of shape of an array, as its document is now.
@@ -283,11 +288,14 @@ impl NodeWriter {
         let prefix = path.prefix();
         let erased = self.store().erase_prefix(prefix).await;
         erased.map_err(|source| NodeWriteError::Store { key: prefix.as_str().to_owned(), source })?;
-        self.update_copies(path, format, &CopyChange::Erased).await
+        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await
     }
 
     /// The node at a path; `None` if there is none.
-    async fn find(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, NodeWriteError> {
+    pub(in crate::write) async fn find(
+        &self,
+        path: &NodePath,
+    ) -> Result<Option<Arc<OpenNode>>, NodeWriteError> {
         Ok(self.opener.find(path).await?)
     }
 
@@ -339,50 +347,52 @@ impl NodeWriter {
         Err(NodeWriteError::ConditionFailed)
     }
 
-    /// Changes the copies of a node's documents in the groups above it, and in itself.
+    /// Changes the copies of documents in the groups above their nodes, and in the nodes themselves: each group in one step.
     ///
     /// # Errors
     /// [`NodeWriteError::Incomplete`].
-    pub(super) async fn update_copies(
+    pub(in crate::write) async fn update_copies(
         &self,
-        path: &NodePath,
-        format: ZarrFormat,
-        change: &CopyChange,
+        changed: &[ChangedNode],
     ) -> Result<(), NodeWriteError> {
-        let updated = self.change_copies(path, format, change).await;
-        updated.map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))
+        for group in groups_with_copies(changed) {
+            let updated = self.change_copies(&group, changed).await;
+            updated.map_err(|error| {
+                error.after_storing("consolidated metadata above it could not be changed")
+            })?;
+        }
+        Ok(())
     }
 
     async fn change_copies(
         &self,
-        path: &NodePath,
-        format: ZarrFormat,
-        change: &CopyChange,
+        group: &GroupWithCopies,
+        changed: &[ChangedNode],
     ) -> Result<(), NodeWriteError> {
-        let name = if format == ZarrFormat::V3 { ZARR_JSON } else { ZMETADATA };
-        let of_itself =
-            (format != ZarrFormat::V3 && matches!(change, CopyChange::Stored(_))).then(|| path.clone());
-        for group in ancestors(path).chain(of_itself) {
-            let key = document_key(&group, name)?;
-            let relative = path.as_str().strip_prefix(group.prefix().as_str()).unwrap_or_default();
-            for attempt in 0..ATTEMPTS {
-                pause(attempt).await;
-                let Some(current) = self.read(&key).await? else { break };
-                let (text, limits) = (current.text.clone(), self.limits);
-                let (change, relative) = (change.clone(), relative.to_owned());
-                let changed = self
-                    .cpu
-                    .run_document(text.len() as u64, move || change.apply(name, &text, &relative, &limits));
-                let Some(text) = changed.await? else { break };
-                match self.set(&key, &text, condition(&key, Some(&current))?).await {
-                    Ok(_version) => break,
-                    Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {}
-                    Err(NodeWriteError::ConditionFailed) => return Err(NodeWriteError::Contended { key }),
-                    Err(error) => return Err(error),
-                }
+        let key = document_key(&group.path, group.document)?;
+        let changes: Vec<(CopyChange, String)> =
+            changed.iter().filter_map(|node| group.change_of(node)).collect();
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let Some(current) = self.read(&key).await? else { return Ok(()) };
+            let (text, limits, name) = (current.text.clone(), self.limits, group.document);
+            let changes = changes.clone();
+            let apply = move || {
+                changes.iter().fold(None::<String>, |changed, (change, relative)| {
+                    let now = changed.as_deref().map_or(&text[..], str::as_bytes);
+                    change.apply(name, now, relative, &limits).or(changed)
+                })
+            };
+            let Some(text) = self.cpu.run_document(current.text.len() as u64, apply).await? else {
+                return Ok(());
+            };
+            match self.set(&key, &text, condition(&key, Some(&current))?).await {
+                Ok(_version) => return Ok(()),
+                Err(NodeWriteError::ConditionFailed) => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Err(NodeWriteError::Contended { key })
     }
 
     /// A document; `None` if there is none.
@@ -455,7 +465,7 @@ pub(super) fn condition(
 }
 
 /// The paths above a node, from the root down.
-fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
+pub(super) fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
     let mut above: Vec<_> = std::iter::successors(path.parent(), NodePath::parent).collect();
     above.reverse();
     above.into_iter()

@@ -9,7 +9,7 @@ use crate::http::problem::Problem;
 use crate::write::AppendKey;
 
 /// The header.
-pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 

@@ -14,6 +14,7 @@ pub(super) fn problem(error: Arc<AppendError>) -> Problem {
     match &*error {
         AppendError::NotTheEnd { length, .. } => conflict("not-the-end").extension("length", *length),
         AppendError::AnotherShape { shape } => conflict("another-shape").extension("shape", shape.clone()),
+        AppendError::DifferentLengths { .. } => conflict("different-lengths"),
         AppendError::KeyUsed { .. } => {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-used").detail(text)
         }

@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use utoipa::IntoParams;
 
-use crate::api::data::put::BodyParams;
+use crate::api::data::put::{BodyFormat, BodyParams};
 use crate::api::dimension_list::{DimensionError, dimension};
 use crate::api::query_params::{KnownParams, ParamError, ParseParams, QueryParams, once, pairs};
 use crate::api::selection::ArrayParams;
@@ -67,6 +67,11 @@ impl AppendQuery {
     /// The length that the dimension must have before.
     pub(super) fn at(&self) -> Option<u64> {
         self.append.at
+    }
+
+    /// The parameters as a text, as far as they say what a body is and where it goes.
+    pub(super) fn meaning(&self, format: Option<BodyFormat>, axis: usize) -> String {
+        format!("{:?} {axis} {format:?} {:?}", self.append, self.body)
     }
 
     /// The dimension of an array.

@@ -48,7 +48,7 @@ pub(super) fn shape_of(
 }
 
 /// Bytes of the elements of one index along a dimension (saturated).
-pub(super) fn bytes_of_row(array: &ArrayMetadata, axis: usize) -> u64 {
+fn bytes_of_row(array: &ArrayMetadata, axis: usize) -> u64 {
     let others = array.shape.iter().enumerate().filter(|(dimension, _)| *dimension != axis);
     let item = array.data_type.element_bytes() as u64;
     others.fold(item, |product, (_, length)| product.saturating_mul(*length))
