@@ -122,6 +122,21 @@ impl Hierarchy {
         Ok(Children { children: Some(children), truncated, is_consolidated, is_stale })
     }
 
+    /// The first `limit` nodes directly below a group by its own consolidated metadata, without a listing: for when the store
+    /// does not answer. `None` if it has none.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn consolidated_children(
+        &self,
+        path: &NodePath,
+        group: &GroupMetadata,
+        limit: usize,
+    ) -> Result<Option<Children>, HierarchyError> {
+        let copies = self.own_consolidated_children(path, group, limit).await?;
+        Ok(copies.map(|copies| Children { is_consolidated: true, ..Children::from(copies) }))
+    }
+
     /// The node at a path, from its documents alone; it does not detect the separator of chunk keys.
     async fn load_child(&self, path: &NodePath) -> Result<Node, HierarchyError> {
         let found = self.locate_to_read(path).await?;

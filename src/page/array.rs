@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::array_tabs;
 use super::attributes;
+use super::cost::PageLimits;
 use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::layout::{Head, Site, page};
 use super::node_page::{Place, tree};
@@ -14,6 +15,7 @@ use super::state::PageState;
 use super::view::{ArrayView, Shown};
 use super::viewed_array::{Coordinate, SHARED_PICTURE, ViewedArray};
 use super::viewer::viewer;
+use super::warning::{PageWarning, layout_warnings, silence};
 use crate::array::Array;
 use crate::metadata::{ArrayMetadata, DataType};
 
@@ -30,6 +32,12 @@ pub struct ArrayPage {
     pub coordinates: Vec<Coordinate>,
     /// Whether its elements are categories.
     pub has_categories: bool,
+    /// What makes it hard to read or view, and what helps.
+    pub warnings: Vec<PageWarning>,
+    /// What the server reads of it for one request.
+    pub limits: PageLimits,
+    /// What the storage did not answer, as a sentence.
+    pub silence: Option<&'static str>,
     /// What the URL says.
     pub state: PageState,
 }
@@ -50,11 +58,13 @@ impl ArrayPage {
     #[must_use]
     pub fn render(&self, site: &Site) -> String {
         let bound = self.array.as_deref();
-        let facts = ShownArray::of(&self.metadata, bound.map_err(String::as_str));
+        let facts = ShownArray::of(&self.metadata, bound.map_err(String::as_str), self.limits);
         let fields = field_names(&self.metadata.data_type);
         let facts = facts.at_field(&self.metadata.data_type, self.state.get("fields"));
         let array = bound.ok();
         let view = ArrayView::of(&self.state, &facts, array);
+        let tab = self.tab(&view, &facts);
+        let view = if tab == "line" { view.lined(&self.state, &facts, array) } else { view };
         let attributes = self.metadata.attributes.object();
         let viewed = ViewedArray {
             facts: &facts,
@@ -67,7 +77,6 @@ impl ArrayPage {
             has_categories: self.has_categories,
             image: None,
         };
-        let tab = self.tab(&view, &facts);
         let title = self.place.name();
         let body = html! {
             div.columns {
@@ -79,7 +88,9 @@ impl ArrayPage {
                             "A level of the image " a href=(image.view) { bdi { (self.place.name_of(&image.view)) } }
                         }
                     }
+                    (silence(self.silence))
                     (warnings(&self.state, &view, &facts))
+                    (layout_warnings(&self.warnings))
                     (field_links(&fields, &self.state, &self.place.links.view))
                     (tabs(&self.state, &self.place.links.view, tab))
                     @match tab {
@@ -152,7 +163,9 @@ pub(super) fn heading(title: &str, facts: &ShownArray, viewed: &ViewedArray<'_>)
                     }
                     ")"
                 }
-                " · " (bytes_text(facts.bytes())) " · Zarr v" (facts.zarr_format)
+                // The bytes of text are not known without reading it.
+                @if !facts.data_type.is_variable() { " · " (bytes_text(facts.bytes())) }
+                " · Zarr v" (facts.zarr_format)
                 @if facts.is_sharded { " · sharded" }
                 @if let Some(units) = attribute("units") { " · " bdi { (cut(units, 60)) } }
             }

@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 
 use super::attributes;
+use super::cost::Cost;
 use super::facts::{bytes_text, count_text, cut, product, shape_text};
 use super::layout::Site;
 use super::node_page::Place;
 use super::snippets;
-use super::view::{Cost, Shown};
+use super::view::Shown;
 use super::viewed_array::ViewedArray;
 use crate::metadata::ArrayMetadata;
 
@@ -24,7 +25,7 @@ pub(super) fn facts(viewed: &ViewedArray<'_>) -> Markup {
             tbody {
                 tr { th scope="row" { "Shape" } td { (shape_text(&facts.shape)) } }
                 tr { th scope="row" { "Data type" } td { code { (facts.type_name) } } }
-                tr { th scope="row" { "Size" } td { (bytes_text(facts.bytes())) " decoded, " (count_text(facts.elements())) " elements" } }
+                tr { th scope="row" { "Size" } td { @if !facts.data_type.is_variable() { (bytes_text(facts.bytes())) " decoded, " } (count_text(facts.elements())) " elements" } }
                 @if facts.unreadable.is_none() {
                     @if facts.is_sharded {
                         tr { th scope="row" { "Shards" } td { (shape(&facts.chunk_shape)) ", " (count_text(facts.chunks())) " in all" } }
@@ -96,7 +97,7 @@ fn costs(viewed: &ViewedArray<'_>) -> Markup {
         };
         let subset: Vec<_> = facts.shape.iter().enumerate().map(range).collect();
         let asked = product(&subset.iter().map(|range| range.count).collect::<Vec<_>>());
-        (Cost::of(&subset, facts, array), asked.saturating_mul(facts.item_bytes.into()))
+        (Cost::of(&subset, facts.item_bytes, array), asked.saturating_mul(facts.item_bytes.into()))
     };
     let mut rows = vec![("one element".to_owned(), one(&|_| false))];
     if let Shown::Plane { rows: r, columns: c, .. } = view.shown {
@@ -181,20 +182,33 @@ pub(super) fn documents(links: &super::node_page::NodeLinks, zarr_format: u8) ->
     }
 }
 
+/// What the stored numbers stand for, and which lines return them as they are.
+fn encoding(viewed: &ViewedArray<'_>) -> Markup {
+    let values = viewed.decoded_values();
+    let missing: Vec<String> = values
+        .missing_numbers()
+        .iter()
+        .take(4)
+        .filter(|number| !number.is_nan())
+        .map(ToString::to_string)
+        .collect();
+    html! {
+        " Its stored numbers stand for others: "
+        @if let Some((scale, offset)) = values.packing() { "value = " (scale) " × stored + " (offset) "; " }
+        @if !missing.is_empty() { (missing.join(", ")) (if missing.len() == 1 { " is missing" } else { " are missing" }) "; " }
+        "lines for Python, JavaScript (fetch), curl and R return values, the others what is stored."
+    }
+}
+
 /// How to read this slice with common programs.
 pub(super) fn snippets(viewed: &ViewedArray<'_>, site: &Site, place: &Place) -> Markup {
     html! {
         section.use-it {
             p.muted {
                 "Each of these reads the slice " code { (viewed.view.slice(&viewed.facts.shape)) } " of this array."
+                @if viewed.is_decoded() { (encoding(viewed)) }
             }
-            @for snippet in snippets::all(viewed, &site.origin, place) {
-                article.snippet {
-                    h2 { (snippet.title) }
-                    @if let Some(note) = snippet.note { p.muted { (note) } }
-                    pre tabindex="0" { code { (snippet.text) } }
-                }
-            }
+            @for snippet in snippets::all(viewed, &site.origin, place) { (snippet.article()) }
         }
     }
 }

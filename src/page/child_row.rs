@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cost::PageLimits;
 use super::facts::ShownArray;
 use super::node_page::{NodeLinks, TreeItem};
 use crate::array::Array;
@@ -22,6 +23,15 @@ pub struct ChildRow {
     pub array: Option<OpenedArray>,
     /// The attributes of a group.
     pub attributes: Option<Attributes>,
+    /// What the server reads of it for one request.
+    pub limits: PageLimits,
+}
+
+impl ChildRow {
+    /// Whether it is a group that is nothing else by its attributes.
+    pub(super) fn is_plain_group(&self) -> bool {
+        self.attributes.as_ref().is_some_and(|attributes| kind_of(attributes).is_none())
+    }
 }
 
 /// An array below a group, with its facts.
@@ -36,7 +46,7 @@ pub(super) struct ArrayRow<'a> {
 pub(super) fn row(child: &ChildRow) -> Option<ArrayRow<'_>> {
     let (metadata, array) = child.array.as_ref()?;
     let bound = array.as_deref();
-    let facts = ShownArray::of(metadata, bound.map_err(String::as_str));
+    let facts = ShownArray::of(metadata, bound.map_err(String::as_str), child.limits);
     Some(ArrayRow { child, facts, array: bound.ok(), metadata })
 }
 

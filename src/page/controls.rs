@@ -18,8 +18,8 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
     let ViewedArray { facts, view, state, links, .. } = viewed;
     let chosen = |name: &str, value: &str| state.get(name) == Some(value);
     let Shown::Plane { rows, columns, colors } = view.shown else { return html! {} };
-    let (row, column) = (&facts.names[rows], &facts.names[columns]);
-    let other = format!("{column},{row}");
+    // A name that the dimension does not have is none of the interface's.
+    let word = |dim: usize| if facts.is_named[dim] { facts.names[dim].clone() } else { dim.to_string() };
     html! {
         form.controls #controls method="get" action=(links.view) aria-label="Picture" {
             input type="hidden" name="slice" value=(view.slice(&facts.shape));
@@ -55,8 +55,11 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
             div.field {
                 label for="axes" { "Axes" }
                 select #axes name="axes" {
-                    option value="" { (row) " ↓  " (column) " →" }
-                    option value=(other) { (column) " ↓  " (row) " →" }
+                    @for (row, column) in pairs(viewed, colors) {
+                        @let is_shown = (row, column) == (rows, columns);
+                        option value=(if is_shown && state.get("axes").is_none() { String::new() } else { format!("{},{}", word(row), word(column)) })
+                            selected[is_shown] { (facts.names[row]) " ↓  " (facts.names[column]) " →" }
+                    }
                 }
             }
             (labels::fields(viewed))
@@ -79,6 +82,29 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
             p.muted { (downloads(viewed)) }
         }
     }
+}
+
+/// Most dimensions whose pairs are offered.
+const MOST_DIMENSIONS: usize = 6;
+
+/// The rows and columns that a picture can have: those of now first.
+fn pairs(viewed: &ViewedArray<'_>, colors: Option<usize>) -> Vec<(usize, usize)> {
+    let Shown::Plane { rows, columns, .. } = viewed.view.shown else { return Vec::new() };
+    let is_long = |dim: &usize| viewed.facts.shape[*dim] > 1 && Some(*dim) != colors;
+    let dims: Vec<usize> = (0..viewed.facts.shape.len()).filter(is_long).take(MOST_DIMENSIONS).collect();
+    let mut pairs = vec![(rows, columns), (columns, rows)];
+    for &row in &dims {
+        let others = dims.iter().map(|&column| (row, column)).filter(|(row, column)| row != column);
+        pairs.extend(others);
+    }
+    let mut known = Vec::new();
+    pairs.retain(|pair| {
+        !known.contains(pair) && {
+            known.push(*pair);
+            true
+        }
+    });
+    pairs
 }
 
 fn grid(state: &PageState) -> bool {

@@ -1,5 +1,6 @@
 //! Numbers and shapes as people read them, and the facts about an array that pages show.
 
+use super::cost::PageLimits;
 use crate::array::Array;
 use crate::conventions::is_number;
 use crate::metadata::{ArrayMetadata, Attributes, DataType};
@@ -109,13 +110,15 @@ pub(super) struct ShownArray {
     pub(super) grid_shape: Vec<u64>,
     pub(super) is_sharded: bool,
     pub(super) fill: String,
+    /// What the server reads of it for one request.
+    pub(super) limits: PageLimits,
     /// Why its elements cannot be read, if so.
     pub(super) unreadable: Option<String>,
 }
 
 impl ShownArray {
     /// The facts about an array; `bound` is the array, or why it cannot be read.
-    pub(super) fn of(metadata: &ArrayMetadata, bound: Result<&Array, &str>) -> Self {
+    pub(super) fn of(metadata: &ArrayMetadata, bound: Result<&Array, &str>, limits: PageLimits) -> Self {
         let own =
             |dim: usize| metadata.dimension_names.as_ref()?.get(dim)?.as_deref().filter(|n| !n.is_empty());
         let rank = metadata.shape.len();
@@ -137,6 +140,7 @@ impl ShownArray {
             grid_shape: array.map(|array| array.grid().grid_shape()).unwrap_or_default(),
             is_sharded: array.is_some_and(Array::is_sharded),
             fill: cut(&plain(&metadata.fill_value.to_json(&metadata.data_type)), MOST_VALUE),
+            limits,
             unreadable: bound.err().map(|error| cut(error, 400)),
         }
     }
@@ -151,6 +155,12 @@ impl ShownArray {
             self.data_type = field.data_type.clone();
         }
         self
+    }
+
+    /// Whether its values differ from the numbers that are stored: these are packed, or some stand for missing values.
+    pub(super) fn is_encoded(&self) -> bool {
+        let is_missing = |number: &f64| !number.is_nan();
+        self.values.packing().is_some() || self.values.missing_numbers().iter().any(is_missing)
     }
 
     /// Elements of the array.

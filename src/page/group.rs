@@ -8,18 +8,21 @@ use serde_json::{Map, Value};
 use super::array_tabs::documents;
 use super::attributes;
 use super::child_row::{ArrayRow, ChildRow, kind_of, row};
+use super::cost::Cost;
 use super::facts::{ShownArray, bytes_text, count_text, cut, name, shape_text};
+use super::group_snippets::{GroupUse, snippets};
 use super::label_layer::LabelLayer;
 use super::layout::{Head, Site, page};
 use super::node_page::{NodeLinks, Place, tree};
 use super::state::{PageState, join};
 use super::thumbnail;
 use super::vectors;
-use super::view::{ArrayView, Cost};
+use super::view::ArrayView;
 use super::viewed_array::{Level, SHARED_PICTURE, ViewedArray, ViewedImage};
 use super::viewer::viewer;
+use super::warning::{PageWarning, layout_warnings, silence};
 use crate::conventions::{OmeImage, OmeNode, PlateSummary, has_categories};
-use crate::metadata::Attributes;
+use crate::metadata::{Attributes, NodeKind};
 
 /// Longer side of the picture of a field or a label image, in pixels.
 const FIELD_SIDE: &str = "128";
@@ -57,6 +60,10 @@ pub struct GroupPage {
     pub labels: Vec<LabelLayer>,
     /// Whether it is a store in Zarr Vector Format: the path of its description.
     pub vectors: Option<String>,
+    /// What makes it hard to read or view, and what helps.
+    pub warnings: Vec<PageWarning>,
+    /// What the storage did not answer, as a sentence.
+    pub silence: Option<&'static str>,
     /// What the URL says.
     pub state: PageState,
 }
@@ -79,7 +86,9 @@ impl GroupPage {
         let others: Vec<&ArrayRow<'_>> = rows.iter().filter(|row| !is_level(row)).collect();
         let groups = self.children.iter().flatten().filter(|child| child.array.is_none());
         // What a plate or a well has is shown as pictures.
-        let groups: Vec<&ChildRow> = groups.filter(|child| !is_pictured(ome, &child.item.name)).collect();
+        let groups = groups.filter(|child| !is_pictured(ome, &child.item.name));
+        let (groups, others_below): (Vec<&ChildRow>, Vec<&ChildRow>) =
+            groups.partition(|child| child.item.kind == Some(NodeKind::Group));
         let text = attributes.get("title").or(attributes.get("description")).and_then(Value::as_str);
         let body = html! {
             div.columns {
@@ -90,16 +99,22 @@ impl GroupPage {
                         p.summary { (self.summary(&rows, &groups)) }
                         @if let Some(text) = text { p.muted { bdi { (cut(text, 300)) } } }
                     }
+                    (silence(self.silence))
+                    (layout_warnings(&self.warnings))
                     @if let Some(image) = image { (self.image(image, &attributes, &title)) }
                     @if let Some(store) = &self.vectors { (vectors::section(store, &self.place.links.view)) }
                     @if let Some(OmeNode::Plate(plate)) = ome { (self.plate(plate)) }
                     (self.related(ome))
                     (dataset(&others))
-                    (list_of_groups(&groups))
+                    (list_of_groups("Groups", &groups))
+                    (list_of_groups(if self.attributes.is_none() { "Folders" } else { "Not readable" }, &others_below))
                     @if self.children.is_none() {
                         p.muted { "What is below this group cannot be listed." }
                     } @else if self.children.as_ref().is_some_and(Vec::is_empty) && !has_images(ome) {
                         p.muted { "There are no arrays or groups below this group." }
+                    }
+                    @if self.attributes.is_some() && self.vectors.is_none() {
+                        (snippets(use_of(ome, &rows, &groups), site, &self.place))
                     }
                     @if self.attributes.is_some() {
                         section.about {
@@ -168,7 +183,7 @@ impl GroupPage {
         let shown = levels.iter().rposition(|level| side(level) >= PICTURE_SIDE).unwrap_or(0);
         let cost = levels.get(shown).zip(array_of(shown)).map(|(level, array)| {
             let subset = view.scaled(&finest.facts.shape, &level.facts.shape);
-            Cost::of(&subset, &level.facts, array)
+            Cost::of(&subset, level.facts.item_bytes, array)
         });
         let Some(cost) = cost else { return html! {} };
         // The page of an image is about the image; elements are those of its finest level.
@@ -312,6 +327,16 @@ fn is_pictured(node: Option<&OmeNode>, name: &str) -> bool {
     }
 }
 
+/// What a group is to programs.
+fn use_of(node: Option<&OmeNode>, rows: &[ArrayRow<'_>], groups: &[&ChildRow]) -> GroupUse {
+    match node {
+        Some(OmeNode::Image(_)) => GroupUse::Image,
+        None if rows.iter().any(ArrayRow::is_coordinate) => GroupUse::Dataset,
+        None if rows.is_empty() && groups.iter().any(|group| group.is_plain_group()) => GroupUse::Tree,
+        Some(_) | None => GroupUse::Group,
+    }
+}
+
 /// Whether a group has a picture of the images in it.
 fn has_images(node: Option<&OmeNode>) -> bool {
     match node {
@@ -345,11 +370,11 @@ fn kind_of_ome(node: &OmeNode) -> &'static str {
     }
 }
 
-/// The groups below a group.
-fn list_of_groups(groups: &[&ChildRow]) -> Markup {
+/// Nodes below a group that are no arrays.
+fn list_of_groups(title: &str, groups: &[&ChildRow]) -> Markup {
     html! {
         @if !groups.is_empty() {
-            h2 { "Groups" }
+            h2 { (title) }
             ul.nodes.large {
                 @for child in groups {
                     li {

@@ -3,6 +3,7 @@
 //! Everything that others wrote is in URLs, where it is percent-encoded, or is quoted as a JSON string, which Python and
 //! JavaScript read as well.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::facts::Drawn;
@@ -19,7 +20,20 @@ pub(super) struct Snippet {
     pub(super) text: String,
 }
 
-fn quoted(text: &str) -> String {
+impl Snippet {
+    /// The lines under their title.
+    pub(super) fn article(&self) -> Markup {
+        html! {
+            article.snippet {
+                h2 { (self.title) }
+                @if let Some(note) = self.note { p.muted { (note) } }
+                pre tabindex="0" { code { (self.text) } }
+            }
+        }
+    }
+}
+
+pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -131,30 +145,20 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     let store = format!("{origin}{}", links.store);
     let store = store.trim_end_matches('/');
     let slice = viewed.view.slice(&viewed.facts.shape);
-    let fields = viewed.state.get("fields").map(|fields| ("fields", fields));
+    let words = viewed.words_of_elements();
     let data = |format: &str| {
-        format!(
-            "{origin}{}",
-            join(
-                &links.data,
-                [("slice", slice.as_str())].into_iter().chain(fields).chain([("format", format)])
-            )
-        )
+        let words = words.iter().map(|(name, value)| (*name, value.as_str()));
+        let query = [("slice", slice.as_str())].into_iter().chain(words).chain([("format", format)]);
+        format!("{origin}{}", join(&links.data, query))
     };
     let snippet = |title, text| Snippet { title, note: None, text };
+    let with_note = |title, note, text| Snippet { title, note: Some(note), text };
     // These programs have no numbers for structs.
     let is_struct =
         viewed.array.is_some_and(|array| matches!(array.metadata().data_type, DataType::Struct(_)));
     let mut all = vec![
-        snippet(
-            "Python · zarr",
-            format!(
-                "import zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = {}",
-                quoted(store),
-                forwards(viewed)
-            ),
-        ),
-        snippet("Python · xarray", xarray(viewed, store, place)),
+        with_note("Python · zarr", INSTALL_ZARR, with_zarr(viewed, store)),
+        with_note("Python · xarray", INSTALL_XARRAY, xarray(viewed, store, place)),
         Snippet {
             title: "Python · numpy",
             note: Some("Needs nothing but numpy: the server decodes."),
@@ -184,12 +188,15 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     if is_struct {
         return all;
     }
+    let (raster, is_whole) = gdal(viewed, store, place);
     all.push(Snippet {
         title: "GDAL",
-        note: Some("The whole array. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."),
-        text: format!(
-            "gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate 'ZARR:\"/vsicurl/{store}\"' picture.tif"
-        ),
+        note: Some(if is_whole {
+            "The whole array, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
+        } else {
+            "The plane of the last two dimensions, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
+        }),
+        text: format!("gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate '{raster}' picture.tif"),
     });
     // Zarrita reads no selection without elements.
     if viewed.view.subset.iter().all(|range| range.count > 0) {
@@ -199,17 +206,72 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     all.push(Snippet {
         title: "QGIS",
         note: Some("Layer › Add Layer › Add Raster Layer, with this as the source."),
-        text: format!("ZARR:\"/vsicurl/{store}\""),
+        text: raster,
     });
     all
 }
 
+/// What the lines for zarr need.
+pub(super) const INSTALL_ZARR: &str = "pip install zarr \"fsspec[http]\" aiohttp";
+/// What the lines for xarray need.
+pub(super) const INSTALL_XARRAY: &str = "pip install xarray zarr \"fsspec[http]\" aiohttp";
+
+/// Lines that read the slice with zarr-python: as values, where these are not what is stored.
+fn with_zarr(viewed: &ViewedArray<'_>, store: &str) -> String {
+    let opened = format!("array = zarr.open_array({}, mode=\"r\")", quoted(store));
+    let read = forwards(viewed);
+    if !viewed.is_decoded() {
+        return format!("import zarr\n\n{opened}\nvalues = {read}");
+    }
+    let values = viewed.decoded_values();
+    let read_as = values.data_type().name();
+    let as_type = if read_as == viewed.facts.data_type.name() {
+        String::new()
+    } else {
+        format!(".view({})", quoted(&read_as))
+    };
+    let unpacked = values
+        .packing()
+        .map_or_else(|| "stored".to_owned(), |(scale, offset)| format!("stored * {scale:?} + {offset:?}"));
+    let missing: Vec<String> = values
+        .missing_numbers()
+        .iter()
+        .filter(|number| number.is_finite())
+        .map(|number| format!("{number:?}"))
+        .collect();
+    let values = if missing.is_empty() {
+        unpacked
+    } else {
+        format!("numpy.where(numpy.isin(stored, [{}]), numpy.nan, {unpacked})", missing.join(", "))
+    };
+    format!(
+        "import numpy\nimport zarr\n\n{opened}\nstored = numpy.asarray({read}){as_type}\nvalues = {values}"
+    )
+}
+
+/// The name of a raster for GDAL, and whether it is all of the array: of more than two dimensions, a raster has the last two.
+fn gdal(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> (String, bool) {
+    let array = format!("ZARR:\"/vsicurl/{store}\"");
+    let others = viewed.view.subset.len().saturating_sub(2);
+    let name = place.path.rsplit('/').next().unwrap_or_default();
+    // GDAL has no way to quote a colon in the name of an array.
+    if others == 0 || name.is_empty() || name.contains([':', '"', '\'']) {
+        return (array, true);
+    }
+    let places: Vec<String> =
+        viewed.view.subset.iter().take(others).map(|range| range.start.to_string()).collect();
+    (format!("{array}:/{name}:{}", places.join(":")), false)
+}
+
 fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
     let facts = viewed.facts;
-    let is_variable =
-        !place.path.is_empty() && !viewed.coordinates.is_empty() && viewed.state.get("fields").is_none();
+    let own = place.path.rsplit('/').next().unwrap_or_default();
+    // xarray decodes the coordinate of a dimension, such as times.
+    let is_coordinate = facts.names.len() == 1 && facts.is_named[0] && facts.names[0] == own;
+    let is_in_dataset = is_coordinate || !viewed.coordinates.is_empty();
+    let is_variable = !place.path.is_empty() && is_in_dataset && viewed.state.get("fields").is_none();
     let parent = store.rsplit_once('/').filter(|_| is_variable);
-    let Some((parent, name)) = parent else {
+    let Some((parent, _)) = parent else {
         // Arrays beside it need not have the same dimensions, as those of a dataset do.
         let kept = facts.names.iter().zip(&viewed.view.subset).filter(|(_, range)| range.keep);
         let names: Vec<String> = kept.map(|(name, _)| quoted(name)).collect();
@@ -220,7 +282,6 @@ fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
             names.join(", ")
         );
     };
-    let own = place.path.rsplit('/').next().unwrap_or(name);
     let whole = |(range, &length): (&AxisRange, &u64)| range.keep && range.count == length && range.step == 1;
     let parts: Vec<String> = viewed
         .view

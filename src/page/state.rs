@@ -13,12 +13,12 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/');
 
 /// The words of a page's URL, in the order in which links have them. Words of the interface come first.
-const WORDS: [&str; 21] = [
+const WORDS: [&str; 22] = [
     "slice", "axes", "fields", "origin", "colormap", "range", "scale", "below", "above", "missing",
-    "channels", "rgb", "method", "decode", "labels", "opacity", "tab", "box", "at", "level", "grid",
+    "channels", "rgb", "method", "decode", "labels", "opacity", "tab", "along", "box", "at", "level", "grid",
 ];
 /// The words that only pages know.
-const OF_PAGES: [&str; 7] = ["labels", "opacity", "tab", "at", "level", "grid", "load"];
+const OF_PAGES: [&str; 8] = ["labels", "opacity", "tab", "along", "at", "level", "grid", "load"];
 /// Most characters of a value that is repeated in links.
 const MOST_VALUE: usize = 400;
 /// Most words that are repeated in links.

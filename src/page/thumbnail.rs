@@ -3,9 +3,10 @@
 use maud::{Markup, html};
 
 use super::child_row::{ArrayRow, ChildRow, kind_of, row};
+use super::cost::Cost;
 use super::facts::Drawn;
 use super::state::join;
-use super::view::{ArrayView, Cost, Shown};
+use super::view::{ArrayView, Shown};
 
 /// Decoded bytes of the largest plane that a list shows.
 const MOST_BYTES: u128 = 16 << 20;
@@ -27,11 +28,11 @@ pub(super) fn of_array(row: &ArrayRow<'_>, size: &str) -> Option<String> {
         return None;
     }
     let view = ArrayView::default_of(&row.facts, row.array);
-    let cost = Cost::of(&view.subset, &row.facts, row.array?);
+    let cost = Cost::of(&view.subset, row.facts.item_bytes, row.array?);
     let is_plane = matches!(view.shown, Shown::Plane { .. });
     let slice = view.slice(&row.facts.shape);
     let query = [("slice", slice.as_str()), ("size", size)];
-    (is_plane && cost.bytes <= MOST_BYTES && cost.is_small())
+    (is_plane && cost.bytes <= MOST_BYTES && row.facts.limits.allow_unasked(cost))
         .then(|| join(&row.child.links.image, query.into_iter()))
 }
 

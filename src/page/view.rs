@@ -2,20 +2,20 @@
 //!
 //! A URL may select by position or by name, as for elements. Without a selection the view depends on the metadata alone:
 //! rows and columns by their names, else the last two dimensions; the middle of dimensions of depth, and the first element
-//! of others. A plane that costs too much is shown in part, from its centre.
+//! of others. What costs too much is shown in part, from its centre.
 
+use super::cost::Cost;
 use super::facts::{Drawn, ShownArray};
 use super::state::PageState;
+use super::window::window;
 use crate::array::Array;
 use crate::chunk::{AxisRange, Selection, Subset};
 use crate::conventions::DimensionRole;
 
-/// Decoded bytes that a page loads without being asked.
-pub(super) const BUDGET_BYTES: u128 = 64 << 20;
-/// Chunks that a page loads without being asked.
-pub(super) const BUDGET_CHUNKS: u128 = 1024;
 /// Rows and columns of the part of a plane that is shown in place of all of it.
 const WINDOW: u64 = 1024;
+/// Elements of the part of a line that is shown in place of all of it.
+const LONGEST_WINDOW: u64 = 1 << 20;
 /// A longer plane is not a picture but lines.
 const LONGEST_RATIO: u64 = 50;
 
@@ -37,32 +37,12 @@ pub(super) enum Shown {
 pub(super) struct ArrayView {
     pub(super) subset: Vec<AxisRange>,
     pub(super) shown: Shown,
-    /// Whether only the centre of the plane is shown, because all of it costs too much.
+    /// Whether only the centre of the plane or line is shown, because all of it costs too much.
     pub(super) is_window: bool,
+    /// The plane that the line goes through, if it does.
+    pub(super) plane: Option<Box<ArrayView>>,
     /// Why the selection in the URL is not used, if so.
     pub(super) complaint: Option<String>,
-}
-
-/// What it takes to read a view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cost {
-    pub(super) chunks: u128,
-    /// Decoded bytes of these chunks.
-    pub(super) bytes: u128,
-}
-
-impl Cost {
-    pub(super) fn is_small(self) -> bool {
-        self.bytes <= BUDGET_BYTES && self.chunks <= BUDGET_CHUNKS
-    }
-
-    /// The cost of reading a subset of an array.
-    pub(super) fn of(subset: &[AxisRange], facts: &ShownArray, array: &Array) -> Self {
-        let touched = || array.decoded_axes().iter().zip(subset).map(|(axis, range)| axis.touched(range));
-        let chunks = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.chunks.into()));
-        let elements = touched().fold(1, |product: u128, axis| product.saturating_mul(axis.elements));
-        Self { chunks, bytes: elements.saturating_mul(facts.item_bytes.into()) }
-    }
 }
 
 impl ArrayView {
@@ -79,19 +59,114 @@ impl ArrayView {
             }
         };
         let resolved = asked.map(|selection| selection.and_then(|selection| selection.resolve(&facts.shape)));
-        let swapped = |shown| swap(shown, state, facts);
-        match resolved {
+        let axes = axes_of(state, facts);
+        let view = match resolved {
             Some(Ok(Subset(subset))) => {
-                let shown = swapped(shown_of(&subset, facts));
-                Self { subset, shown, is_window: false, complaint: None }
+                let shown = shown_of(&subset, facts);
+                let view = Self { subset, shown, is_window: false, plane: None, complaint: None };
+                match axes {
+                    Some(Ok((rows, columns))) => view.with_axes(rows, columns, facts, array),
+                    _ => view,
+                }
             }
-            Some(Err(error)) => Self { complaint: Some(error.to_string()), ..Self::default_of(facts, array) },
+            Some(Err(error)) => {
+                return Self { complaint: Some(error.to_string()), ..Self::default_of(facts, array) };
+            }
             None => {
-                let view = Self::default_of(facts, array);
-                let shown = swapped(view.shown);
-                Self { shown, ..view }.at_box(state, facts)
+                let shown = match axes {
+                    Some(Ok((rows, columns))) => plane_along(default_shown(facts), rows, columns),
+                    _ => default_shown(facts),
+                };
+                Self::default_as(shown, facts, array).at_box(state, facts)
+            }
+        };
+        match axes {
+            Some(Err(axes)) => Self {
+                complaint: Some(format!("`axes={axes}` names no two dimensions of this array")),
+                ..view
+            },
+            _ => view,
+        }
+    }
+
+    /// The view with other rows and columns. Dimensions that were those are then at their middle.
+    fn with_axes(mut self, rows: usize, columns: usize, facts: &ShownArray, array: Option<&Array>) -> Self {
+        if matches!(self.shown, Shown::Plane { rows: a, columns: b, .. } if [a, b] == [columns, rows] || [a, b] == [rows, columns])
+        {
+            self.shown = plane_along(self.shown, rows, columns);
+            return self;
+        }
+        let colors = match self.shown {
+            Shown::Plane { colors, .. } => colors.filter(|&dim| dim != rows && dim != columns),
+            _ => None,
+        };
+        for (dim, range) in self.subset.iter_mut().enumerate() {
+            if dim == rows || dim == columns {
+                *range = if range.keep { *range } else { AxisRange::full(facts.shape[dim]) };
+            } else if range.keep && Some(dim) != colors {
+                *range = index(if range.count == 0 { 0 } else { range.at(range.count / 2) });
             }
         }
+        self.shown = Shown::Plane { rows, columns, colors };
+        self.windowed(facts, array)
+    }
+
+    /// The line along a dimension, if the view is a plane or a line. The URL may have its dimension as `along`, and the row
+    /// and the column of the plane that it goes through as `at`.
+    pub(super) fn lined(self, state: &PageState, facts: &ShownArray, array: Option<&Array>) -> Self {
+        if self.subset.iter().any(|range| range.count == 0) {
+            return self;
+        }
+        let (plane, own) = match self.shown {
+            Shown::Plane { rows, columns, .. } => (Some((rows, columns)), columns),
+            Shown::Line(own) => (None, own),
+            Shown::Value | Shown::Table => return self,
+        };
+        let asked = state.get("along").and_then(|text| dimension(text, facts));
+        let along = asked.filter(|&dim| facts.shape[dim] > 0).unwrap_or(own);
+        let at = state.get("at").and_then(|at| at.split_once(','));
+        let at = at.and_then(|(row, column)| Some((row.trim().parse().ok()?, column.trim().parse().ok()?)));
+        let at = |dim: usize| match (plane, at) {
+            (Some((rows, _)), Some((row, _))) if dim == rows && row < facts.shape[dim] => Some(row),
+            (Some((_, columns)), Some((_, column))) if dim == columns && column < facts.shape[dim] => {
+                Some(column)
+            }
+            _ => None,
+        };
+        let mut subset = self.subset.clone();
+        for (dim, range) in subset.iter_mut().enumerate() {
+            if dim == along {
+                let is_asked = range.keep && !self.is_window;
+                *range = if is_asked { *range } else { AxisRange::full(facts.shape[dim]) };
+            } else if range.keep {
+                let is_color = matches!(self.shown, Shown::Plane { colors, .. } if colors == Some(dim));
+                let middle = || if is_color { 0 } else { range.at(range.count / 2) };
+                *range = index(at(dim).unwrap_or_else(middle));
+            }
+        }
+        let line = Self {
+            subset,
+            shown: Shown::Line(along),
+            is_window: false,
+            complaint: self.complaint.clone(),
+            plane: plane.map(|_| Box::new(self)),
+        };
+        if state.get("slice").is_some() && line.plane.is_none() { line } else { line.windowed(facts, array) }
+    }
+
+    /// The centre of the view, if all of it costs too much.
+    fn windowed(mut self, facts: &ShownArray, array: Option<&Array>) -> Self {
+        let Some(array) = array else { return self };
+        let (dims, most) = match self.shown {
+            Shown::Plane { rows, columns, .. } => (vec![rows, columns], WINDOW),
+            Shown::Line(line) => (vec![line], LONGEST_WINDOW),
+            Shown::Value | Shown::Table => return self,
+        };
+        if !facts.limits.allow_unasked(Cost::of(&self.subset, facts.item_bytes, array)) {
+            self.subset = window(&self.subset, &dims, most, facts, array);
+            self.is_window = true;
+        }
+        self
     }
 
     /// The view, if it is a window that no URL asks for: that of the part of the plane which the URL names, if it does.
@@ -129,7 +204,10 @@ impl ArrayView {
             return view;
         }
         view.subset[channels] = index(0);
-        view.shown = swap(shown_of(&view.subset, facts), state, facts);
+        view.shown = shown_of(&view.subset, facts);
+        if let Some(Ok((rows, columns))) = axes_of(state, facts) {
+            view = view.with_axes(rows, columns, facts, None);
+        }
         view.subset[channels] = AxisRange::full(facts.shape[channels]);
         view
     }
@@ -150,7 +228,10 @@ impl ArrayView {
 
     /// The view that a page shows when its URL selects nothing.
     pub(super) fn default_of(facts: &ShownArray, array: Option<&Array>) -> Self {
-        let shown = default_shown(facts);
+        Self::default_as(default_shown(facts), facts, array)
+    }
+
+    fn default_as(shown: Shown, facts: &ShownArray, array: Option<&Array>) -> Self {
         let kept = |dim: usize| match shown {
             Shown::Plane { rows, columns, colors } => dim == rows || dim == columns || Some(dim) == colors,
             Shown::Line(line) => dim == line,
@@ -161,18 +242,7 @@ impl ArrayView {
             if kept(dim) { AxisRange::full(length) } else { index(default_index(&facts.names[dim], length)) }
         };
         let subset: Vec<AxisRange> = facts.shape.iter().enumerate().map(range).collect();
-        let mut view = Self { subset, shown, is_window: false, complaint: None };
-        if let (Some(array), Shown::Plane { rows, columns, .. }) = (array, shown)
-            && !Cost::of(&view.subset, facts, array).is_small()
-        {
-            for dim in [rows, columns] {
-                let length = facts.shape[dim];
-                let count = length.min(WINDOW);
-                view.subset[dim] = AxisRange { start: (length - count) / 2, count, step: 1, keep: true };
-            }
-            view.is_window = true;
-        }
-        view
+        Self { subset, shown, is_window: false, plane: None, complaint: None }.windowed(facts, array)
     }
 
     /// The selection as text.
@@ -241,19 +311,28 @@ fn shown_of(subset: &[AxisRange], facts: &ShownArray) -> Shown {
     }
 }
 
-/// The axes that the URL names for rows and columns, in place of the usual ones.
-fn swap(shown: Shown, state: &PageState, facts: &ShownArray) -> Shown {
-    let (Shown::Plane { rows, columns, colors }, Some(axes)) = (shown, state.get("axes")) else {
-        return shown;
+/// The dimensions that the URL names for rows and columns, if it does, or what it has in place of names of two dimensions.
+fn axes_of<'a>(state: &'a PageState, facts: &ShownArray) -> Option<Result<(usize, usize), &'a str>> {
+    let axes = state.get("axes").filter(|_| facts.drawn != Drawn::Text)?;
+    let pair = axes.split_once(',').and_then(|(rows, columns)| {
+        Some((dimension(rows.trim(), facts)?, dimension(columns.trim(), facts)?))
+    });
+    Some(pair.filter(|(rows, columns)| rows != columns).ok_or(axes))
+}
+
+/// The dimension of a name or of a number.
+fn dimension(text: &str, facts: &ShownArray) -> Option<usize> {
+    let by_name = facts.names.iter().position(|name| name == text);
+    by_name.or_else(|| text.parse().ok().filter(|&dim: &usize| dim < facts.names.len()))
+}
+
+/// A plane with these rows and columns; its colours stay, unless they are one of these.
+fn plane_along(shown: Shown, rows: usize, columns: usize) -> Shown {
+    let colors = match shown {
+        Shown::Plane { colors, .. } => colors.filter(|&dim| dim != rows && dim != columns),
+        _ => None,
     };
-    let find = |text: &str| {
-        let by_name = facts.names.iter().position(|name| name == text);
-        by_name.or_else(|| text.parse().ok().filter(|&dim: &usize| dim < facts.names.len()))
-    };
-    match axes.split_once(',').map(|(a, b)| (find(a.trim()), find(b.trim()))) {
-        Some((Some(a), Some(b))) if (a, b) == (columns, rows) => Shown::Plane { rows: a, columns: b, colors },
-        _ => shown,
-    }
+    Shown::Plane { rows, columns, colors }
 }
 
 fn default_shown(facts: &ShownArray) -> Shown {
@@ -312,6 +391,7 @@ fn default_index(name: &str, length: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::metadata::DataType;
+    use crate::page::cost::PageLimits;
     use crate::reduce::CfValues;
 
     fn facts(type_name: &str, shape: &[u64], names: &[&str]) -> ShownArray {
@@ -330,6 +410,7 @@ mod tests {
             grid_shape: Vec::new(),
             is_sharded: false,
             fill: String::new(),
+            limits: PageLimits { bytes: u64::MAX, chunks: u64::MAX },
             unreadable: None,
         }
     }
@@ -389,6 +470,29 @@ mod tests {
     }
 
     #[test]
+    fn a_line_goes_through_the_element_that_the_url_names_along_any_dimension() {
+        let facts = facts("f4", &[4, 5, 6], &["time", "lat", "lon"]);
+        for (query, slice, along) in [
+            (&[][..], "0,2,:", 2),
+            (&[("at", "1,4")], "0,1,:", 2),
+            (&[("at", "1,4"), ("along", "lat")], "0,:,4", 1),
+            (&[("at", "1,4"), ("along", "time")], ":,1,4", 0),
+            (&[("slice", "3,0:2,1:5")], "3,1,1:5", 2),
+            (&[("slice", "3,1,1:5"), ("along", "time")], ":,1,3", 0),
+            (&[("at", "9,9"), ("along", "nothing")], "0,2,:", 2),
+        ] {
+            let pairs = query.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let state = PageState::new(pairs);
+            let view = ArrayView::of(&state, &facts, None).lined(&state, &facts, None);
+            assert_eq!(
+                (view.slice(&facts.shape).as_str(), view.shown),
+                (slice, Shown::Line(along)),
+                "{query:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_url_selects_by_position_or_by_name() {
         let facts = facts("f4", &[4, 5, 6], &["time", "lat", "lon"]);
         let plane = Shown::Plane { rows: 1, columns: 2, colors: None };
@@ -399,6 +503,10 @@ mod tests {
         assert_eq!(slice(&facts, &[("slice", "0,3:3:-2,2:2")]).0, "0,3:3:-2,2:2");
         let swapped = Shown::Plane { rows: 2, columns: 1, colors: None };
         assert_eq!(slice(&facts, &[("axes", "lon,lat")]).1, swapped);
+        // Other axes than those of the selection: what was rows or columns is at its middle.
+        let cut = Shown::Plane { rows: 0, columns: 2, colors: None };
+        assert_eq!(slice(&facts, &[("axes", "time,lon")]), (":,0,:".to_owned(), cut));
+        assert_eq!(slice(&facts, &[("axes", "0,2"), ("slice", "3,:,:")]), (":,2,:".to_owned(), cut));
         // What cannot be used is reported, and the default is shown.
         let pairs = vec![("slice".to_owned(), "9".to_owned())];
         let view = ArrayView::of(&PageState::new(pairs), &facts, None);

@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
+use super::cost::Cost;
 use super::facts::{Drawn, ShownArray};
 use super::label_layer::LabelLayer;
 use super::node_page::NodeLinks;
 use super::packing;
 use super::state::{PageState, join};
-use super::view::{ArrayView, BUDGET_BYTES, BUDGET_CHUNKS, Cost, Shown};
+use super::view::{ArrayView, Shown};
 use crate::array::Array;
 use crate::chunk::AxisRange;
 use crate::conventions::{ChannelSummary, OmeImage};
@@ -80,13 +81,13 @@ impl ViewedArray<'_> {
     /// The cost of the view, if the array can be read.
     pub(super) fn cost(&self) -> Option<Cost> {
         let of_image = self.image.map(|image| image.cost);
-        of_image.or_else(|| self.array.map(|array| Cost::of(&self.view.subset, self.facts, array)))
+        of_image.or_else(|| self.array.map(|array| Cost::of(&self.view.subset, self.facts.item_bytes, array)))
     }
 
     /// Whether the view is a plane that a page loads without being asked.
     pub(super) fn is_cheap_plane(&self) -> bool {
         let is_plane = matches!(self.view.shown, Shown::Plane { .. }) && self.facts.drawn != Drawn::Text;
-        is_plane && self.cost().is_some_and(Cost::is_small)
+        is_plane && self.cost().is_some_and(|cost| self.facts.limits.allow_unasked(cost))
     }
 
     /// The path of the picture of this view, at most this wide and high.
@@ -122,12 +123,34 @@ impl ViewedArray<'_> {
         matches!(self.view.shown, Shown::Plane { rows, columns, .. } if is_whole(rows) && is_whole(columns))
     }
 
+    /// Whether elements are asked for as values in place of the numbers that are stored, because these differ.
+    pub(super) fn is_decoded(&self) -> bool {
+        let is_stored = self.state.get("decode") == Some("none") || self.state.get("fields").is_some();
+        self.facts.is_encoded() && !is_stored
+    }
+
+    /// The values that `decode=cf` makes of the stored numbers: for it, as for xarray, the fill value of an array in version 2
+    /// is missing.
+    pub(super) fn decoded_values(&self) -> CfValues {
+        let decoded = self.array.and_then(|array| CfValues::of_variable(array.metadata()).ok());
+        decoded.unwrap_or_else(|| self.facts.values.clone())
+    }
+
+    /// The words of requests for the elements that the page shows, besides the selection and the format.
+    pub(super) fn words_of_elements(&self) -> Vec<(&'static str, String)> {
+        let fields = self.state.get("fields").map(|fields| ("fields", fields.to_owned()));
+        let decode = self.is_decoded().then(|| ("decode", "cf".to_owned()));
+        fields.into_iter().chain(decode).collect()
+    }
+
     /// What the viewer is given.
     pub(super) fn config(&self, tab: &str) -> String {
         let facts = self.facts;
-        let ranges = |(range, _): (&AxisRange, &u64)| {
+        let range = |range: &AxisRange| {
             if range.keep { json!([range.start, range.count, range.step]) } else { json!(range.start) }
         };
+        let ranges = |view: &ArrayView| view.subset.iter().map(range).collect::<Value>();
+        let unasked = facts.limits.unasked();
         let (rows, columns, colors) = match self.view.shown {
             Shown::Plane { rows, columns, colors } => (Some(rows), Some(columns), colors),
             Shown::Line(line) => (None, Some(line), None),
@@ -160,10 +183,15 @@ impl ViewedArray<'_> {
             "itemBytes": facts.item_bytes,
             "fields": self.state.get("fields"),
             "selected": self.view.slice(&facts.shape),
-            "slice": self.view.subset.iter().zip(&facts.shape).map(ranges).collect::<Value>(),
+            "slice": ranges(self.view),
+            "plane": self.view.plane.as_deref().and_then(|plane| match plane.shown {
+                Shown::Plane { rows, columns, .. } => Some(json!({ "rows": rows, "columns": columns, "slice": ranges(plane) })),
+                _ => None,
+            }),
             "rows": rows, "columns": columns, "colors": colors, "window": self.view.is_window,
-            "budget": { "bytes": u64::try_from(BUDGET_BYTES).unwrap_or(u64::MAX),
-                "chunks": u64::try_from(BUDGET_CHUNKS).unwrap_or(u64::MAX) },
+            "budget": { "bytes": unasked.bytes, "chunks": unasked.chunks },
+            "most": { "bytes": facts.limits.bytes, "chunks": facts.limits.chunks },
+            "decode": self.is_decoded().then_some("cf"),
             "cf": packing::of_array(facts, self.attributes, self.state.get("decode") == Some("none")), "labels": self.has_categories,
             "coordinates": self.coordinates.iter().map(coordinate).collect::<Value>(),
             "ome": image,
@@ -185,20 +213,20 @@ fn channels(channels: &[ChannelSummary]) -> Value {
     channels.iter().enumerate().map(one).collect()
 }
 
-/// Links to the elements of the view in several formats.
+/// Links to the elements of the view in several formats: as the values that the picture shows.
 pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
     let slice = viewed.view.slice(&viewed.facts.shape);
-    let fields = viewed.state.get("fields").map(|fields| ("fields", fields));
+    let words = viewed.words_of_elements();
     let link = |format: &str| {
+        let words = words.iter().map(|(name, value)| (*name, value.as_str()));
         join(
             &viewed.links.data,
-            [("slice", slice.as_str())].into_iter().chain(fields).chain([("format", format)]),
+            [("slice", slice.as_str())].into_iter().chain(words).chain([("format", format)]),
         )
     };
-    let is_packed = viewed.facts.values.packing().is_some();
     html! {
         span.downloads {
-            "This slice" (if is_packed { ", as the numbers that are stored, as " } else { " as " })
+            "This slice as "
             @for (at, format) in ["npy", "csv", "json", "arrow"].into_iter().enumerate() {
                 (if at == 0 { "" } else { ", " })
                 a href=(link(format)) data-format=(format) { (format) }

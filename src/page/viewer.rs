@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::controls::controls;
-use super::facts::{Drawn, bytes_text, count_text, product};
+use super::facts::{Drawn, bytes_text, count_text, name, product};
 use super::labels;
-use super::view::{Cost, Shown};
+use super::view::Shown;
 use super::viewed_array::{PAGE_PICTURE, ViewedArray, downloads};
 
 /// Stripes along the longer side of a hatched plane.
@@ -15,7 +15,9 @@ const STRIPES: u64 = 100;
 pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -> Markup {
     let ViewedArray { facts, view, state, .. } = viewed;
     let cost = viewed.cost();
-    let loads = cost.is_some_and(Cost::is_small) || state.get("load").is_some();
+    let is_possible = cost.is_some_and(|cost| facts.limits.allow(cost));
+    let is_small = cost.is_some_and(|cost| facts.limits.allow_unasked(cost));
+    let loads = is_small || (is_possible && state.get("load").is_some());
     if let Some(text) = emptiness(viewed) {
         return html! { p.empty { (text) } };
     }
@@ -41,15 +43,23 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -
                         noscript { p.muted { "The histogram is drawn by a script. " a href=(viewed.links.stats) { "Statistics as JSON" } } }
                     }
                 }
+                @if tab == "line" { (along(viewed)) }
                 (dimensions(viewed))
                 p.cost #cost role="status" {
                     @if let Some(cost) = cost {
-                        @if view.is_window { "The centre of the plane, which is too large to load unasked. " }
+                        @if view.is_window {
+                            "The centre of the " (if matches!(view.shown, Shown::Line(_)) { "line" } else { "plane" })
+                            ", which is too large to load unasked. "
+                        }
                         (count_text(cost.chunks)) (if cost.chunks == 1 { " chunk, " } else { " chunks, " })
                         (bytes_text(cost.bytes)) " decoded"
-                        @if !loads {
+                        @if !loads && is_possible {
                             " – more than is loaded unasked. "
                             a.button href=(state.with(&[("load", "1")]).link(&viewed.links.view)) { "Load " (bytes_text(cost.bytes)) }
+                        }
+                        @if !is_possible { " – more than this server reads for one request. " }
+                        @if !is_possible && state.get("slice").is_some() {
+                            a.button href=(state.with_slice("").link(&viewed.links.view)) { "Show a part" }
                         }
                     }
                 }
@@ -104,6 +114,26 @@ fn emptiness(viewed: &ViewedArray<'_>) -> Option<String> {
     }
     let counts: Vec<u64> = view.subset.iter().map(|range| range.count).collect();
     (product(&counts) == 0).then(|| format!("The selection {} has no elements.", view.slice(&facts.shape)))
+}
+
+/// Links to the lines along the other dimensions through the same element.
+fn along(viewed: &ViewedArray<'_>) -> Markup {
+    let ViewedArray { facts, view, state, links, .. } = viewed;
+    let is_long = |dim: &usize| facts.shape[*dim] > 1 || view.shown == Shown::Line(*dim);
+    let dims: Vec<usize> = (0..facts.shape.len()).filter(is_long).collect();
+    let word = |dim: usize| if facts.is_named[dim] { facts.names[dim].clone() } else { dim.to_string() };
+    html! {
+        @if dims.len() > 1 && matches!(view.shown, Shown::Line(_)) {
+            p.struct-fields {
+                "Along: "
+                @for (at, &dim) in dims.iter().enumerate() {
+                    (if at == 0 { "" } else { " · " })
+                    a href=(state.with(&[("along", &word(dim)), ("tab", "line")]).link(&links.view)) data-along=(word(dim))
+                        aria-current=[(view.shown == Shown::Line(dim)).then_some("true")] { bdi { (name(&facts.names[dim])) } }
+                }
+            }
+        }
+    }
 }
 
 /// The dimensions that are not shown whole: links to step through them, which a script makes sliders.

@@ -117,8 +117,8 @@ pub enum StoreError {
     /// The backend is full.
     #[error("the storage of the backend is full")]
     StorageFull(#[source] Shared),
-    /// The backend is too busy.
-    #[error("the backend is too busy")]
+    /// The backend is too busy, or is not asked because it failed too often.
+    #[error("{}", busy_text(.0))]
     Busy(#[source] Shared),
     /// Other writers changed this value at each attempt; nothing was written.
     #[error("others are writing this value just now; nothing was written")]
@@ -132,6 +132,20 @@ pub enum StoreError {
     /// The backend refused, failed or sent an invalid response.
     #[error("the backend failed")]
     Backend(#[source] Shared),
+}
+
+/// The backend failed so often that it is not asked for a while: the circuit breaker is open.
+#[derive(Debug, thiserror::Error)]
+#[error("the backend failed too often, and is asked again within a second")]
+pub(in crate::store) struct CircuitOpen;
+
+/// What the error [`StoreError::Busy`] says of its cause.
+fn busy_text(source: &Shared) -> &'static str {
+    if source.is::<CircuitOpen>() {
+        "the backend failed too often, and is asked again within a second"
+    } else {
+        "the backend is too busy"
+    }
 }
 
 /// Why a symbolic link leads to no value. The text says what the operator can do.

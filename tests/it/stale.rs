@@ -246,3 +246,25 @@ async fn a_page_of_an_array_is_complete_but_for_the_list_at_its_side_while_the_b
     let after = page().await;
     assert!(!after.contains("/view/m/sibling") && after.contains("4 × 8 × 8"), "{after}");
 }
+
+#[tokio::test]
+async fn a_page_of_a_group_says_that_the_backend_hangs_and_has_the_nodes_of_its_consolidated_metadata() {
+    let consolidated = r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,
+        "metadata":{"a":{"node_type":"array"}}}}"#;
+    for (document, is_listed) in [(consolidated, true), (r#"{"zarr_format":3,"node_type":"group"}"#, false)] {
+        let scene = Scene::new("always, stale:1h").await;
+        put(&scene.store, "zarr.json", document).await;
+        let page = async || {
+            let answer = scene.server.ask(Method::GET, "/view/m/", &[("accept", "text/html")]).await;
+            assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+            String::from_utf8(answer.body.to_vec()).unwrap()
+        };
+        let before = page().await;
+        assert!(before.contains("/view/m/a") && !before.contains("does not answer"), "{before}");
+        scene.remote.set_fault(Some(Fault::Hangs));
+        let after = page().await;
+        assert!(after.contains("The storage does not answer"), "{after}");
+        assert_eq!(after.contains("/view/m/a"), is_listed, "{after}");
+        assert_eq!(after.contains("cannot be listed"), !is_listed, "{after}");
+    }
+}

@@ -7,7 +7,7 @@ use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use tokio::time::timeout;
 
-use super::children::open;
+use super::children::RowOpener;
 use super::links::PageLinks;
 use super::{headers, site};
 use crate::api::nodes::missing::folders;
@@ -17,7 +17,7 @@ use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::key::NodePath;
 use crate::metadata::NodeKind;
-use crate::page::{ChildRow, HomePage, MountCard};
+use crate::page::{ChildRow, HomePage, MountCard, PageLimits};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
 use crate::services::readiness::MountState;
@@ -99,6 +99,8 @@ async fn contents(
     }
     let Some((mount, opener)) = state.mounts.with_opener(&mount.name).cloned() else { return (None, None) };
     let target = NodeTarget { mount, opener, path: root.clone() };
+    let rows =
+        RowOpener { target: &target, links, limits: PageLimits::of(&state.engine.read), deadline: None };
     match target.opener.find(&root).await {
         Ok(Some(opened)) => match &opened.node {
             Node::Group(group) => {
@@ -110,13 +112,13 @@ async fn contents(
                 let path =
                     |child: &crate::hierarchy::Child| Some((root.child(&child.name).ok()?, child.kind));
                 match children.map(|children| children.iter().filter_map(path).collect()) {
-                    Some(paths) => (title, Some(open(&target, links, paths).await)),
+                    Some(paths) => (title, Some(rows.open(paths).await)),
                     None => (title, None),
                 }
             }
             // A mount that is one array shows this.
             Node::Array(_) => {
-                let mut rows = open(&target, links, vec![(root, Some(NodeKind::Array))]).await;
+                let mut rows = rows.open(vec![(root, Some(NodeKind::Array))]).await;
                 for row in &mut rows {
                     row.item.name.clone_from(&target.mount.name);
                 }
@@ -125,7 +127,7 @@ async fn contents(
         },
         Ok(None) => {
             let folders = folders(caller.rights(), &target, &root, MOST_NODES + 1).await;
-            (None, Some(open(&target, links, folders).await))
+            (None, Some(rows.open(folders).await))
         }
         Err(_) => (None, None),
     }

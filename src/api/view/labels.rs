@@ -1,7 +1,6 @@
 //! The label images that belong to an image, opened for its page (OME-Zarr 0.5, section "labels").
 
-use super::children::open;
-use super::links::PageLinks;
+use super::children::RowOpener;
 use crate::conventions::{OmeImage, OmeNode};
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
@@ -21,10 +20,10 @@ const LABELS: &str = "labels";
 /// The label images of an image that `may_read` allows. One that cannot be opened is left out.
 pub(super) async fn labels(
     state: &AppState,
-    target: &NodeTarget,
-    links: PageLinks<'_>,
+    rows: RowOpener<'_>,
     may_read: impl Fn(&NodePath) -> bool,
 ) -> Result<Vec<LabelLayer>, Problem> {
+    let RowOpener { target, links, .. } = rows;
     let mut layers = Vec::new();
     let Some(list) = target.path.child(LABELS).ok().filter(|path| may_read(path)) else { return Ok(layers) };
     let Some(attributes) = attributes(target, &list).await else { return Ok(layers) };
@@ -43,7 +42,7 @@ pub(super) async fn labels(
             let path = NodePath::parse(&format!("{prefix}{level}")).ok()?;
             may_read(&path).then_some((path, Some(NodeKind::Array)))
         });
-        let levels = open(target, links, levels.collect()).await;
+        let levels = rows.open(levels.collect()).await;
         let axes = image.names();
         layers.push(LabelLayer { name, links: links.of(&path), axes, colors: image.label_colors, levels });
     }

@@ -43,6 +43,12 @@ impl PageLinks<'_> {
         format!("{}/v1/data/{}", self.base, below(self.mount, path))
     }
 
+    /// The path of a node in a view, by its recipe.
+    pub(super) fn through(self, view: &str, recipe: &str, path: &NodePath) -> String {
+        let names: Vec<String> = path.as_str().split('/').map(encode).collect();
+        format!("{}/{view}/{}/{recipe}/{}", self.base, encode(self.mount), names.join("/"))
+    }
+
     /// The path of the description of a store of vectors.
     pub(super) fn vectors(self, path: &NodePath) -> String {
         format!("{}/v1/vectors/{}", self.base, below(self.mount, path))

@@ -11,9 +11,11 @@ mod home;
 mod labelled;
 mod labels;
 mod links;
+mod listing;
 mod node;
 mod session;
 mod site;
+mod warnings;
 
 pub(crate) use error_page::ErrorPage;
 pub(crate) use home::home;

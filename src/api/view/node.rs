@@ -10,9 +10,10 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use tokio::time::timeout;
 
-use super::children::{are_there, item, open};
+use super::children::{RowOpener, are_there, item};
 use super::links::PageLinks;
-use super::{headers, labelled, labels, site};
+use super::listing::{ListedChildren, listed};
+use super::{headers, labelled, labels, listing, site, warnings};
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
@@ -25,7 +26,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
-use crate::page::{ArrayPage, Coordinate, GroupPage, PageState, Place};
+use crate::page::{ArrayPage, Coordinate, GroupPage, PageLimits, PageState, Place};
 use crate::reduce::CfValues;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
@@ -46,6 +47,8 @@ const MOST_WELLS: usize = 400;
 const WELLS_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait for the nodes at the side of a page.
 const SIDE_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait for what a page is complete without, where the storage did not answer before.
+const SILENT_WAIT: Duration = Duration::from_millis(200);
 /// Most dimensions whose coordinates are found.
 const MOST_COORDINATES: usize = 8;
 /// Bytes of a page besides the documents that it shows, about: longer ones are made on the compute pool.
@@ -199,16 +202,20 @@ impl View<'_> {
         }
     }
 
-    /// The nodes below a group; `None` if they cannot be listed.
-    async fn children(&self, path: &NodePath, group: &GroupMetadata) -> Result<Children, HierarchyError> {
+    /// The nodes below a group, as far as they can be listed.
+    async fn children(
+        &self,
+        path: &NodePath,
+        group: &GroupMetadata,
+    ) -> Result<ListedChildren, HierarchyError> {
         if !self.may_list(path) {
-            return Ok(Children::default());
+            return Ok(ListedChildren::default());
         }
-        self.target.opener.hierarchy().children(path, group, MOST_CHILDREN).await
+        listed(self.target, path, group, MOST_CHILDREN).await
     }
 
-    /// The nodes of the group above an array; `None` if they cannot be listed.
-    async fn siblings(&self, parent: &NodePath) -> Option<Children> {
+    /// The nodes of the group above an array; `None` if there is none that the caller may read.
+    async fn siblings(&self, parent: &NodePath) -> Option<ListedChildren> {
         if !self.may_read(parent) {
             return None;
         }
@@ -217,24 +224,47 @@ impl View<'_> {
         self.children(parent, group).await.ok()
     }
 
+    fn limits(&self) -> PageLimits {
+        PageLimits::of(&self.state.engine.read)
+    }
+
+    /// Opens nodes in lists: quickly, if the storage does not answer.
+    fn rows(&self, is_silent: bool) -> RowOpener<'_> {
+        let deadline = is_silent.then(|| tokio::time::Instant::now() + SILENT_WAIT);
+        RowOpener { target: self.target, links: self.links, limits: self.limits(), deadline }
+    }
+
     async fn array(&self, node: &OpenNode, metadata: &Arc<ArrayMetadata>) -> ArrayPage {
         let mut place = self.place();
         let path = &self.target.path;
+        let mut silence = None;
         // The list at the side is an extra: without it the page is complete, so a backend that does not answer does not keep it.
-        if let Some(parent) = path.parent()
-            && let Ok(Some(children)) = timeout(SIDE_WAIT, self.siblings(&parent)).await
-        {
-            place.has_more = children.truncated;
-            place.tree = self.tree(&parent, &children);
+        if let Some(parent) = path.parent() {
+            match timeout(SIDE_WAIT, self.siblings(&parent)).await {
+                Ok(Some(siblings)) => {
+                    place.has_more = siblings.children.truncated;
+                    place.tree = self.tree(&parent, &siblings.children);
+                    silence = siblings.silence;
+                }
+                Ok(None) => {}
+                Err(_) => silence = Some(listing::SLOW),
+            }
         }
-        let image = self.image_above().await;
+        let extras = async { (self.image_above().await, self.coordinates(metadata).await) };
+        let (image, coordinates) = match silence {
+            Some(_) => timeout(SILENT_WAIT, extras).await.unwrap_or_default(),
+            None => extras.await,
+        };
         place.image_above = image.as_ref().map(|image| Box::new(self.links.of(&image.path)));
         ArrayPage {
             place,
             has_categories: has_categories(&metadata.attributes, image.as_ref().map(|image| &image.ome)),
             metadata: Arc::clone(metadata),
             array: node.array().cloned().map_err(|error| error.to_string()),
-            coordinates: self.coordinates(metadata).await,
+            coordinates,
+            warnings: warnings::of_array(self.links, path, node, image.is_some()),
+            limits: self.limits(),
+            silence,
             state: self.query.clone(),
         }
     }
@@ -295,7 +325,8 @@ impl View<'_> {
 
     async fn group(&self, group: &GroupMetadata) -> Result<GroupPage, Problem> {
         let path = &self.target.path;
-        let children = self.children(path, group).await?;
+        let ListedChildren { children, silence } = self.children(path, group).await?;
+        let rows = self.rows(silence.is_some());
         let mut place = self.place();
         place.has_more = children.truncated;
         place.tree = self.tree(path, &children);
@@ -304,7 +335,7 @@ impl View<'_> {
             children.iter().filter_map(path).collect::<Vec<_>>()
         });
         let children_rows = match paths {
-            Some(paths) => Some(open(self.target, self.links, paths).await),
+            Some(paths) => Some(rows.open(paths).await),
             None => None,
         };
         let (is_vectors, mut ome) = self.conventions(group).await?;
@@ -315,14 +346,13 @@ impl View<'_> {
                 *image = listed;
             }
         }
-        let levels = self.levels(ome.as_ref()).await;
+        let levels = self.levels(rows, ome.as_ref()).await;
         let may_read = |path: &NodePath| self.may_read(path);
-        let labels = if levels.is_empty() {
-            Vec::new()
-        } else {
-            labels::labels(self.state, self.target, self.links, may_read).await?
-        };
+        let labels =
+            if levels.is_empty() { Vec::new() } else { labels::labels(self.state, rows, may_read).await? };
         let missing_wells = self.missing_wells(ome.as_ref()).await;
+        let warnings =
+            warnings::of_group(self.state, self.links, path, group, children.is_stale, &levels).await?;
         Ok(GroupPage {
             place,
             missing_wells,
@@ -334,6 +364,8 @@ impl View<'_> {
             labels,
             vectors: (is_vectors && cfg!(feature = "vectors")).then(|| self.links.vectors(path)),
             attributes: Some(group.attributes.clone()),
+            warnings,
+            silence,
             state: self.query.clone(),
         })
     }
@@ -354,14 +386,18 @@ impl View<'_> {
     }
 
     /// The levels of an image, opened.
-    async fn levels(&self, ome: Option<&(OmeNode, Option<String>)>) -> Vec<crate::page::ChildRow> {
+    async fn levels(
+        &self,
+        rows: RowOpener<'_>,
+        ome: Option<&(OmeNode, Option<String>)>,
+    ) -> Vec<crate::page::ChildRow> {
         let Some((OmeNode::Image(image), _)) = ome else { return Vec::new() };
         let prefix = self.target.path.prefix().as_str();
         let paths = image.levels.iter().filter_map(|(level, _)| {
             let path = NodePath::parse(&format!("{prefix}{level}")).ok()?;
             self.may_read(&path).then_some((path, Some(NodeKind::Array)))
         });
-        let rows = open(self.target, self.links, paths.collect()).await;
+        let rows = rows.open(paths.collect()).await;
         rows.into_iter().filter(|row| row.array.is_some()).collect()
     }
 
@@ -383,7 +419,7 @@ impl View<'_> {
         place.has_more = folders.len() > MOST_CHILDREN;
         let shown = || folders.iter().take(MOST_CHILDREN);
         place.tree = Some(shown().map(|(path, kind)| item(self.links, path, *kind)).collect());
-        let children = open(self.target, self.links, shown().cloned().collect()).await;
+        let children = self.rows(false).open(shown().cloned().collect()).await;
         GroupPage {
             place,
             missing_wells: BTreeSet::new(),
@@ -395,6 +431,8 @@ impl View<'_> {
             levels: Vec::new(),
             labels: Vec::new(),
             vectors: None,
+            warnings: Vec::new(),
+            silence: None,
             state: self.query.clone(),
         }
     }

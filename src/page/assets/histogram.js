@@ -4,6 +4,7 @@ import { getElements, getJson, link } from "./api.js";
 import { numbers, unpack } from "./decode.js";
 import { byId, bytesText, element, numberText } from "./element.js";
 import { bars, line } from "./plot.js";
+import { rangeText } from "./source.js";
 import { statistics } from "./viewer.js";
 
 const BINS = 64;
@@ -20,13 +21,20 @@ export function histogram(viewer) {
 
 /** @param {import("./viewer.js").Viewer} viewer */
 async function load(viewer) {
-  const { config } = viewer;
+  const { config, source } = viewer;
   const box = byId("histogram");
   const slice = viewer.sliceText();
-  const words = { ops: "count,missing,nan,min,max,mean,std", histogram: BINS, percentiles: "1,5,50,95,99", sample: "auto" };
+  const ranges = config.slice.map((/** @type {any} */ one, /** @type {number} */ dim) => (Array.isArray(one) ? one : source.index[dim]));
+  const cost = source.costOf(ranges);
+  // Of what is not loaded unasked, as much as is.
+  const part = Math.min(config.budget.bytes / cost.bytes, config.budget.chunks / cost.chunks);
+  const sample = viewer.mayLoad(cost) ? "auto" : Math.max(1, Math.floor((part * cost.bytes) / config.itemBytes));
+  const words = { ops: "count,missing,nan,min,max,mean,std", histogram: BINS, percentiles: "1,5,50,95,99", sample };
+  const sides = ranges.filter(Array.isArray).map((/** @type {number[]} */ one) => one[1]).join(" × ");
+  const what = config.window ? `the centre, ${sides} elements` : "the slice";
   try {
     const found = await getJson(link(config.stats, { slice, fields: config.fields, ...words }));
-    show(box, found, found.exact === false ? `From a sample of ${found.seen?.elements ?? "some"} elements.` : "From all elements of the slice.");
+    show(box, found, found.exact === false ? `From a sample of ${found.seen?.elements ?? "some"} elements of ${what}.` : `From all elements of ${what}.`);
   } catch (error) {
     viewer.complain(error);
   }
@@ -43,63 +51,84 @@ function show(box, found, note) {
 
 /** @param {import("./viewer.js").Viewer} viewer */
 export function lineTab(viewer) {
-  const { config } = viewer;
-  const kept = config.slice.map((/** @type {any} */ one, /** @type {number} */ dim) => (Array.isArray(one) ? dim : -1)).filter((/** @type {number} */ dim) => dim >= 0);
-  if (!kept.length || config.text) {
+  const { config, source } = viewer;
+  const { plane, shape, names, columns: dim } = config;
+  if (config.text || config.rows !== null || dim === null) {
     viewer.complain(new Error(config.text ? "Elements that are no numbers are shown in the table alone." : "One element has no line."));
     return;
   }
-  const byRow = config.columns ?? kept[kept.length - 1];
-  let dim = kept.length === 1 ? kept[0] : byRow;
-  for (const other of kept) {
-    if (other !== dim) viewer.source.index[other] = config.slice[other][0] + Math.floor(config.slice[other][1] / 2);
+  const [start, count, by] = config.slice[dim];
+  // A selection with steps is all of the line; of another, the line goes on before and after it.
+  const [origin, length] = by === 1 ? [0, shape[dim]] : [start, count];
+  let [from, most] = by === 1 ? [start, count] : [0, count];
+  const range = (step = 1) => [origin + from * by, Math.ceil(most / step), by * step];
+  const sliceOf = (step = 1) => shape.map((/** @type {number} */ size, /** @type {number} */ one) => (one === dim ? rangeText(range(step), size) : source.index[one])).join(",");
+  viewer.sliceText = () => sliceOf();
+  if (plane) {
+    // The URL has the plane and the element in it, so that other tabs show them.
+    const asked = (viewer.words.get("at") || "").split(",");
+    const at = (/** @type {number} */ one, /** @type {number} */ place) => (one === dim ? asked[place] || start + Math.floor(count / 2) : source.index[one]);
+    const planeText = () => plane.slice.map((/** @type {any} */ one, /** @type {number} */ own) => {
+      if (!Array.isArray(one)) return own === dim ? one : source.index[own];
+      return rangeText(own === dim ? range() : one, shape[own]);
+    }).join(",");
+    const first = planeText();
+    viewer.ownWords = () => ({
+      slice: planeText() === first && !viewer.words.get("slice") ? "" : planeText(),
+      at: [at(plane.rows, 0), at(plane.columns, 1)].join(","),
+    });
   }
-  viewer.sliceText = () => config.shape.map((/** @type {number} */ _, /** @type {number} */ one) => (one === dim ? ":" : viewer.source.index[one])).join(",");
+  const show = (/** @type {number} */ to, /** @type {number} */ size) => {
+    viewer.startSlice ??= viewer.sliceText();
+    most = Math.max(Math.min(2, length), Math.min(length, Math.round(size)));
+    from = Math.max(0, Math.min(length - most, Math.round(to)));
+    viewer.update();
+    viewer.write();
+  };
+  viewer.zoomed = { zoom: (factor) => show(from + (most - most / factor) / 2, most / factor), fit: () => show(0, length) };
+  const index = (/** @type {number} */ at) => origin + Math.round(at) * by;
   const load = async () => {
-    const length = config.shape[dim];
-    const chunks = config.chunk ? Math.ceil(length / config.chunk[dim]) : 1;
-    const bytes = config.chunk ? config.chunk.reduce((/** @type {number} */ product, /** @type {number} */ edge) => product * edge, config.itemBytes) * chunks : length * config.itemBytes;
-    if (!viewer.source.isSmall({ chunks, bytes }) && !viewer.mayLoadMore) {
-      viewer.changed = () => viewer.latest.run(load);
-      viewer.offer({ chunks, bytes });
-      viewer.update = () => viewer.latest.run(load);
+    const cost = source.costOf(source.index.map((/** @type {number} */ at, /** @type {number} */ one) => (one === dim ? range() : at)));
+    if (!viewer.mayLoad(cost)) {
+      viewer.offer(cost);
       return;
     }
-    const step = Math.max(1, Math.ceil(length / LONGEST_LINE));
-    const slice = viewer.sliceText();
-    const strided = slice.split(",").map((/** @type {string} */ part) => (part === ":" && step > 1 ? `::${step}` : part)).join(",");
+    const step = Math.max(1, Math.ceil(most / LONGEST_LINE));
     const read = async (/** @type {any} */ words) => {
       const answer = await getElements(link(config.data, { fields: config.fields, format: "bytes", ...words }));
       return { values: unpack(numbers(answer.buffer, config.cf.as || answer.type || config.type), config.cf), answer };
     };
     // Of a window of elements, one element does not show the extremes. Types that have none have no band.
     const extreme = async (/** @type {string} */ method) => {
-      if (step === 1) return undefined;
-      return read({ slice, downsample: step, method }).then((found) => found.values, () => undefined);
+      if (step === 1 || by !== 1) return undefined;
+      return read({ slice: sliceOf(), downsample: step, method }).then((found) => found.values, () => undefined);
     };
     try {
-      const [{ values, answer }, least, most] = await Promise.all([read({ slice: strided }), extreme("min"), extreme("max"), viewer.hasCoordinates]);
+      const [{ values, answer }, least, greatest] = await Promise.all([read({ slice: sliceOf(step) }), extreme("min"), extreme("max"), viewer.hasCoordinates]);
       // A negative factor of packed numbers exchanges them.
-      const [low, high] = (config.cf.scale ?? 1) < 0 ? [most, least] : [least, most];
+      const [low, high] = (config.cf.scale ?? 1) < 0 ? [greatest, least] : [least, greatest];
       const known = viewer.coordinates.get(dim);
-      byId("plot").replaceChildren(chooser(), line({
-        values, low, high, title: `along ${config.names[dim]}`, units: config.cf.units, step, width: widthOf(byId("plot")), height: 300,
-        label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
-      }));
+      const others = shape.map((/** @type {number} */ size, /** @type {number} */ one) => (one === dim || size < 2 ? "" : viewer.place(one, source.index[one]))).filter(Boolean);
+      byId("plot").replaceChildren(line({
+        values, low, high, title: `along ${names[dim]}${others.length ? ` at ${others.join(", ")}` : ""}`, units: config.cf.units, start: from, step,
+        width: widthOf(byId("plot")), height: 300,
+        label: (at) => (known ? known.text(known.values[index(at)]) : String(index(at))),
+        select: (first, last) => show(first, last - first + 1),
+      }), tools());
       const part = step > 1 ? `, every ${step}th element${low && high ? ", and the extremes of those between" : ""}` : "";
-      byId("cost").textContent = `${chunks} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)} decoded, ${Math.round(answer.milliseconds)} ms${part}`;
+      byId("cost").textContent = `${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(answer.milliseconds)} ms${part}`;
     } catch (error) {
       viewer.complain(error);
     }
   };
-  const chooser = () => {
-    if (kept.length < 2) return element("span");
-    const select = element("select", { id: "along", onchange: (/** @type {any} */ event) => {
-      dim = Number(event.target.value);
-      viewer.latest.run(load);
-    } }, ...kept.map((/** @type {number} */ one) => element("option", { value: one, selected: one === dim }, config.names[one])));
-    return element("p", {}, element("label", { for: "along" }, "Along "), select);
+  const tools = () => {
+    const tool = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) => element("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick }, text);
+    return element("div", { class: "buttons" },
+      tool("+", "Zoom in", () => viewer.zoomed?.zoom(2)), tool("−", "Zoom out", () => viewer.zoomed?.zoom(0.5)),
+      tool("‹", "Before", () => show(from - most / 2, most)), tool("›", "After", () => show(from + most / 2, most)),
+      tool("all", "all of the line", () => show(0, length)));
   };
-  viewer.changed = () => viewer.latest.run(load);
+  viewer.update = async () => viewer.latest.run(load);
+  viewer.changed = viewer.update;
   viewer.changed();
 }

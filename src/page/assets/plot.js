@@ -30,7 +30,7 @@ function ticks(low, high, most) {
  * A line plot.
  * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>,
  *   label(at: number): string, title: string, units?: string | null, cursor?: number | null,
- *   width?: number, height?: number, start?: number, step?: number, pick?(at: number): void}} options
+ *   width?: number, height?: number, start?: number, step?: number, pick?(at: number): void, select?(first: number, last: number): void}} options
  * @returns {HTMLElement}
  */
 export function line(options) {
@@ -53,7 +53,8 @@ export function line(options) {
     drawing.append(svg("path", { class: "axis", d: `M${left} ${y(value)}H${width - right}` }));
     drawing.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, numberText(value)));
   }
-  const marks = Math.max(2, Math.floor((width - left) / 110));
+  const longest = Math.max(...[0, last].map((at) => label(start + at * step).length));
+  const marks = Math.max(2, Math.floor((width - left) / Math.max(110, 10 * longest)));
   const places = [...new Set(Array.from({ length: marks }, (_, at) => Math.round((last * at) / (marks - 1))))];
   for (const at of places.filter((place) => place < values.length)) {
     const anchor = at === 0 ? "start" : at === last ? "end" : "middle";
@@ -77,13 +78,27 @@ export function line(options) {
   if (options.pick) {
     drawing.addEventListener("click", (event) => options.pick?.(start + at(event) * step));
   }
+  const { select } = options;
+  if (select) {
+    /** @type {number | null} */
+    let first = null;
+    drawing.addEventListener("pointerdown", (event) => {
+      first = at(event);
+    });
+    drawing.addEventListener("pointerup", (event) => {
+      const ends = [first ?? 0, at(event)];
+      if (first !== null && ends[0] !== ends[1]) select(start + Math.min(...ends) * step, start + Math.max(...ends) * step);
+      first = null;
+    });
+  }
   return element("div", {}, drawing, readout);
 }
 
 /**
- * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>, title: string}} options
+ * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>, title: string,
+ *   units?: string | null}} options
  */
-function summary({ values, low: least = values, high: most = values, title }) {
+function summary({ values, low: least = values, high: most = values, title, units }) {
   let [low, high, count] = [Infinity, -Infinity, 0];
   for (let at = 0; at < values.length; at += 1) {
     if (!Number.isFinite(least[at]) || !Number.isFinite(most[at])) continue;
@@ -92,7 +107,7 @@ function summary({ values, low: least = values, high: most = values, title }) {
     high = Math.max(high, most[at]);
   }
   if (!count) return `${title}: no values`;
-  return `${title}: ${values.length} values from ${numberText(low)} to ${numberText(high)}`;
+  return `${title}: ${values.length} values from ${numberText(low)} to ${numberText(high)}${units ? ` ${units}` : ""}`;
 }
 
 /**

@@ -137,9 +137,23 @@ export class Source {
     return { chunks, bytes: bytes * chunks };
   }
 
-  /** @param {Cost} cost */
-  isSmall(cost) {
-    return cost.bytes <= this.config.budget.bytes && cost.chunks <= this.config.budget.chunks;
+  /** The same of ranges and indexes of the array. @param {(number | number[])[]} ranges @returns {Cost} */
+  costOf(ranges) {
+    let [chunks, bytes] = [1, this.config.itemBytes];
+    ranges.forEach((one, dim) => {
+      const [start, count, step] = Array.isArray(one) ? one : [one, 1, 1];
+      const edge = this.config.chunk?.[dim] ?? count;
+      const ends = [start, start + (count - 1) * step];
+      const touched = Math.floor(Math.max(...ends) / edge) - Math.floor(Math.min(...ends) / edge) + 1;
+      chunks *= touched;
+      bytes *= touched * edge;
+    });
+    return { chunks, bytes };
+  }
+
+  /** Whether a cost is within what is loaded unasked; or within what the server reads at all. @param {Cost} cost @param {Cost} [most] */
+  isSmall(cost, most = this.config.budget) {
+    return cost.bytes <= most.bytes && cost.chunks <= most.chunks;
   }
 
   /**

@@ -18,15 +18,18 @@ export class Table {
     this.columns = last.length > 1 ? last[1] : null;
     // More dimensions than a table has are shown at their first element.
     for (const dim of kept.slice(0, -2)) viewer.source.index[dim] = config.slice[dim][0];
-    this.top = 0;
-    this.left = 0;
+    // A table reads little at once: where a picture is of the centre alone, it begins there and has all of the plane.
+    const begin = (/** @type {number | null} */ dim) => (config.window && dim !== null ? config.slice[dim][0] : 0);
+    this.ranges = config.slice.map((/** @type {any} */ one, /** @type {number} */ dim) => (config.window && Array.isArray(one) ? [0, config.shape[dim], 1] : one));
+    this.top = begin(this.rows);
+    this.left = begin(this.columns);
     viewer.changed = () => this.update();
     viewer.sliceText = () => this.slice(true);
   }
 
   /** @param {number | null} dim */
   length(dim) {
-    return dim === null ? 1 : this.viewer.config.slice[dim][1];
+    return dim === null ? 1 : this.ranges[dim][1];
   }
 
   /** @param {boolean} isWhole */
@@ -37,7 +40,7 @@ export class Table {
         if (dim !== this.rows && dim !== this.columns) return source.index[dim];
         const [from, most] = dim === this.rows ? [this.top, ROWS] : [this.left, COLUMNS];
         if (isWhole) return range[1] === config.shape[dim] && range[2] === 1 ? ":" : `${range[0]}:${range[0] + (range[1] - 1) * range[2] + 1}:${range[2]}`;
-        const [start, count, step] = range;
+        const [start, count, step] = this.ranges[dim];
         const to = Math.min(from + most, count);
         const [first, end] = [start + from * step, start + (to - 1) * step + Math.sign(step)];
         return `${first}:${end < 0 ? "" : end}${step === 1 ? "" : `:${step}`}`;
@@ -63,10 +66,14 @@ export class Table {
 
   /** @param {any} found */
   show(found) {
-    const rows = this.rows === null ? [[found]] : this.columns === null ? found.map((/** @type {any} */ one) => [one]) : found;
+    let rows = this.rows === null ? [[found]] : this.columns === null ? found.map((/** @type {any} */ one) => [one]) : found;
+    // Of structs, each field is a column.
+    const isStruct = this.columns === null && rows.length > 0 && rows[0][0] !== null && typeof rows[0][0] === "object" && !Array.isArray(rows[0][0]);
+    const fields = isStruct ? Object.keys(rows[0][0]) : [];
+    if (isStruct) rows = rows.map((/** @type {any[]} */ [one]) => fields.map((field) => one[field]));
     const head = element("tr", {}, element("th", { scope: "col" }, this.corner()));
     const width = rows[0]?.length || 0;
-    for (let at = 0; at < width; at += 1) head.append(element("th", { scope: "col" }, this.columns === null ? "value" : this.label(this.columns, this.left + at)));
+    for (let at = 0; at < width; at += 1) head.append(element("th", { scope: "col" }, this.columns === null ? (fields[at] ?? "value") : this.label(this.columns, this.left + at)));
     const body = rows.map((/** @type {any[]} */ row, /** @type {number} */ at) =>
       element("tr", {}, element("th", { scope: "row" }, this.rows === null ? "" : this.label(this.rows, this.top + at)), ...row.map((value) => element("td", {}, element("bdi", {}, text(decoded(value, this.viewer.config.cf)))))));
     const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
@@ -99,7 +106,7 @@ export class Table {
 
   /** @param {number} dim @param {number} at */
   label(dim, at) {
-    const [start, , step] = this.viewer.config.slice[dim];
+    const [start, , step] = this.ranges[dim];
     const index = start + at * step;
     const known = this.viewer.coordinates.get(dim);
     return known ? known.text(known.values[index]) : String(index);

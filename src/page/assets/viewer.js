@@ -55,6 +55,12 @@ export class Viewer {
     this.playing = 0;
     /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
     this.changed = null;
+    /** @type {{zoom(factor: number): void, fit(): void} | null} What is zoomed. */
+    this.zoomed = null;
+    /** @type {(() => Record<string, any>) | null} The words of the URL of a tab without a picture. */
+    this.ownWords = null;
+    /** @type {string | undefined} The selection before anything is changed, which the URL leaves out. */
+    this.startSlice = undefined;
     this.wire();
     this.hasCoordinates = this.loadCoordinates();
     /** @type {Labels | null} */
@@ -78,7 +84,7 @@ export class Viewer {
     const axis = config.coordinates.find((/** @type {any} */ one) => one.dim === config.rows);
     const label = `${config.names[config.rows]} by ${config.names[config.columns]}`;
     const stage = byId("stage");
-    this.picture = new Picture(stage, { width: source.width, height: source.height, flip: false, label }, {
+    this.zoomed = this.picture = new Picture(stage, { width: source.width, height: source.height, flip: false, label }, {
       hover: (x, y) => this.hover(x, y),
       leave: () => this.readout(null),
       pick: (x, y) => this.pin(x, y),
@@ -99,7 +105,10 @@ export class Viewer {
       // Which rows are at the top is known now.
       const start = this.startBox();
       if (start) this.picture?.show(start);
+      this.hasBegun = true;
       await this.update();
+      // A plane of other axes than those of the selection has another selection.
+      if (this.words.get("axes") && this.words.get("slice") !== config.selected) this.write();
       const [y, x] = isPinned ? [source.placed(config.rows, at[0]), source.placed(config.columns, at[1])] : [null, null];
       if (x !== null && y !== null) await this.pin(x, y);
     };
@@ -170,7 +179,7 @@ export class Viewer {
     if (!picture) return;
     const origin = this.words.get("origin") || "auto";
     picture.plane.flip = origin === "lower" || (origin === "auto" && (await this.ascends(axis)) !== this.source.down.step < 0);
-    const axes = byId("axes")?.options[0];
+    const axes = byId("axes")?.selectedOptions[0];
     if (axes && picture.plane.flip !== this.source.down.step < 0) axes.textContent = axes.textContent.replace("↓", "↑");
   }
 
@@ -211,21 +220,35 @@ export class Viewer {
     return this.latest.run(() => this.load());
   }
 
-  async load() {
-    const picture = this.picture;
-    if (!picture) return;
-    const seen = picture.seen();
-    const pixels = seen.w * picture.scale;
+  /** What reading a part of the plane takes. @param {import("./picture.js").Box} box */
+  planned(box) {
+    const pixels = box.w * (this.picture?.scale ?? 1);
     const active = this.channels.filter((channel) => channel.active);
     const plans = this.channels.length
-      ? active.map((channel) => this.source.plan(seen, pixels, { [channel.dim]: channel.index }))
-      : [this.source.plan(seen, pixels)];
-    const overlay = this.labels?.plan(seen, pixels) ?? null;
+      ? active.map((channel) => this.source.plan(box, pixels, { [channel.dim]: channel.index }))
+      : [this.source.plan(box, pixels)];
+    const overlay = this.labels?.plan(box, pixels) ?? null;
     const cost = [...plans, ...(overlay ? [overlay] : [])].reduce(
       (sum, plan) => ({ chunks: sum.chunks + plan.cost.chunks, bytes: sum.bytes + plan.cost.bytes }),
       { chunks: 0, bytes: 0 },
     );
-    if (!this.mayLoadMore && !this.source.isSmall(cost)) {
+    return { plans, overlay, cost };
+  }
+
+  /** @param {import("./source.js").Cost} cost */
+  mayLoad(cost) {
+    return this.source.isSmall(cost) || (this.mayLoadMore && this.source.isSmall(cost, this.config.most));
+  }
+
+  async load() {
+    const picture = this.picture;
+    if (!picture) return;
+    let planned = this.planned(picture.seen());
+    // What is selected may cost little where what is seen around it does not.
+    const start = this.isAsSelected ? this.startBox() : null;
+    if (start && !this.mayLoad(planned.cost)) planned = this.planned(start);
+    const { plans, overlay, cost } = planned;
+    if (!this.mayLoad(cost)) {
       this.offer(cost);
       return;
     }
@@ -254,8 +277,13 @@ export class Viewer {
       this.mayLoadMore = true;
       this.update();
     };
+    const text = `${cost.chunks} chunks, ${bytesText(cost.bytes)} decoded – more than`;
+    if (!this.source.isSmall(cost, this.config.most)) {
+      byId("cost").textContent = `${text} this server reads for one request: zoom in.`;
+      return;
+    }
     byId("cost").replaceChildren(
-      `${cost.chunks} chunks, ${bytesText(cost.bytes)} decoded – more than is loaded unasked. `,
+      `${text} is loaded unasked. `,
       element("button", { type: "button", onclick: load }, `Load ${bytesText(cost.bytes)}`),
     );
   }
@@ -265,7 +293,8 @@ export class Viewer {
     const time = Math.max(...this.planes.map((plane) => plane.milliseconds));
     const reduced = Math.max(...this.planes.map((plane) => plane.reduced));
     const part = reduced > 1 ? `, every ${reduced}th row and column or their mean` : "";
-    byId("cost").textContent = `${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(time)} ms${part}`;
+    const centre = this.config.window && this.isAsSelected ? "The centre of the plane. " : "";
+    byId("cost").textContent = `${centre}${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(time)} ms${part}`;
   }
 
   /** @param {unknown} error */
@@ -632,6 +661,7 @@ export class Viewer {
     const last = this.config.shape[dim] - 1;
     const place = Math.max(0, Math.min(last, Math.round(index)));
     const step = Math.sign(place - this.source.index[dim]) || 1;
+    this.startSlice ??= this.sliceText();
     this.source.index[dim] = place;
     const row = this.root.querySelector(`.dim[data-dim="${dim}"]`);
     const [slider, typed] = /** @type {any[]} */ ([row?.querySelector("input[type=range]"), row?.querySelector(".index")]);
@@ -730,7 +760,11 @@ export class Viewer {
       this.picture?.draw();
       this.write();
     });
-    on("axes", "change", (input) => input.form.requestSubmit());
+    on("axes", "change", ({ form }) => {
+      // They are of the plane of now.
+      form.querySelectorAll("[name=box], [name=at]").forEach((/** @type {HTMLElement} */ input) => input.remove());
+      form.requestSubmit();
+    });
     on("grid", "change", (input) => this.setGrid(input.checked));
     on("lock", "change", (input) => change(() => (this.lock = input.checked)));
     on("auto", "click", () => change(() => this.autoRange()));
@@ -780,7 +814,7 @@ export class Viewer {
   moved() {
     this.boxText = null;
     this.isAsSelected = false;
-    if (!this.planes.length) return;
+    if (!this.hasBegun) return;
     clearTimeout(this.moving);
     this.moving = setTimeout(() => this.update(), 120);
     this.write();
@@ -815,7 +849,7 @@ export class Viewer {
     // Where the selection cuts the plane, there is no `box`.
     if (source.isStepped || (this.isAsSelected && this.cuts())) return false;
     const level = { name: "", data: "", image: "", shape: this.config.shape, chunk: this.config.chunk };
-    return this.mayLoadMore || source.isSmall(source.cost(level, [0, source.height], [0, source.width]));
+    return this.mayLoad(source.cost(level, [0, source.height], [0, source.width]));
   }
 
   /** The words of the URL that shows the same. */
@@ -834,18 +868,19 @@ export class Viewer {
       ...(this.labels ? { labels: this.labels.name, opacity: this.labels.opacity === 0.5 ? "" : this.labels.opacity } : {}),
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
+      ...this.ownWords?.(),
     };
   }
 
   write() {
     if (this.playing) return;
-    if (this.startSlice === undefined) this.startSlice = this.sliceText();
+    this.startSlice ??= this.sliceText();
     clearTimeout(this.writing);
     this.writing = setTimeout(() => this.writeNow(), 260);
   }
 
   writeNow() {
-    const order = ["slice", "axes", "fields", "origin", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "box", "at", "level", "grid"];
+    const order = ["slice", "axes", "fields", "origin", "colormap", "range", "scale", "channels", "method", "labels", "opacity", "tab", "along", "box", "at", "level", "grid"];
     const words = /** @type {Record<string, any>} */ (this.state());
     const names = [...order.filter((name) => name in words), ...Object.keys(words).filter((name) => !order.includes(name))];
     const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
@@ -858,9 +893,12 @@ export class Viewer {
     for (const tab of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-tab]"))) {
       tab.href = link(location.pathname, { ...words, tab: tab.dataset.tab });
     }
+    for (const other of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-along]"))) {
+      other.href = link(location.pathname, { ...words, along: other.dataset.along });
+    }
     const slice = this.sliceText();
     for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {
-      format.href = link(this.config.data, { slice, fields: this.config.fields, format: format.dataset.format });
+      format.href = link(this.config.data, { slice, fields: this.config.fields, decode: this.config.decode, format: format.dataset.format });
     }
     const hidden = /** @type {HTMLInputElement | null} */ (document.querySelector("#controls input[name=slice]"));
     if (hidden) hidden.value = slice;
@@ -912,7 +950,7 @@ export class Viewer {
       ArrowUp: () => this.choose(this.activeDim - 1),
       ArrowDown: () => this.choose(this.activeDim + 1),
       " ": () => row && this.play(Number(row.dataset.dim), /** @type {HTMLElement} */ (row.querySelector(".play"))),
-      "+": () => picture?.zoom(2), "-": () => picture?.zoom(0.5), 0: () => picture?.fit(),
+      "+": () => this.zoomed?.zoom(2), "-": () => this.zoomed?.zoom(0.5), 0: () => this.zoomed?.fit(),
       a: () => byId("auto")?.click(), l: () => byId("lock")?.click(), g: () => byId("grid")?.click(),
       c: () => this.nextColors(1), C: () => this.nextColors(-1),
       y: () => this.copyLink(), s: () => this.save(),

@@ -14,16 +14,12 @@ use tokio::time::Instant;
 
 use super::state::CircuitState;
 use crate::store::StoreError;
+use crate::store::error::CircuitOpen;
 
 /// How long failures count.
 const FAILURE_WINDOW: Duration = Duration::from_secs(10);
 /// How long the circuit stays open.
 const COOLDOWN: Duration = Duration::from_secs(1);
-
-/// The circuit is open.
-#[derive(Debug, thiserror::Error)]
-#[error("the circuit breaker is open: the backend failed too often")]
-struct CircuitOpen;
 
 /// The circuit breaker of one backend.
 #[derive(Debug)]

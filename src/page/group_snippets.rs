@@ -1,0 +1,77 @@
+//! Lines that open a group with common programs.
+
+use maud::{Markup, html};
+
+use super::layout::Site;
+use super::node_page::Place;
+use super::snippets::{INSTALL_XARRAY, INSTALL_ZARR, Snippet, quoted};
+
+/// What a group is to programs that open it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupUse {
+    /// Arrays with coordinates.
+    Dataset,
+    /// Groups that have datasets, perhaps.
+    Tree,
+    /// An image of OME-Zarr.
+    Image,
+    /// Something else.
+    Group,
+}
+
+/// The lines.
+pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
+    let store = format!("{}{}", site.origin, place.links.store);
+    let store = store.trim_end_matches('/');
+    let quoted = quoted(store);
+    let snippet = |title, note, text| Snippet { title, note: Some(note), text };
+    let zarr = || {
+        snippet(
+            "Python · zarr",
+            INSTALL_ZARR,
+            format!("import zarr\n\ngroup = zarr.open_group({quoted}, mode=\"r\")"),
+        )
+    };
+    let all = match what {
+        GroupUse::Dataset => vec![
+            snippet(
+                "Python · xarray",
+                INSTALL_XARRAY,
+                format!("import xarray\n\ndataset = xarray.open_zarr({quoted})"),
+            ),
+            zarr(),
+        ],
+        GroupUse::Tree => vec![
+            snippet(
+                "Python · xarray",
+                "If the groups in it are datasets. pip install xarray zarr \"fsspec[http]\" aiohttp",
+                format!("import xarray\n\ntree = xarray.open_datatree({quoted}, engine=\"zarr\")"),
+            ),
+            zarr(),
+        ],
+        GroupUse::Image => vec![
+            snippet(
+                "napari",
+                "pip install \"napari[all]\" napari-ome-zarr",
+                format!("napari --plugin napari-ome-zarr '{store}'"),
+            ),
+            snippet(
+                "Python · ome-zarr",
+                "pip install ome-zarr",
+                format!(
+                    "from ome_zarr.io import parse_url\nfrom ome_zarr.reader import Reader\n\n\
+                     image = next(iter(Reader(parse_url({quoted}))()))\nlevels = image.data"
+                ),
+            ),
+            snippet("Neuroglancer", "As the source of a layer.", format!("zarr://{store}/")),
+            zarr(),
+        ],
+        GroupUse::Group => vec![zarr()],
+    };
+    html! {
+        section.use-it aria-label="Use it" {
+            h2 { "Use it" }
+            @for snippet in &all { (snippet.article()) }
+        }
+    }
+}
