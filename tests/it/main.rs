@@ -26,6 +26,7 @@ mod consolidated;
 mod corrupt;
 mod credentials;
 mod dap;
+mod datasets;
 mod declarations;
 mod declared;
 mod dependents;
