@@ -26,6 +26,7 @@ mod consolidated;
 mod corrupt;
 mod credentials;
 mod dap;
+mod dap4;
 mod datasets;
 mod declarations;
 mod declared;
