@@ -20,9 +20,9 @@ pub fn dmr(dataset: &Dap4Dataset, selection: &Dap4Selection) -> String {
     let mut out = PROLOG.to_owned();
     let name = dataset.groups.first().map_or("", |group| group.name.as_str());
     // Writing to a `String` cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<Dataset xmlns=\"{NAMESPACE}\" name=\"{}\" dapVersion=\"4.0\" dmrVersion=\"1.0\">\n",
+        "<Dataset xmlns=\"{NAMESPACE}\" name=\"{}\" dapVersion=\"4.0\" dmrVersion=\"1.0\">",
         escaped(name)
     );
     writer.write_group(&mut out, 0, 1);
