@@ -29,7 +29,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
-use zarrd::write::{ArrayWriter, WriteOptions};
+use zarrd::write::{AppendWriter, ArrayWriter, WriteOptions};
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
@@ -203,6 +203,8 @@ const ROWS: &[Row] = &[
     ("elements to write", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=bytes", None, Stalled(ELEMENTS)),
     ("elements to write in JSON", "PUT", "/v1/data/{mount}/{path}", "/v1/data/l/arr?format=json", None, StalledChunked(8 * MIB)),
     ("elements to write to the root", "PUT", "/v1/data/{mount}", "/v1/data/l?format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to append", "POST", "/v1/data/{mount}/{path}", "/v1/data/l/arr?append=0&format=bytes", None, Stalled(ELEMENTS)),
+    ("elements to append to the root", "POST", "/v1/data/{mount}", "/v1/data/l?append=0&format=bytes", None, Stalled(ELEMENTS)),
     ("a chunk to write", "PUT", "/v1/chunk/{mount}/{path}", "/v1/chunk/l/arr/c/0/0?format=bytes", None, Stalled(ELEMENTS / 4)),
     ("a node to create", "PUT", "/v1/nodes/{mount}/{path}", "/v1/nodes/l/new", None, Stalled(MIB)),
     ("a root to create", "PUT", "/v1/nodes/{mount}", "/v1/nodes/l", None, Stalled(MIB)),
@@ -388,9 +390,11 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
     ];
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
+    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
     let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
-        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
+        appends: AppendWriter::new(writer.clone(), cpu.clone()),
+        writer,
         cpu,
         memo: Arc::new(BoundedNodeCache::new(0)),
         answers_bytes: 0,

@@ -87,7 +87,7 @@ impl DimensionList {
 }
 
 /// The dimension with a name, else with a number.
-fn dimension(name: &str, names: &[Option<String>], rank: usize) -> Result<usize, DimensionError> {
+pub(crate) fn dimension(name: &str, names: &[Option<String>], rank: usize) -> Result<usize, DimensionError> {
     let called: Vec<usize> = names
         .iter()
         .enumerate()

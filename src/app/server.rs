@@ -26,7 +26,7 @@ use crate::metrics::ProcessMetrics;
 use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
 use crate::store::{ContainerBudget, OpenBudgets};
 use crate::web::Endpoint;
-use crate::write::ArrayWriter;
+use crate::write::{AppendWriter, ArrayWriter};
 
 /// A server, ready to run.
 #[derive(Debug)]
@@ -277,9 +277,11 @@ fn arrays(
     let caches = disk.into_iter().fold(Caches::default(), Caches::and);
     // Values and lookups last: what is derived from them is purged by then.
     let caches = caches.and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values).and(stale);
+    let writer = ArrayWriter::new(cpu.clone(), config.write);
     ArrayEngine {
         reader: Reader::new(Arc::new(source), cpu.clone()),
-        writer: ArrayWriter::new(cpu.clone(), config.write),
+        appends: AppendWriter::new(writer.clone(), cpu.clone()),
+        writer,
         cpu,
         memo: Arc::new(nodes),
         answers_bytes: config.cache.response_bytes(),

@@ -17,6 +17,7 @@ use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
 use super::caller::{Administrator, Caller};
+use crate::http::append_query;
 use crate::http::host;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
@@ -49,7 +50,7 @@ pub(crate) fn check(
     if is_admins && names_host && !is_sent_to_known(rules, uri, headers) {
         return Err(unknown_host_of_admins());
     }
-    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), spec) {
+    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), spec, uri) {
         return check_write(rules, uri, headers, extensions);
     }
     Ok(())
@@ -95,12 +96,12 @@ pub(crate) fn is_foreign(uri: &Uri, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether a request writes, as far as its method and route determine it. A POST is a query on some routes, and on one
+/// Whether a request writes, as far as its method, route and query determine it. A POST is a query on some routes, and on one
 /// that depends on the body.
-pub(crate) fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
+pub(crate) fn writes(method: &Method, spec: Option<&RouteSpec>, uri: &Uri) -> bool {
     match (method.as_str(), spec) {
         ("GET" | "HEAD" | "OPTIONS" | "PROPFIND" | "TRACE" | "CONNECT", _) | (_, None) => false,
-        ("POST", Some(spec)) => !spec.post_reads,
+        ("POST", Some(spec)) => !spec.post_reads || append_query::appends(uri),
         _ => true,
     }
 }
@@ -206,13 +207,13 @@ mod tests {
             ("MOVE", false, true),
             ("ODD", false, true),
             ("POST", false, true),
-            ("POST", false, true),
-            ("POST", true, false),
             ("POST", true, false),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(writes(&method, Some(&route(post_reads))), expected, "{method} {post_reads}");
+            let is_write = writes(&method, Some(&route(post_reads)), &Uri::from_static("/a?format=npy"));
+            assert_eq!(is_write, expected, "{method} {post_reads}");
         }
-        assert!(!writes(&Method::PUT, None));
+        assert!(writes(&Method::POST, Some(&route(true)), &Uri::from_static("/a?append=time")));
+        assert!(!writes(&Method::PUT, None, &Uri::from_static("/a")));
     }
 }

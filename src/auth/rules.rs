@@ -9,7 +9,7 @@
 //!   where a prefix there may be replaced.
 //! - Consolidated metadata is derived from all documents below a group and names them, so it needs `read` and `list` of
 //!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
-//! - PUT of elements, and PUT and PATCH of nodes, need `write` of the whole node, and DELETE of a node `delete`.
+//! - PUT of elements, POST of elements to append, and PUT and PATCH of nodes, need `write` of the whole node, and DELETE of a node `delete`.
 //! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
 //!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
 //! - An upload in parts to a key of S3 needs `write` of the key, whatever the method.
@@ -21,6 +21,7 @@ use axum::http::{Method, Uri};
 use super::grant::{KeyScope, Permission};
 use super::lookup::MountLookup;
 use super::scope::Scope;
+use crate::http::append_query;
 use crate::http::consolidated_query::{self, WantedBy};
 use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
@@ -69,6 +70,7 @@ pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Op
             Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk,
             "GET" | "HEAD",
         )
+        | (Resource::Node, "POST")
         | (Resource::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
         (Resource::Stored, "MOVE") => &[Scope::Read, Scope::Delete],
         (Resource::Cache, "POST" | "DELETE") => &[Scope::Admin],
@@ -116,6 +118,8 @@ pub(super) fn access_request(
     let need = |scope: &Scope| Permission { scope: *scope, reach: reach.clone(), is_derived };
     let mut needs: Vec<Permission> = if resource == Resource::Object && s3_query::names_upload(uri) {
         // Who may write a value may also list the parts of an upload to it, and abort it.
+        vec![need(&Scope::Write)]
+    } else if resource == Resource::Node && method == Method::POST && append_query::appends(uri) {
         vec![need(&Scope::Write)]
     } else if let Some(scopes) = scopes(resource, method, is_prefix) {
         scopes.iter().map(need).collect()

@@ -3,6 +3,7 @@
 //! RFC 9110 (semantics), RFC 9457 (problem documents), RFC 9530 (digests), RFC 7239 (`Forwarded`). Nothing here depends on
 //! a mount, a served store or a handler.
 
+pub(crate) mod append_query;
 pub(crate) mod array_headers;
 pub(crate) mod aws_chunked;
 pub(crate) mod base_path;

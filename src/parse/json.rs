@@ -6,7 +6,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -41,6 +41,50 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     outcome.map_err(|error| ParseError::Malformed { format: "JSON", reason: error.to_string() })?;
     let elements = reader.elements.finish();
     Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
+}
+
+/// The length of nested lists along a dimension: that of the first list at this depth.
+///
+/// # Errors
+/// [`ParseError::Malformed`] if there is no list at this depth.
+pub fn json_length(text: &[u8], dimension: usize) -> Result<u64, ParseError> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let length = ListLength { depth: dimension }.deserialize(&mut json);
+    length.map_err(|error| ParseError::Malformed { format: "nested lists", reason: error.to_string() })
+}
+
+/// Counts the items of the first list at a depth, and skips all others.
+struct ListLength {
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for ListLength {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ListLength {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list for each dimension")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
+        let mut length = 0_u64;
+        if let Some(depth) = self.depth.checked_sub(1) {
+            length = list.next_element_seed(Self { depth })?.unwrap_or(0);
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(length);
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            length = length.saturating_add(1);
+        }
+        Ok(length)
+    }
 }
 
 /// Elements that are built one by one.

@@ -8,9 +8,9 @@ use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
 use crate::metadata::MetadataLimits;
 use crate::views::pyramid::PyramidOptions;
-use crate::write::ArrayWriter;
 #[cfg(test)]
 use crate::write::WriteOptions;
+use crate::write::{AppendWriter, ArrayWriter};
 
 /// The shared services that read and decode arrays.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct ArrayEngine {
     pub reader: Reader,
     /// The writer of elements.
     pub writer: ArrayWriter,
+    /// The writer of what is added to the ends of arrays.
+    pub appends: AppendWriter,
     /// The pool that renders elements.
     pub cpu: ComputePool,
     /// The cache of opened nodes.
@@ -44,11 +46,13 @@ impl ArrayEngine {
     /// An engine without caches, with the default limits.
     pub(crate) fn uncached() -> Self {
         let cpu = ComputePool::new(crate::cpu::ComputePoolOptions::default()).unwrap();
+        let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
         let source =
             Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
         Self {
             reader: Reader::new(source, cpu.clone()),
-            writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
+            writer: writer.clone(),
+            appends: AppendWriter::new(writer, cpu.clone()),
             cpu,
             memo: Arc::new(crate::cache::BoundedNodeCache::new(0)),
             answers_bytes: 0,

@@ -17,7 +17,7 @@ use super::mount::Mount;
 use crate::error::{Classify, ErrorClass};
 use crate::http::options::UploadOptions;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ByteRange, SharedStore, StoreError, StoreKind, WriteCondition};
+use crate::store::{ByteRange, OwnArea, SharedStore, StoreError, StoreKind, WriteCondition};
 
 /// The name of the document of an upload: the key, as text.
 const DOCUMENT: &str = "key";
@@ -96,7 +96,7 @@ impl UploadPlace {
         let is_id = id.len() == ID_DIGITS && id.bytes().all(|digit| digit.is_ascii_hexdigit());
         let prefix = StorePrefix::parse(&format!("{id}/")).ok().filter(|_| is_id);
         let prefix = prefix.ok_or(UploadError::NoSuchUpload)?;
-        Ok(Self { staging: mount.store.staging().await?, prefix })
+        Ok(Self { staging: mount.store.own_area(OwnArea::Uploads).await?, prefix })
     }
 
     /// The key of a part in the staging area.
@@ -158,7 +158,7 @@ impl Uploads {
         key: &StoreKey,
     ) -> Result<String, UploadError> {
         let uploads = self.of(mount);
-        let staging = mount.store.staging().await?;
+        let staging = mount.store.own_area(OwnArea::Uploads).await?;
         uploads.refresh(options, &staging, REFRESH).await?;
         // The hashers of two states are keyed at random; the identifier is no secret.
         let random = || RandomState::new().hash_one(key.as_str());
@@ -252,7 +252,7 @@ impl Uploads {
         prefix: &str,
     ) -> Result<Vec<(StoreKey, String)>, UploadError> {
         let uploads = self.of(mount);
-        uploads.refresh(options, &mount.store.staging().await?, Duration::ZERO).await?;
+        uploads.refresh(options, &mount.store.own_area(OwnArea::Uploads).await?, Duration::ZERO).await?;
         let ids: Vec<(String, Option<StoreKey>)> =
             lock(&uploads.known).iter().map(|(id, known)| (id.clone(), known.key.clone())).collect();
         let mut listed = Vec::new();
@@ -279,7 +279,7 @@ impl Uploads {
         if !mount.writable || (!is_used && matches!(kind, StoreKind::LOCAL | StoreKind::MEMORY)) {
             return Ok(());
         }
-        let staging = match mount.store.staging().await {
+        let staging = match mount.store.own_area(OwnArea::Uploads).await {
             Err(StoreError::ReadOnly | StoreError::NotSupported(_)) => return Ok(()),
             staging => staging?,
         };

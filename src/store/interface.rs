@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, TryStreamExt};
 use super::backend::BackendState;
 use super::{
     ByteRange, Capabilities, CopyResult, DirEntries, DirEntry, DirListing, Extent, ListEntry, MemoryBudget,
-    ObjectId, PinnedVersion, RepositoryVersions, SetResult, StoreError, StoreKind, Value, ValueInfo,
+    ObjectId, OwnArea, PinnedVersion, RepositoryVersions, SetResult, StoreError, StoreKind, Value, ValueInfo,
     ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -108,15 +108,14 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         Err(StoreError::ReadOnly)
     }
 
-    /// A store beside this one, in the same backend, for values that no caller sees yet: the parts of uploads. Its keys
-    /// are none of this store's. What another process left in it may be gone. By default as [`Shortcuts::inner`], else
-    /// an error.
+    /// A store beside this one, in the same backend, for what no caller sees. Its keys are none of this store's. By default as
+    /// [`Shortcuts::inner`], else an error.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`]; [`StoreError::NotSupported`]; any failure of the backend.
-    async fn staging(&self) -> Result<SharedStore, StoreError> {
+    async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
         match self.inner() {
-            Some(inner) => inner.staging().await,
+            Some(inner) => inner.own_area(area).await,
             None => Err(StoreError::ReadOnly),
         }
     }

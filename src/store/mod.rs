@@ -24,6 +24,7 @@ mod object;
 mod observed;
 mod open;
 mod options;
+mod own_area;
 mod partial;
 mod references;
 mod reserved_keys;
@@ -53,6 +54,7 @@ pub use open::{
     kind_of, open, open_within, schemes, signing_schemes, takes_option,
 };
 pub use options::*;
+pub use own_area::OwnArea;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };

@@ -8,9 +8,6 @@ use super::StoreError;
 /// The name.
 pub(crate) const RESERVED: &str = ".zarr-server";
 
-/// The name below it under which a store stages the parts of uploads.
-pub(crate) const UPLOADS: &str = "uploads";
-
 /// Whether a key, a prefix or a path has the reserved name as a segment, in any case: not every file system is
 /// case-sensitive.
 pub(crate) fn is_reserved(key: &str) -> bool {

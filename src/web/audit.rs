@@ -43,7 +43,7 @@ impl AuditEntry {
         headers: &HeaderMap,
     ) -> Option<Box<Self>> {
         let depends_on_body = *method == Method::POST && route.is_some_and(RouteSpec::body_decides_to_write);
-        if !depends_on_body && !origin::writes(method, route) {
+        if !depends_on_body && !origin::writes(method, route, uri) {
             return None;
         }
         // Without its query, which may have a credential.

@@ -1,13 +1,15 @@
 //! [`ArrayWriter`]: writes bands of elements, several stored values at a time.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use futures::stream::{self, StreamExt};
 
 use super::chunk_part::ChunkPart;
+use super::lease::LeaseOwner;
 use super::line::WriteLines;
 use super::options::WriteOptions;
 use super::plan::WritePlan;
@@ -22,13 +24,28 @@ use crate::cpu::ComputePool;
 pub struct ArrayWriter {
     lines: WriteLines,
     options: WriteOptions,
+    /// The name of this process among the servers that append, and the number of its tasks that do.
+    process: Arc<str>,
+    owners: Arc<AtomicU64>,
 }
 
 impl ArrayWriter {
     /// A writer that encodes on this pool.
     #[must_use]
     pub fn new(cpu: ComputePool, options: WriteOptions) -> Self {
-        Self { lines: WriteLines::new(cpu), options }
+        // The keys of two hashers are random, and together too long to be drawn twice.
+        let process = [0; 2].map(|_| format!("{:016x}", RandomState::new().hash_one(0_u8))).concat();
+        Self { lines: WriteLines::new(cpu), options, process: process.into(), owners: Arc::default() }
+    }
+
+    /// The lines of writers.
+    pub(super) fn lines(&self) -> &WriteLines {
+        &self.lines
+    }
+
+    /// A new owner of leases, in this process.
+    pub(super) fn new_owner(&self) -> LeaseOwner {
+        LeaseOwner::new(&self.process, self.owners.fetch_add(1, Relaxed))
     }
 
     /// The limits.
@@ -41,8 +58,18 @@ impl ArrayWriter {
     /// elements of a chunk that is encoded.
     #[must_use]
     pub fn working_bytes(&self, plan: &WritePlan) -> u64 {
-        let together = plan.values().min(self.options.max_concurrency.max(1) as u64);
-        plan.array().first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
+        self.working_bytes_of(plan.array(), plan.values())
+    }
+
+    /// The same for a write to any number of values of an array.
+    #[must_use]
+    pub fn most_working_bytes(&self, array: &Array) -> u64 {
+        self.working_bytes_of(array, u64::MAX)
+    }
+
+    fn working_bytes_of(&self, array: &Array, values: u64) -> u64 {
+        let together = values.min(self.options.max_concurrency.max(1) as u64);
+        array.first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
     }
 
     /// The same writer, which stores chunks of nothing but the fill value too.

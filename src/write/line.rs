@@ -74,8 +74,8 @@ impl WriteLines {
         };
         let key = name.1.clone();
         if is_first {
-            let head = LineHead { lines: self.clone(), name };
-            tokio::spawn(async move { head.run().await });
+            let head = LineHead { lines: self.clone(), name, has_ended: false };
+            tokio::spawn(head.run());
         }
         answered.await.unwrap_or(Err(WriteError::Lost { key }))
     }
@@ -90,10 +90,12 @@ impl WriteLines {
 struct LineHead {
     lines: WriteLines,
     name: ValueName,
+    /// Whether the line has ended. There may be a new one of the same name since.
+    has_ended: bool,
 }
 
 impl LineHead {
-    async fn run(self) {
+    async fn run(mut self) {
         while let Some(batch) = self.next_batch() {
             let outcome = commit(&self.lines.cpu, &batch).await;
             for write in batch {
@@ -106,11 +108,12 @@ impl LineHead {
     }
 
     /// The writes at the front that can be stored together; `None` if none waits, and then the line has ended.
-    fn next_batch(&self) -> Option<Vec<WaitingWrite>> {
+    fn next_batch(&mut self) -> Option<Vec<WaitingWrite>> {
         let mut waiting = self.lines.waiting();
         let line = waiting.get_mut(&self.name)?;
         let Some(first) = line.pop_front() else {
             waiting.remove(&self.name);
+            self.has_ended = true;
             return None;
         };
         let mut batch = vec![first];
@@ -129,7 +132,9 @@ impl LineHead {
 
 impl Drop for LineHead {
     fn drop(&mut self) {
-        self.lines.waiting().remove(&self.name);
+        if !self.has_ended {
+            self.lines.waiting().remove(&self.name);
+        }
     }
 }
 

@@ -20,9 +20,12 @@
 //! Several values are not one step: after a failure some may be stored ([`Written`]). Writing the same elements again is always
 //! right.
 
+mod append;
 mod array_writer;
 mod chunk_part;
 mod error;
+mod guarded;
+mod lease;
 mod line;
 mod nodes;
 mod options;
@@ -30,14 +33,17 @@ mod overlay;
 mod pause;
 mod plan;
 mod stored_chunk;
+mod uncached;
 mod written;
 
 #[cfg(test)]
 mod tests;
 
+pub use append::{Append, AppendError, AppendWriter, Appended, GroupAppend, GroupPart};
 pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
+pub use lease::{AppendKey, LeaseError};
 pub use nodes::{NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
 pub use options::WriteOptions;
 pub use plan::WritePlan;

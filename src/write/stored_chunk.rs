@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
 use super::overlay::Overlay;
+use super::uncached::as_stored;
 use crate::array::{Array, ArrayError, StoredKey};
 use crate::chunk::ChunkCoords;
 use crate::codec::CodecChain;
@@ -67,6 +68,17 @@ impl StoredChunk {
     /// Whether the elements of both are encoded alike, so that they can be laid over one value together.
     pub(super) fn is_encoded_as(&self, other: &Self) -> bool {
         self.chain.id() == other.chain.id() && self.inside == other.inside && self.coords == other.coords
+    }
+
+    /// The version that is stored now, read past all caches.
+    ///
+    /// # Errors
+    /// [`WriteError::Read`].
+    pub(super) async fn version(&self) -> Result<Option<Version>, WriteError> {
+        let key = &self.place.key;
+        let info = as_stored(&*self.place.store).head(key).await;
+        let info = info.map_err(|source| WriteError::Read { key: key.clone(), source })?;
+        Ok(info.map(|info| info.version))
     }
 
     /// The value that is stored now.

@@ -36,7 +36,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::StoreOptions;
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
-use zarrd::write::{ArrayWriter, WriteOptions};
+use zarrd::write::{AppendWriter, ArrayWriter, WriteOptions};
 
 /// As the server has it.
 #[global_allocator]
@@ -234,9 +234,11 @@ fn site(folder: &Path) -> Endpoint {
     let store = zarrd::store::open(folder.to_str().expect("it is text"), &StoreOptions::default(), &cpu);
     let cache = CacheOptions::default();
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
+    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
     let arrays = ArrayEngine {
         reader: Reader::new(Arc::new(CachedSource::new(source, &cache)), cpu.clone()),
-        writer: ArrayWriter::new(cpu.clone(), WriteOptions::default()),
+        appends: AppendWriter::new(writer.clone(), cpu.clone()),
+        writer,
         cpu,
         memo: Arc::new(BoundedNodeCache::new(cache.node_size)),
         answers_bytes: 0,

@@ -140,6 +140,7 @@ impl Ask {
             | Fault::ErrorBody
             | Fault::Dribble
             | Fault::Gzip
+            | Fault::Wait
             | Fault::DoneThenReset
             | Fault::DoneThen(_) => true,
         }

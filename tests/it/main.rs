@@ -12,6 +12,7 @@
 
 mod access;
 mod admin;
+mod appends;
 mod as_written;
 mod audit;
 mod backend_faults;
@@ -53,6 +54,7 @@ mod images;
 mod index_lists;
 mod kerchunk;
 mod killed;
+mod killed_appends;
 mod labels;
 mod latency;
 mod levels;

@@ -1,5 +1,6 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
+mod append;
 mod axis_query;
 pub(crate) mod categorical;
 pub(crate) mod elements;
@@ -8,6 +9,7 @@ pub(crate) mod error;
 mod gathered;
 mod gathered_plan;
 mod opening;
+mod post;
 mod put;
 pub(crate) mod query;
 pub(crate) mod reduction_query;
@@ -66,8 +68,8 @@ use utoipa_axum::routes;
 /// The routes of elements.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(&DATA, routes!(get_data, put::put_data)),
-        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data)),
+        Route::new(&DATA, routes!(get_data, put::put_data, post::post_data)),
+        Route::new(&ROOT_DATA, routes!(get_root_data, put::put_root_data, post::post_root_data)),
         Route::new(&CHUNK, routes!(get_chunk, put::put_chunk)),
     ]
 }

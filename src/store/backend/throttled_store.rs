@@ -12,8 +12,8 @@ use super::state::BackendState;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::object::is_backend_failure;
 use crate::store::{
-    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, ListEntry, OwnArea, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Limits on the requests to a backend.
@@ -143,8 +143,8 @@ impl Store for ThrottledStore {
     }
 
     /// Under the same limits.
-    async fn staging(&self) -> Result<SharedStore, StoreError> {
-        let store = self.0.store.staging().await?;
+    async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
+        let store = self.0.store.own_area(area).await?;
         let (limit, breaker) = (Arc::clone(&self.0.limit), Arc::clone(&self.0.breaker));
         Ok(Arc::new(Self(Arc::new(Inner { store, limit, breaker }))))
     }

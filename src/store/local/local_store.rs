@@ -15,13 +15,14 @@ use super::options::{Durability, LocalOptions, Symlinks};
 use super::read::Started;
 use super::root::Root;
 use super::root_state::LocalRootState;
-use super::staging::{StagingDir, make_uploads};
+use super::staging::{StagingDir, make_own_area};
 use super::watch::Watcher;
 use super::{erase, list, overlap, read, write};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, SetResult, SharedStore, Shortcuts,
-    Store, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, OwnArea, SetResult, SharedStore,
+    Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken,
+    WriteCondition,
 };
 
 /// A store over a directory.
@@ -31,6 +32,8 @@ pub struct LocalStore {
     pub(super) blocking: Blocking,
     /// The store of the parts of uploads, once one was asked for.
     uploads: OnceCell<SharedStore>,
+    /// The store of the records of appends, once one was asked for.
+    appends: OnceCell<SharedStore>,
 }
 
 impl LocalStore {
@@ -63,21 +66,25 @@ impl LocalStore {
             watcher: Watcher::default(),
         };
         let blocking = Blocking::new(options.max_concurrency);
-        Ok(Self { shared: Arc::new(shared), blocking, uploads: OnceCell::new() })
+        Ok(Self { shared: Arc::new(shared), blocking, uploads: OnceCell::new(), appends: OnceCell::new() })
     }
 
-    /// Opens the store for the parts of uploads, a root in a directory of this root's own. Nothing in it is worth a sync:
-    /// a part becomes durable with the value that it is completed into.
-    fn open_uploads(shared: &LocalRootState) -> Result<Self, StoreError> {
+    /// Opens an area of the store's own, a root in a directory of this root's own. No upload is worth a sync: a part becomes
+    /// durable with the value that it is completed into.
+    fn open_own_area(shared: &LocalRootState, area: OwnArea) -> Result<Self, StoreError> {
         shared.writable()?;
+        let durability = match area {
+            OwnArea::Uploads => Durability::Rename,
+            OwnArea::Appends => shared.durability,
+        };
         let options = LocalOptions {
             symlinks: Symlinks::Deny,
-            durability: Durability::Rename,
+            durability,
             writable: true,
             trusts_file_times: true,
             ..LocalOptions::default()
         };
-        Self::open(&make_uploads(&shared.root)?, &options)
+        Self::open(&make_own_area(&shared.root, area)?, &options)
     }
 
     async fn head_once(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -174,11 +181,15 @@ impl Store for LocalStore {
         erase::erase_prefix(&self.shared, &self.blocking, prefix).await
     }
 
-    /// A store in a directory of the store's own, which is empty when the server starts.
-    async fn staging(&self) -> Result<SharedStore, StoreError> {
-        let opened = self.uploads.get_or_try_init(|| async {
+    /// A store in a directory of the store's own. That for uploads is empty when the server starts.
+    async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
+        let store = match area {
+            OwnArea::Uploads => &self.uploads,
+            OwnArea::Appends => &self.appends,
+        };
+        let opened = store.get_or_try_init(|| async {
             let shared = Arc::clone(&self.shared);
-            let opened = self.blocking.run(move || Self::open_uploads(&shared));
+            let opened = self.blocking.run(move || Self::open_own_area(&shared, area));
             opened.await.map(|store| Arc::new(store) as SharedStore)
         });
         opened.await.map(Arc::clone)

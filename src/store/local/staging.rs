@@ -28,7 +28,8 @@ use super::new_directories::NewDirectories;
 use super::options::Durability;
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
-use crate::store::reserved_keys::{RESERVED, UPLOADS};
+use crate::store::OwnArea;
+use crate::store::reserved_keys::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
 /// The content of the lock file while no server has the root open. Missing if the last server died, failed to make its
@@ -205,17 +206,17 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The directory for the parts of uploads. It is a root of its own.
-fn uploads_of(root: &Root) -> PathBuf {
-    root.path().join(RESERVED).join(UPLOADS)
+/// The directory of an area of the store's own. It is a root of its own.
+fn own_area_of(root: &Root, area: OwnArea) -> PathBuf {
+    root.path().join(RESERVED).join(area.name())
 }
 
 /// Makes that directory.
-pub(super) fn make_uploads(root: &Root) -> Result<PathBuf, StoreError> {
-    let path = uploads_of(root);
+pub(super) fn make_own_area(root: &Root, area: OwnArea) -> Result<PathBuf, StoreError> {
+    let path = own_area_of(root, area);
     match std::fs::create_dir(&path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(io("make the directory of uploads", &error))
+            Err(io("make a directory of the store's own", &error))
         }
         _ => Ok(path),
     }
@@ -224,7 +225,7 @@ pub(super) fn make_uploads(root: &Root) -> Result<PathBuf, StoreError> {
 /// Erases the parts of uploads that another process left. They were never made durable: after a power failure, they may
 /// not hold what was acknowledged.
 fn erase_uploads(root: &Root) -> Result<(), StoreError> {
-    match std::fs::remove_dir_all(uploads_of(root)) {
+    match std::fs::remove_dir_all(own_area_of(root, OwnArea::Uploads)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io("erase the parts of uploads", &error)),
         _ => Ok(()),
     }

@@ -21,10 +21,10 @@ use super::client::Connector;
 use super::failure::{failure, is_unexplained};
 use super::retries::RetryBudget;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::reserved_keys::{RESERVED, UPLOADS, check_not_reserved, is_reserved};
+use crate::store::reserved_keys::{RESERVED, check_not_reserved, is_reserved};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
-    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, ListEntry, OwnArea, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// How a remote store is used.
@@ -340,12 +340,15 @@ impl Store for ObjectBackend {
     }
 
     /// The same backend below the reserved name. A web server keeps none: its reserved names are its own.
-    async fn staging(&self) -> Result<SharedStore, StoreError> {
+    async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
         self.check_writable()?;
         if self.kind == StoreKind::HTTP {
-            return Err(StoreError::NotSupported("uploads in parts"));
+            return Err(StoreError::NotSupported(match area {
+                OwnArea::Uploads => "uploads in parts",
+                OwnArea::Appends => "appending",
+            }));
         }
-        let prefix = StorePrefix::parse(&format!("{}{RESERVED}/{UPLOADS}/", self.prefix));
+        let prefix = StorePrefix::parse(&format!("{}{RESERVED}/{}/", self.prefix, area.name()));
         let prefix =
             prefix.map_err(|_too_long| StoreError::InvalidKey("the prefix of the mount is too long"))?;
         Ok(Arc::new(Self { prefix, ..self.clone() }))

@@ -7,7 +7,7 @@ use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::MetadataError;
 use crate::store::{BudgetExceeded, StoreError};
-use crate::write::WriteError;
+use crate::write::{LeaseError, WriteError};
 
 /// Why a node cannot be created, changed or erased.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +102,9 @@ pub enum NodeWriteError {
         /// Why.
         source: Box<Self>,
     },
+    /// Another server appends to the array, or changes its shape.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
     /// The memory for a document is not there.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
@@ -114,6 +117,16 @@ impl NodeWriteError {
     /// The same error of a step after the node was stored.
     pub(super) fn after_storing(self, left: &'static str) -> Self {
         Self::Incomplete { left, source: Box::new(self) }
+    }
+
+    /// Whether no change of the document can still arrive.
+    pub(in crate::write) fn is_settled(&self) -> bool {
+        match self {
+            Self::Store { source, .. } => {
+                source.class().is_caller_fault() || source.written() == Some(WriteEffect::No)
+            }
+            _ => true,
+        }
     }
 
     /// A failure of the backend at a key.
@@ -139,6 +152,7 @@ impl Classify for NodeWriteError {
             Self::Elements(error) => error.class(),
             Self::Store { source, .. } => source.class(),
             Self::Incomplete { source, .. } => source.class(),
+            Self::Lease(error) => error.class(),
             Self::Budget(error) => error.class(),
             Self::Cpu(error) => error.class(),
         }

@@ -11,6 +11,8 @@
 //!   shrinks, and again before it grows.
 //! - Consolidated metadata that is stored above the node is changed with it.
 
+mod array_document;
+mod changed_node;
 mod consolidated_copies;
 mod documents;
 mod erased_chunks;
@@ -18,9 +20,10 @@ mod error;
 mod new_node;
 mod patch;
 mod resize;
-mod uncached;
 mod writer;
 
+pub(super) use array_document::ArrayDocument;
+pub(super) use changed_node::ChangedNode;
 pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
 pub use new_node::NewNode;

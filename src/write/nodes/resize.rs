@@ -16,11 +16,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::erased_chunks::{chunks_in, count_outside, outside};
 use super::error::NodeWriteError;
-use super::uncached::as_stored;
 use crate::array::{Array, ArrayError};
 use crate::chunk::{AxisRange, ChunkCoords, Elements, Subset};
 use crate::key::StoreKey;
 use crate::store::{Store, StoreError, Version, WriteCondition};
+use crate::write::uncached::as_stored;
 use crate::write::{ArrayWriter, VersionCheck, WriteError};
 
 /// The most chunks that are erased after one check of the document.

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::StreamExt;
 
-use super::consolidated_copies::{CopyChange, ZMETADATA};
+use super::array_document::{ArrayDocument, check_kind};
+use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
+use super::consolidated_copies::CopyChange;
 use super::documents::{NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
 use super::resize::{DocumentGuard, Resize};
-use super::uncached::as_stored;
 use crate::array::{Array, NodeOpener, OpenNode};
 use crate::codec::v2_codec;
 use crate::cpu::ComputePool;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::{NodePath, StoreKey};
-use crate::metadata::{ArrayMetadata, ChunkGridMetadata, MetadataLimits, ZarrFormat, v2, v3};
+use crate::metadata::{ArrayMetadata, MetadataLimits, ZarrFormat, v2, v3};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
 use crate::write::ArrayWriter;
 use crate::write::pause::{ATTEMPTS, pause};
+use crate::write::uncached::as_stored;
 
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
@@ -29,17 +31,17 @@ const PARSED_RATIO: u64 = 16;
 /// Creates, changes and erases nodes of one mount, for one request.
 #[derive(Debug)]
 pub struct NodeWriter {
-    opener: NodeOpener,
-    writer: ArrayWriter,
-    cpu: ComputePool,
-    limits: MetadataLimits,
+    pub(super) opener: NodeOpener,
+    pub(super) writer: ArrayWriter,
+    pub(super) cpu: ComputePool,
+    pub(super) limits: MetadataLimits,
     budget: Arc<dyn MemoryBudget>,
 }
 
 /// A stored document.
-struct StoredDocument {
-    text: Bytes,
-    version: Version,
+pub(super) struct StoredDocument {
+    pub(super) text: Bytes,
+    pub(super) version: Version,
     /// The memory for it, and for what is made of it.
     _memory: Reservation,
 }
@@ -56,7 +58,7 @@ impl NodeWriter {
         Self { opener, writer, cpu, limits, budget }
     }
 
-    fn store(&self) -> &SharedStore {
+    pub(super) fn store(&self) -> &SharedStore {
         self.opener.hierarchy().store()
     }
 
@@ -144,8 +146,12 @@ impl NodeWriter {
                 return Err(NodeWriteError::Exists { path: path.clone() });
             }
         }
-        let copies = CopyChange::Stored(documents.texts.clone());
-        self.update_copies(path, documents.format, &copies).await
+        self.update_copies(&[ChangedNode::new(
+            path,
+            documents.format,
+            CopyChange::Stored(documents.texts.clone()),
+        )])
+        .await
     }
 
     /// Erases documents as far as they are still those that were stored.
@@ -169,7 +175,30 @@ impl NodeWriter {
         patch: &NodePatch,
         is_expected: bool,
     ) -> Result<(), NodeWriteError> {
-        let mut node = node;
+        check_kind(&node)?;
+        let lease = match patch.shape {
+            Some(_) => {
+                let mut lease = self.take_lease(path, &self.writer.new_owner()).await?;
+                self.settled_document(path, &node, &mut lease).await?;
+                Some(lease)
+            }
+            None => None,
+        };
+        let outcome = self.patch_leased(path, node, patch, is_expected).await;
+        // With a change in flight, the lease ends by itself, and who takes it next makes sure that the change comes to nothing.
+        if let (Some(lease), true) = (lease, outcome.as_ref().err().is_none_or(NodeWriteError::is_settled)) {
+            lease.release().await;
+        }
+        outcome
+    }
+
+    async fn patch_leased(
+        &self,
+        path: &NodePath,
+        mut node: Arc<OpenNode>,
+        patch: &NodePatch,
+        is_expected: bool,
+    ) -> Result<(), NodeWriteError> {
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             match self.patch_once(path, &node, patch, is_expected).await {
@@ -189,33 +218,26 @@ impl NodeWriter {
         patch: &NodePatch,
         is_expected: bool,
     ) -> Result<(), NodeWriteError> {
-        if node.dependent.is_some() {
-            return Err(NodeWriteError::Unsupported(
-                "the array is declared by another array; change that one",
-            ));
-        }
+        check_kind(node)?;
         let format = node.node.zarr_format();
-        if format == ZarrFormat::V1 {
-            return Err(NodeWriteError::Unsupported("nodes of Zarr v1 are only read"));
-        }
         let known: Vec<&Version> =
             if is_expected { node.located.versions().flatten().collect() } else { Vec::new() };
         let mut stored = Vec::new();
         let mut shrunk = None;
         if patch.shape.is_some() {
-            let Node::Array(metadata) = &node.node else {
-                return Err(NodeWriteError::Invalid("a group has no shape".to_owned()));
-            };
-            let (name, key) = (main_document(node), document_key(path, main_document(node))?);
-            let current = self.read_known(&key, &known).await?.ok_or(NodeWriteError::ConditionFailed)?;
-            let resize = self.resize(path, name, &current, metadata, patch).await?;
+            let document = self.array_document(path, node).await?;
+            if !is_known(&known, document.version()) {
+                return Err(NodeWriteError::ConditionFailed);
+            }
+            let resize = self.resize(path, &document, patch)?;
             let store = as_stored(&**self.store());
-            let guard = DocumentGuard { store, key: &key, version: &current.version };
+            let ArrayDocument { name, key, stored: current, .. } = &document;
+            let guard = DocumentGuard { store, key, version: document.version() };
             resize.clear_new_part(&self.writer, &guard).await?;
-            let text = self.applied(name, Some(&current), patch).await?;
-            let version = self.set(&key, &text, condition(&key, Some(&current))?).await?;
-            shrunk = version.map(|version| (resize, key, version));
-            stored.push((name, text));
+            let text = self.applied(name, Some(current), patch).await?;
+            let version = self.set(key, &text, condition(key, Some(current))?).await?;
+            shrunk = version.map(|version| (resize, key.clone(), version));
+            stored.push((*name, text));
         }
         let attributes = if format == ZarrFormat::V3 { ZARR_JSON } else { ZATTRS };
         if patch.attributes.is_some() && stored.iter().all(|(name, _)| *name != attributes) {
@@ -236,32 +258,18 @@ impl NodeWriter {
                 }
             }
         }
-        self.update_copies(path, format, &CopyChange::Stored(stored)).await
+        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Stored(stored))]).await
     }
 
     /// The change of shape of an array, as its document is now.
-    async fn resize(
+    fn resize(
         &self,
         path: &NodePath,
-        name: &'static str,
-        current: &StoredDocument,
-        opened: &ArrayMetadata,
+        document: &ArrayDocument,
         patch: &NodePatch,
     ) -> Result<Resize, NodeWriteError> {
-        let (text, limits) = (current.text.clone(), self.limits);
-        let parse = move || array_of(name, &text, &limits);
-        let before = self.cpu.run_document(current.text.len() as u64, parse).await??;
-        // The separator that a document of v2 leaves out was found among the stored keys.
-        let chunk_key_encoding = opened.chunk_key_encoding.clone();
-        let before = Arc::new(ArrayMetadata { chunk_key_encoding, ..before });
-        if !matches!(before.chunk_grid, ChunkGridMetadata::Regular { .. }) {
-            return Err(NodeWriteError::Unsupported(
-                "an array with chunks of different lengths keeps its shape",
-            ));
-        }
-        let shape = patch.shape_of(&before)?;
-        let after = Arc::new(ArrayMetadata { shape, ..ArrayMetadata::clone(&before) });
-        let (before, after) = (self.opener.bind(path, &before)?, self.opener.bind(path, &after)?);
+        let before = self.opener.bind(path, &document.metadata)?;
+        let after = self.array_of_shape(path, document, patch.shape_of(&document.metadata)?)?;
         Resize::new(Arc::new(before), Arc::new(after), self.writer.options().max_values)
     }
 
@@ -280,11 +288,14 @@ impl NodeWriter {
         let prefix = path.prefix();
         let erased = self.store().erase_prefix(prefix).await;
         erased.map_err(|source| NodeWriteError::Store { key: prefix.as_str().to_owned(), source })?;
-        self.update_copies(path, format, &CopyChange::Erased).await
+        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await
     }
 
     /// The node at a path; `None` if there is none.
-    async fn find(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, NodeWriteError> {
+    pub(in crate::write) async fn find(
+        &self,
+        path: &NodePath,
+    ) -> Result<Option<Arc<OpenNode>>, NodeWriteError> {
         Ok(self.opener.find(path).await?)
     }
 
@@ -312,7 +323,7 @@ impl NodeWriter {
     }
 
     /// A document with a patch applied to it.
-    async fn applied(
+    pub(super) async fn applied(
         &self,
         name: &'static str,
         current: Option<&StoredDocument>,
@@ -330,62 +341,62 @@ impl NodeWriter {
         known: &[&Version],
     ) -> Result<Option<StoredDocument>, NodeWriteError> {
         let current = self.read(key).await?;
-        let is_known =
-            |current: &StoredDocument| known.iter().any(|version| version.matches(&current.version));
-        if known.is_empty() || current.as_ref().is_none_or(is_known) {
+        if current.as_ref().is_none_or(|current| is_known(known, &current.version)) {
             return Ok(current);
         }
         Err(NodeWriteError::ConditionFailed)
     }
 
-    /// Changes the copies of a node's documents in the groups above it, and in itself.
+    /// Changes the copies of documents in the groups above their nodes, and in the nodes themselves: each group in one step.
     ///
     /// # Errors
     /// [`NodeWriteError::Incomplete`].
-    async fn update_copies(
+    pub(in crate::write) async fn update_copies(
         &self,
-        path: &NodePath,
-        format: ZarrFormat,
-        change: &CopyChange,
+        changed: &[ChangedNode],
     ) -> Result<(), NodeWriteError> {
-        let updated = self.change_copies(path, format, change).await;
-        updated.map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))
-    }
-
-    async fn change_copies(
-        &self,
-        path: &NodePath,
-        format: ZarrFormat,
-        change: &CopyChange,
-    ) -> Result<(), NodeWriteError> {
-        let name = if format == ZarrFormat::V3 { ZARR_JSON } else { ZMETADATA };
-        let of_itself =
-            (format != ZarrFormat::V3 && matches!(change, CopyChange::Stored(_))).then(|| path.clone());
-        for group in ancestors(path).chain(of_itself) {
-            let key = document_key(&group, name)?;
-            let relative = path.as_str().strip_prefix(group.prefix().as_str()).unwrap_or_default();
-            for attempt in 0..ATTEMPTS {
-                pause(attempt).await;
-                let Some(current) = self.read(&key).await? else { break };
-                let (text, limits) = (current.text.clone(), self.limits);
-                let (change, relative) = (change.clone(), relative.to_owned());
-                let changed = self
-                    .cpu
-                    .run_document(text.len() as u64, move || change.apply(name, &text, &relative, &limits));
-                let Some(text) = changed.await? else { break };
-                match self.set(&key, &text, condition(&key, Some(&current))?).await {
-                    Ok(_version) => break,
-                    Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {}
-                    Err(NodeWriteError::ConditionFailed) => return Err(NodeWriteError::Contended { key }),
-                    Err(error) => return Err(error),
-                }
-            }
+        for group in groups_with_copies(changed) {
+            let updated = self.change_copies(&group, changed).await;
+            updated.map_err(|error| {
+                error.after_storing("consolidated metadata above it could not be changed")
+            })?;
         }
         Ok(())
     }
 
+    async fn change_copies(
+        &self,
+        group: &GroupWithCopies,
+        changed: &[ChangedNode],
+    ) -> Result<(), NodeWriteError> {
+        let key = document_key(&group.path, group.document)?;
+        let changes: Vec<(CopyChange, String)> =
+            changed.iter().filter_map(|node| group.change_of(node)).collect();
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let Some(current) = self.read(&key).await? else { return Ok(()) };
+            let (text, limits, name) = (current.text.clone(), self.limits, group.document);
+            let changes = changes.clone();
+            let apply = move || {
+                changes.iter().fold(None::<String>, |changed, (change, relative)| {
+                    let now = changed.as_deref().map_or(&text[..], str::as_bytes);
+                    change.apply(name, now, relative, &limits).or(changed)
+                })
+            };
+            let Some(text) = self.cpu.run_document(current.text.len() as u64, apply).await? else {
+                return Ok(());
+            };
+            match self.set(&key, &text, condition(&key, Some(&current))?).await {
+                Ok(_version) => return Ok(()),
+                Err(NodeWriteError::ConditionFailed) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(NodeWriteError::Contended { key })
+    }
+
     /// A document; `None` if there is none.
-    async fn read(&self, key: &StoreKey) -> Result<Option<StoredDocument>, NodeWriteError> {
+    pub(super) async fn read(&self, key: &StoreKey) -> Result<Option<StoredDocument>, NodeWriteError> {
         let failed = |source| NodeWriteError::store(key, source);
         let value = as_stored(&**self.store()).get(key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
@@ -397,7 +408,7 @@ impl NodeWriter {
     }
 
     /// Stores a document. Returns its version, if the backend reports it.
-    async fn set(
+    pub(super) async fn set(
         &self,
         key: &StoreKey,
         text: &str,
@@ -418,13 +429,22 @@ impl NodeWriter {
     }
 }
 
+/// Whether a version is one of those that are known. Where none is, any version will do.
+fn is_known(known: &[&Version], version: &Version) -> bool {
+    known.is_empty() || known.iter().any(|known| known.matches(version))
+}
+
 /// The document that makes an array what it is, by the format.
-fn main_document(node: &OpenNode) -> &'static str {
+pub(super) fn main_document(node: &OpenNode) -> &'static str {
     if node.node.zarr_format() == ZarrFormat::V3 { ZARR_JSON } else { ZARRAY }
 }
 
 /// The metadata of the array that a document describes.
-fn array_of(name: &str, text: &[u8], limits: &MetadataLimits) -> Result<ArrayMetadata, NodeWriteError> {
+pub(super) fn array_of(
+    name: &str,
+    text: &[u8],
+    limits: &MetadataLimits,
+) -> Result<ArrayMetadata, NodeWriteError> {
     if name == ZARRAY {
         return v2::parse_array(text, None, v2_codec, limits).map_err(NodeWriteError::Document);
     }
@@ -435,21 +455,24 @@ fn array_of(name: &str, text: &[u8], limits: &MetadataLimits) -> Result<ArrayMet
 }
 
 /// The condition that a document is still the one that was read.
-fn condition(key: &StoreKey, current: Option<&StoredDocument>) -> Result<WriteCondition, NodeWriteError> {
+pub(super) fn condition(
+    key: &StoreKey,
+    current: Option<&StoredDocument>,
+) -> Result<WriteCondition, NodeWriteError> {
     let Some(current) = current else { return Ok(WriteCondition::IfAbsent) };
     let version = current.version.pin().ok_or_else(|| NodeWriteError::NoConditions { key: key.clone() })?;
     Ok(WriteCondition::IfVersion(version.clone()))
 }
 
 /// The paths above a node, from the root down.
-fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
+pub(super) fn ancestors(path: &NodePath) -> impl Iterator<Item = NodePath> + use<> {
     let mut above: Vec<_> = std::iter::successors(path.parent(), NodePath::parent).collect();
     above.reverse();
     above.into_iter()
 }
 
 /// The key of a node's document.
-fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, NodeWriteError> {
+pub(super) fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, NodeWriteError> {
     let key = path.prefix().key(name);
     key.map_err(|source| HierarchyError::Path { path: path.clone(), source }.into())
 }

@@ -23,7 +23,7 @@ use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{ByteRange, SharedStore, ValueBody, WriteCondition};
 use zarrd::views::pyramid::PyramidOptions;
 use zarrd::web::Endpoint;
-use zarrd::write::{ArrayWriter, WriteOptions};
+use zarrd::write::{AppendWriter, ArrayWriter, WriteOptions};
 
 use super::counting::{CountingSource, Decodes};
 
@@ -279,9 +279,11 @@ impl ServerBuilder {
         if let Some(values) = self.values {
             caches = caches.and(values);
         }
+        let writer = ArrayWriter::new(cpu.clone(), self.write);
         let arrays = ArrayEngine {
             reader: Reader::new(Arc::new(source), cpu.clone()),
-            writer: ArrayWriter::new(cpu.clone(), self.write),
+            appends: AppendWriter::new(writer.clone(), cpu.clone()),
+            writer,
             cpu,
             memo: Arc::new(nodes),
             answers_bytes: self.cache.response_bytes(),

@@ -67,6 +67,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("moka", &["cache"]),
     ("twox_hash", &["cache"]),
     ("axum", &HTTP),
+    ("multer", &["api"]),
     ("StatusCode", &HTTP),
     ("arc_swap", &["auth", "metrics", "services", "web"]),
     // `main`: telemetry sends traces by the same client.

@@ -8,7 +8,7 @@ use crate::render::{FORMATS, Format};
 
 /// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyFormat {
+pub(crate) enum BodyFormat {
     Npy,
     Bytes,
     Json,
@@ -35,7 +35,7 @@ impl BodyFormat {
     ///
     /// # Errors
     /// 415.
-    pub(super) fn of(headers: &HeaderMap, params: &BodyParams) -> Result<Self, Problem> {
+    pub(crate) fn of(headers: &HeaderMap, params: &BodyParams) -> Result<Self, Problem> {
         if let Some(name) = &params.format {
             let found = Self::ALL.into_iter().find(|format| format.name() == name);
             return found.ok_or_else(|| unknown("`format` names no format of bodies"));

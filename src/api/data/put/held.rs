@@ -53,7 +53,7 @@ pub(super) async fn run(
     let limit = state.engine.writer.options().max_whole_size;
     let too_long = || too_long_to_hold(ErrorClass::TooLarge.as_str(), None, limit);
     let body = collect(&state.options, request.declared, limit, Some(checking), body, too_long).await?;
-    let parse = Parse {
+    let parse = ParseBody {
         format: request.format,
         data_type: request.data_type().clone(),
         endian: request.endian,
@@ -74,17 +74,21 @@ pub(super) async fn run(
 }
 
 /// How a body becomes elements.
-struct Parse {
-    format: BodyFormat,
-    data_type: DataType,
-    endian: Endianness,
-    may_cast: bool,
-    shape: Vec<u64>,
-    elements: u64,
+pub(crate) struct ParseBody {
+    pub(crate) format: BodyFormat,
+    pub(crate) data_type: DataType,
+    pub(crate) endian: Endianness,
+    pub(crate) may_cast: bool,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) elements: u64,
 }
 
-impl Parse {
-    fn elements(&self, body: &Bytes) -> Result<JsonElements, ParseError> {
+impl ParseBody {
+    /// The elements of a whole body.
+    ///
+    /// # Errors
+    /// [`ParseError`].
+    pub(crate) fn elements(&self, body: &Bytes) -> Result<JsonElements, ParseError> {
         match self.format {
             BodyFormat::Json => parse_json(&self.data_type, &self.shape, body),
             BodyFormat::Bytes if self.data_type.is_variable() => {

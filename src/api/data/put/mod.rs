@@ -34,7 +34,11 @@ use crate::http::route::RouteSpec;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use query::{BodyParams, PutQuery};
+pub(crate) use body_format::BodyFormat;
+pub(crate) use held::ParseBody;
+pub(crate) use outcome::{too_long_to_hold, unparsed};
+pub(crate) use query::BodyParams;
+use query::PutQuery;
 use request::PutRequest;
 use run::run;
 

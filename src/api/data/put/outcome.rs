@@ -88,7 +88,7 @@ fn problem_of(error: WriteError) -> Problem {
 }
 
 /// The problem of a body that is not the elements of its selection.
-pub(super) fn unparsed(error: ParseError) -> Problem {
+pub(crate) fn unparsed(error: ParseError) -> Problem {
     let code = error.code();
     let text = error.to_string();
     let problem = if error.class() == ErrorClass::InvalidRequest {
@@ -109,7 +109,7 @@ pub(super) fn unparsed(error: ParseError) -> Problem {
 }
 
 /// The problem of a body that must be in memory as a whole and is too long for that.
-pub(super) fn too_long_to_hold(code: &'static str, length: Option<u64>, limit: u64) -> Problem {
+pub(crate) fn too_long_to_hold(code: &'static str, length: Option<u64>, limit: u64) -> Problem {
     let length = length.map_or_else(|| "more".to_owned(), |length| format!("{length} bytes"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, code)
         .detail(format!(

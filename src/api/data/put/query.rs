@@ -43,7 +43,7 @@ impl ParseParams for BodyParams {
 
 impl BodyParams {
     /// The byte order of numbers.
-    pub(super) fn endian(&self) -> Endianness {
+    pub(crate) fn endian(&self) -> Endianness {
         self.endian.unwrap_or_default()
     }
 
@@ -53,7 +53,7 @@ impl BodyParams {
     }
 
     /// Whether numbers may be cast.
-    pub(super) fn may_cast(&self) -> bool {
+    pub(crate) fn may_cast(&self) -> bool {
         self.cast.is_some()
     }
 }

@@ -41,6 +41,8 @@ pub enum Fault {
     Gzip,
     /// A bit of the body that is uploaded flips on its way.
     Flipped,
+    /// It is done once the test says so.
+    Wait,
     /// It is done, and then the connection is reset, or the answer is a failure.
     DoneThenReset,
     DoneThen(u16),

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use zarrd::store::{BucketOptions, SharedStore, StoreOptions};
 
@@ -44,6 +45,9 @@ struct Shared {
     traceparents: Mutex<Vec<String>>,
     /// The headers of the last request.
     last_headers: Mutex<Vec<(String, String)>>,
+    /// That a request waits, and that it may go on.
+    waits: Notify,
+    goes_on: Notify,
 }
 
 impl TestS3 {
@@ -106,6 +110,16 @@ impl TestS3 {
         let injected = script.injected();
         script.set(Vec::new(), 1);
         injected
+    }
+
+    /// Returns once a request waits.
+    pub async fn until_one_waits(&self) {
+        self.shared.waits.notified().await;
+    }
+
+    /// Lets the request that waits go on.
+    pub fn go_on(&self) {
+        self.shared.goes_on.notify_one();
     }
 
     /// How many requests of a kind there were.
@@ -193,6 +207,12 @@ async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
         shared.last_headers.lock().unwrap().clone_from(&request.headers);
         shared.traceparents.lock().unwrap().extend(request.header("traceparent").map(str::to_owned));
         let fault = shared.script.lock().unwrap().next(kind, &request.key);
+        let is_waiting = fault == Some(Fault::Wait);
+        if is_waiting {
+            shared.waits.notify_one();
+            shared.goes_on.notified().await;
+        }
+        let fault = fault.filter(|_| !is_waiting);
         let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault);
         if !sent.send(&mut socket).await {
             return;

@@ -1,0 +1,119 @@
+//! [`AppendTarget`]: an array to which elements are appended, and how a body becomes its elements.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::query::AppendQuery;
+use super::rows::shape_of;
+use crate::api::data::put::{BodyFormat, ParseBody};
+use crate::array::{Array, OpenNode};
+use crate::chunk::Elements;
+use crate::http::problem::Problem;
+use crate::metadata::DataType;
+use crate::parse::{JsonElements, ParseError, is_bounded_by_type, parse_npy_head};
+use crate::services::state::AppState;
+use crate::write::{Append, WriteError, WriteOptions};
+
+/// Bytes of memory for each byte of JSON of elements that may be lists of any length.
+const JSON_RATIO: u64 = 64;
+/// How often the elements of a body are in memory, beside the body: parsed, which grows by doubling, and joined with others.
+const COPIES: u64 = 3;
+
+/// An array to which elements are appended.
+#[derive(Clone)]
+pub(super) struct AppendTarget {
+    pub(super) node: Arc<OpenNode>,
+    array: Arc<Array>,
+    pub(super) axis: usize,
+}
+
+impl AppendTarget {
+    /// The array of a node.
+    ///
+    /// # Errors
+    /// 400 for a group or a dimension that is not there, 501 for an array that another one declares, 409 for another shape than
+    /// is expected.
+    pub(super) fn new(node: Arc<OpenNode>, query: &AppendQuery) -> Result<Self, Problem> {
+        let array = Arc::clone(node.array()?);
+        if node.dependent.is_some() {
+            return Err(WriteError::Declared { path: array.path().clone() }.into());
+        }
+        query.array.check_shape(&array.metadata().shape)?;
+        let axis = query.axis(array.metadata())?;
+        Ok(Self { node, array, axis })
+    }
+
+    fn data_type(&self) -> &DataType {
+        &self.array.metadata().data_type
+    }
+
+    /// The longest body of a format: it is in memory as a whole.
+    pub(super) fn limit(&self, format: BodyFormat, options: &WriteOptions) -> u64 {
+        if format == BodyFormat::Json || self.data_type().is_variable() {
+            options.max_whole_size
+        } else {
+            longest_body(options)
+        }
+    }
+
+    /// The most bytes of memory that an append of a body takes.
+    pub(super) fn most_bytes(&self, state: &AppState, format: BodyFormat, body: u64) -> u64 {
+        let of_elements = match format {
+            BodyFormat::Json if !is_bounded_by_type(self.data_type()) => body.saturating_mul(JSON_RATIO),
+            // Two bytes of text make at most one element.
+            BodyFormat::Json => body.saturating_mul(self.data_type().element_bytes().max(1) as u64),
+            BodyFormat::Npy | BodyFormat::Bytes => body,
+        };
+        let working = state.engine.writer.most_working_bytes(&self.array);
+        body.saturating_add(of_elements.saturating_mul(COPIES)).saturating_add(working)
+    }
+
+    /// What a body appends.
+    ///
+    /// # Errors
+    /// [`ParseError`] if it is not the elements of an end of the array.
+    pub(super) fn parse(
+        &self,
+        format: BodyFormat,
+        query: &AppendQuery,
+        body: &Bytes,
+    ) -> Result<Append, ParseError> {
+        let metadata = self.array.metadata();
+        let shape = shape_of(format, body, metadata, self.axis)?;
+        let elements = self.elements(format, query, body, &shape)?;
+        Ok(Append { axis: self.axis, shape, elements, at: query.at(), key: None })
+    }
+
+    fn elements(
+        &self,
+        format: BodyFormat,
+        query: &AppendQuery,
+        body: &Bytes,
+        shape: &[u64],
+    ) -> Result<Elements, ParseError> {
+        let elements = shape.iter().fold(1_u64, |product, length| product.saturating_mul(*length));
+        // An npy file may lack the dimension; its shape was compared.
+        let head = if format == BodyFormat::Npy { parse_npy_head(body)? } else { None };
+        let parse = ParseBody {
+            format,
+            data_type: self.data_type().clone(),
+            endian: query.body.endian(),
+            may_cast: query.body.may_cast(),
+            shape: head.map_or_else(|| shape.to_vec(), |head| head.shape),
+            elements,
+        };
+        match parse.elements(body)? {
+            JsonElements::Each(elements) => Ok(elements),
+            JsonElements::One(_) => Err(ParseError::Malformed {
+                format: "nested lists",
+                reason: "one element for all places says not how many are appended".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The longest body of elements that are as long in memory.
+pub(super) fn longest_body(options: &WriteOptions) -> u64 {
+    options.band_size.max(options.max_whole_size)
+}

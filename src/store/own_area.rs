@@ -1,0 +1,21 @@
+//! [`OwnArea`]: what a store keeps for this server below its reserved name, beside the values of callers.
+
+/// An area that belongs to the store itself. Its keys are none of a caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnArea {
+    /// The parts of uploads. What another process left in it may be gone.
+    Uploads,
+    /// The records of appends to arrays. They are as durable as values, and stay when the server restarts.
+    Appends,
+}
+
+impl OwnArea {
+    /// Its name below the reserved one.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uploads => "uploads",
+            Self::Appends => "appends",
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One step of appends to an array: all that wait become part of it together, or none.
+
+use std::sync::Arc;
+
+use super::error::AppendError;
+use super::rows::{Append, Appended, end_of, joined};
+use crate::array::OpenNode;
+use crate::cpu::ComputePool;
+use crate::key::NodePath;
+use crate::write::guarded::WriteGuard;
+use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner, RecordedAppend};
+use crate::write::nodes::{ArrayDocument, ChangedNode};
+use crate::write::pause::{ATTEMPTS, pause};
+use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
+
+/// The outcome of each append of a batch.
+pub(super) type Outcomes = Vec<Result<Appended, Arc<AppendError>>>;
+
+/// Appends to one array that are stored together. All are along the same dimension.
+pub(super) struct AppendBatch {
+    pub(super) path: NodePath,
+    pub(super) owner: LeaseOwner,
+    pub(super) opened: Arc<OpenNode>,
+    pub(super) nodes: NodeWriter,
+    pub(super) writer: ArrayWriter,
+    pub(super) cpu: ComputePool,
+    pub(super) appends: Arc<[Append]>,
+}
+
+/// What becomes of each append.
+enum Placed {
+    /// It is answered without being stored.
+    Answered(Result<Appended, AppendError>),
+    /// It is stored: its place in the list of those that are.
+    Stored(usize),
+}
+
+impl AppendBatch {
+    /// Stores the appends under a lease, which is taken if there is none. What is left of it can be used for the next batch.
+    pub(super) async fn commit(&self, lease: &mut Option<ArrayLease>) -> Outcomes {
+        match self.try_commit(lease).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                let error = Arc::new(error);
+                self.appends.iter().map(|_| Err(Arc::clone(&error))).collect()
+            }
+        }
+    }
+
+    async fn try_commit(&self, slot: &mut Option<ArrayLease>) -> Result<Outcomes, AppendError> {
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let mut lease = match slot.take() {
+                Some(lease) => lease,
+                None => self.nodes.take_lease(&self.path, &self.owner).await?,
+            };
+            match self.store(&mut lease).await {
+                Ok(outcomes) => {
+                    *slot = Some(lease);
+                    return Ok(outcomes);
+                }
+                // The lease is another server's, or will be taken again.
+                Err(AppendError::Lease(LeaseError::Lost)) => {}
+                // Others have changed the document. It is read again.
+                Err(AppendError::Node(NodeWriteError::ConditionFailed)) => *slot = Some(lease),
+                Err(error) => {
+                    // While a change of the document may be in flight, the lease is not used: it is taken again, with a mark.
+                    *slot = Some(lease).filter(|lease| !lease.is_unsettled);
+                    return Err(error);
+                }
+            }
+        }
+        Err(AppendError::Contended)
+    }
+
+    async fn store(&self, lease: &mut ArrayLease) -> Result<Outcomes, AppendError> {
+        let document = self.nodes.settled_document(&self.path, &self.opened, lease).await?;
+        let (placed, pending) = self.place(&document, lease);
+        if let Some(last) = pending.last() {
+            let shape = last.shape.clone();
+            lease.note(pending.clone()).await?;
+            self.store_elements(&document, &shape, &pending, &placed, lease).await?;
+            lease.check().await?;
+            lease.is_unsettled = true;
+            match self.nodes.store_shape(&document, shape).await {
+                Ok(text) => {
+                    lease.finish();
+                    let changed = ChangedNode::stored(&self.path, &document, text);
+                    self.nodes.update_copies(&[changed]).await?;
+                }
+                Err(error) if error.is_settled() => {
+                    lease.is_unsettled = false;
+                    return Err(error.into());
+                }
+                Err(error) => return Err(AppendError::Unknown(error)),
+            }
+        }
+        let outcome = |placed| match placed {
+            Placed::Answered(outcome) => outcome.map_err(Arc::new),
+            Placed::Stored(place) => {
+                pending.get(place).cloned().map(Appended::from).ok_or_else(|| Arc::new(AppendError::Lost))
+            }
+        };
+        Ok(placed.into_iter().map(outcome).collect())
+    }
+
+    /// Gives each append its place behind the end of the array.
+    fn place(&self, document: &ArrayDocument, lease: &ArrayLease) -> (Vec<Placed>, Vec<RecordedAppend>) {
+        let mut pending: Vec<RecordedAppend> = Vec::new();
+        let mut shape = document.metadata.shape.clone();
+        let placed = self.appends.iter().map(|append| {
+            if let Some(key) = &append.key {
+                let earlier = pending
+                    .iter()
+                    .position(|earlier| earlier.key.as_ref().is_some_and(|earlier| earlier.name == key.name));
+                let done = earlier.and_then(|place| pending.get(place)).or_else(|| lease.done_as(&key.name));
+                if let Some(done) = done {
+                    return match (done.key.as_ref() == Some(key), earlier) {
+                        (false, _) => Placed::Answered(Err(AppendError::KeyUsed { name: key.name.clone() })),
+                        (true, Some(place)) => Placed::Stored(place),
+                        (true, None) => Placed::Answered(Ok(done.clone().into())),
+                    };
+                }
+            }
+            let start = shape.get(append.axis).copied().unwrap_or(0);
+            if let Some(at) = append.at.filter(|at| *at != start) {
+                return Placed::Answered(Err(AppendError::NotTheEnd { at, length: start }));
+            }
+            if !append.fits(&shape) {
+                return Placed::Answered(Err(AppendError::AnotherShape { shape: shape.clone() }));
+            }
+            let stop = start.saturating_add(append.length());
+            let mut with_it = shape.clone();
+            if let Some(length) = with_it.get_mut(append.axis) {
+                *length = stop;
+            }
+            if let Err(error) = self.check(document, &with_it, (append.axis, start)) {
+                return Placed::Answered(Err(error));
+            }
+            shape.clone_from(&with_it);
+            let (key, axis) = (append.key.clone(), append.axis);
+            pending.push(RecordedAppend { key, axis, start, stop, shape: with_it, step: None });
+            Placed::Stored(pending.len().saturating_sub(1))
+        });
+        let placed = placed.collect();
+        (placed, pending)
+    }
+
+    /// Checks that an array can have this shape, and that what is new in it can be written.
+    fn check(
+        &self,
+        document: &ArrayDocument,
+        shape: &[u64],
+        (axis, start): (usize, u64),
+    ) -> Result<(), AppendError> {
+        let array = Arc::new(self.nodes.array_of_shape(&self.path, document, shape.to_vec())?);
+        let place = end_of(shape, axis, start);
+        WritePlan::new(&array, place, u64::MAX, self.writer.options())?;
+        Ok(())
+    }
+
+    /// Stores elements beyond the shape, where no reader sees them.
+    async fn store_elements(
+        &self,
+        document: &ArrayDocument,
+        shape: &[u64],
+        pending: &[RecordedAppend],
+        placed: &[Placed],
+        lease: &mut ArrayLease,
+    ) -> Result<(), AppendError> {
+        // Of two appends with the same key, the first is stored.
+        let mut stored: Vec<usize> = Vec::with_capacity(pending.len());
+        for (number, placed) in placed.iter().enumerate() {
+            if matches!(placed, Placed::Stored(place) if *place == stored.len()) {
+                stored.push(number);
+            }
+        }
+        let Some(first) = pending.first() else { return Ok(()) };
+        let array = self.nodes.array_of_shape(&self.path, document, shape.to_vec())?;
+        let array = Arc::new(array);
+        let data_type = &array.metadata().data_type;
+        let item = data_type.element_bytes();
+        let parts: Vec<_> = if data_type.is_variable() {
+            // Their heaps are apart.
+            let appends = stored.iter().filter_map(|&number| self.appends.get(number));
+            let parts = appends.zip(pending);
+            parts
+                .map(|(append, place)| {
+                    (end_of(&place.shape, place.axis, place.start), append.elements.clone())
+                })
+                .collect()
+        } else {
+            let all = Arc::clone(&self.appends);
+            let join = move || {
+                let appends: Vec<_> = stored.iter().filter_map(|&number| all.get(number)).collect();
+                joined(&appends, item)
+            };
+            let joined = self.cpu.run(join).await?;
+            vec![(end_of(shape, first.axis, first.start), joined)]
+        };
+        for (place, elements) in parts {
+            self.writer.write_guarded::<_, AppendError>(&array, &place, &elements, lease).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! [`GroupAppend`]: elements for the ends of several arrays of a group, which grow in one step.
+
+use std::sync::Arc;
+
+use super::appender::AppendWriter;
+use super::error::AppendError;
+use super::rows::{Append, Appended, end_of};
+use crate::array::{Array, OpenNode};
+use crate::key::NodePath;
+use crate::write::guarded::WriteGuard;
+use crate::write::lease::{
+    AppendKey, ArrayLease, DecidedStep, GroupStep, LeaseError, LeaseOwner, RecordedAppend,
+};
+use crate::write::nodes::{ArrayDocument, ChangedNode};
+use crate::write::pause::{ATTEMPTS, pause};
+use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
+
+/// Elements for the ends of several arrays of a group. The arrays have the same length along their dimensions.
+#[derive(Debug)]
+pub struct GroupAppend {
+    /// The path of the group.
+    pub group: NodePath,
+    /// The arrays, each once, with the same number of indices for each.
+    pub parts: Vec<GroupPart>,
+    /// The length that the arrays must have before.
+    pub at: Option<u64>,
+    /// What the client calls it.
+    pub key: Option<AppendKey>,
+}
+
+/// An array of a group, and elements for its end.
+#[derive(Debug)]
+pub struct GroupPart {
+    /// The path of the array.
+    pub path: NodePath,
+    /// The array as it was opened.
+    pub opened: Arc<OpenNode>,
+    /// The elements.
+    pub append: Append,
+}
+
+impl AppendWriter {
+    /// Appends to several arrays of a group: all of them grow, or none does.
+    ///
+    /// # Errors
+    /// [`AppendError`].
+    pub async fn append_to_group(
+        &self,
+        nodes: &NodeWriter,
+        mut append: GroupAppend,
+    ) -> Result<Appended, AppendError> {
+        // Of two that append to the same arrays, one has the first lease.
+        append.parts.sort_by(|one, other| one.path.cmp(&other.path));
+        let step = GroupStepWriter { nodes, writer: self.writer(), append };
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            match step.run().await {
+                Err(AppendError::Lease(LeaseError::Lost))
+                | Err(AppendError::Node(NodeWriteError::ConditionFailed)) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(AppendError::Contended)
+    }
+}
+
+/// An array within a step.
+struct Participant<'s> {
+    part: &'s GroupPart,
+    lease: ArrayLease,
+    document: ArrayDocument,
+}
+
+/// One step of a group.
+struct GroupStepWriter<'s> {
+    nodes: &'s NodeWriter,
+    writer: &'s ArrayWriter,
+    append: GroupAppend,
+}
+
+impl GroupStepWriter<'_> {
+    /// Makes the step once. It has not been made if the error says so.
+    async fn run(&self) -> Result<Appended, AppendError> {
+        let owner = self.writer.new_owner();
+        let mut group = self.nodes.take_lease(&self.append.group, &owner).await?;
+        let mut arrays = Vec::new();
+        let outcome = self.run_leased(&owner, &mut group, &mut arrays).await;
+        if matches!(outcome, Err(AppendError::Unknown(_) | AppendError::Undecided(_))) {
+            // The step may be decided. Who takes an array next finds out.
+            return outcome;
+        }
+        for participant in arrays {
+            participant.lease.release().await;
+        }
+        group.release().await;
+        outcome
+    }
+
+    async fn run_leased<'s>(
+        &'s self,
+        owner: &LeaseOwner,
+        group: &mut ArrayLease,
+        arrays: &mut Vec<Participant<'s>>,
+    ) -> Result<Appended, AppendError> {
+        self.finish_decided(owner, group).await?;
+        if let Some((key, done)) =
+            self.append.key.as_ref().and_then(|key| Some((key, group.done_as(&key.name)?)))
+        {
+            let is_same = done.key.as_ref() == Some(key);
+            return if is_same {
+                Ok(done.clone().into())
+            } else {
+                Err(AppendError::KeyUsed { name: key.name.clone() })
+            };
+        }
+        for part in &self.append.parts {
+            let mut lease = self.nodes.take_lease(&part.path, owner).await?;
+            let document = self.nodes.settled_document(&part.path, &part.opened, &mut lease).await?;
+            arrays.push(Participant { part, lease, document });
+        }
+        let (start, stop) = self.place(arrays)?;
+        let step = GroupStep { group: self.append.group.as_str().to_owned(), id: owner.name().to_owned() };
+        for participant in &mut *arrays {
+            let shape = participant.shape(stop);
+            let axis = participant.part.append.axis;
+            let pending = RecordedAppend { key: None, axis, start, stop, shape, step: Some(step.clone()) };
+            participant.lease.note(vec![pending]).await?;
+        }
+        for number in 0..arrays.len() {
+            if let Some(participant) = arrays.get_mut(number) {
+                self.store_elements(participant, start, stop).await?;
+            }
+            for participant in &mut *arrays {
+                participant.lease.check().await?;
+            }
+        }
+        let paths = arrays.iter().map(|participant| participant.part.path.as_str().to_owned()).collect();
+        let key = self.append.key.clone();
+        let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
+        match group.decide(DecidedStep { id: step.id, arrays: paths }, done).await {
+            Ok(()) => {}
+            Err(LeaseError::Lost) => return Err(LeaseError::Lost.into()),
+            Err(error) => return Err(AppendError::Undecided(error)),
+        }
+        match self.show(arrays, stop).await {
+            // All arrays have their shapes.
+            outcome @ (Ok(()) | Err(NodeWriteError::Incomplete { .. })) => {
+                group.forget_decided();
+                outcome?;
+                Ok(Appended { start, stop, shape: Vec::new() })
+            }
+            Err(error) => Err(AppendError::Unknown(error)),
+        }
+    }
+
+    /// Finishes the step that was decided last, if its owner broke off before its arrays had their shapes.
+    async fn finish_decided(&self, owner: &LeaseOwner, group: &mut ArrayLease) -> Result<(), AppendError> {
+        let Some(decided) = group.decided().cloned() else { return Ok(()) };
+        for path in decided.arrays {
+            let Ok(path) = NodePath::parse(&path) else { continue };
+            let Some(opened) = self.nodes.find(&path).await? else { continue };
+            let mut lease = self.nodes.take_lease(&path, owner).await?;
+            self.nodes.settled_document(&path, &opened, &mut lease).await?;
+            lease.release().await;
+        }
+        group.forget_decided();
+        Ok(())
+    }
+
+    /// The place of the elements in all arrays.
+    fn place(&self, arrays: &[Participant<'_>]) -> Result<(u64, u64), AppendError> {
+        let Some(first) = arrays.first() else { return Err(AppendError::NoArrays) };
+        let start = first.length();
+        if let Some(other) = arrays.iter().find(|other| other.length() != start) {
+            return Err(AppendError::DifferentLengths {
+                one: (first.part.path.clone(), start),
+                other: (other.part.path.clone(), other.length()),
+            });
+        }
+        if let Some(at) = self.append.at.filter(|at| *at != start) {
+            return Err(AppendError::NotTheEnd { at, length: start });
+        }
+        let stop = start.saturating_add(first.part.append.length());
+        for participant in arrays {
+            if !participant.part.append.fits(&participant.document.metadata.shape) {
+                let shape = participant.document.metadata.shape.clone();
+                return Err(AppendError::AnotherShape { shape });
+            }
+            let array = self.array(participant, stop)?;
+            let place = end_of(&array.metadata().shape, participant.part.append.axis, start);
+            WritePlan::new(&array, place, u64::MAX, self.writer.options())?;
+        }
+        Ok((start, stop))
+    }
+
+    /// The array with its new length.
+    fn array(&self, participant: &Participant<'_>, stop: u64) -> Result<Arc<Array>, AppendError> {
+        let (path, document) = (&participant.part.path, &participant.document);
+        Ok(Arc::new(self.nodes.array_of_shape(path, document, participant.shape(stop))?))
+    }
+
+    async fn store_elements(
+        &self,
+        participant: &mut Participant<'_>,
+        start: u64,
+        stop: u64,
+    ) -> Result<(), AppendError> {
+        let array = self.array(participant, stop)?;
+        let append = &participant.part.append;
+        let place = end_of(&array.metadata().shape, append.axis, start);
+        let lease = &mut participant.lease;
+        self.writer.write_guarded::<_, AppendError>(&array, &place, &append.elements, lease).await
+    }
+
+    /// Gives all arrays their shapes, and changes their copies above in one step for each group.
+    async fn show(&self, arrays: &mut [Participant<'_>], stop: u64) -> Result<(), NodeWriteError> {
+        let mut changed = Vec::new();
+        for participant in arrays {
+            let part = participant.part;
+            for attempt in 0.. {
+                pause(attempt).await;
+                if participant.length() >= stop {
+                    break;
+                }
+                match self.nodes.store_shape(&participant.document, participant.shape(stop)).await {
+                    Ok(text) => {
+                        changed.push(ChangedNode::stored(&part.path, &participant.document, text));
+                        break;
+                    }
+                    Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {
+                        participant.document = self.nodes.array_document(&part.path, &part.opened).await?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            participant.lease.finish();
+        }
+        self.nodes.update_copies(&changed).await
+    }
+}
+
+impl Participant<'_> {
+    /// The length along the dimension.
+    fn length(&self) -> u64 {
+        self.document.metadata.shape.get(self.part.append.axis).copied().unwrap_or(0)
+    }
+
+    /// The shape with another length.
+    fn shape(&self, stop: u64) -> Vec<u64> {
+        let mut shape = self.document.metadata.shape.clone();
+        if let Some(length) = shape.get_mut(self.part.append.axis) {
+            *length = stop;
+        }
+        shape
+    }
+}

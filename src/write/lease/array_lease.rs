@@ -1,0 +1,201 @@
+//! [`ArrayLease`]: the right to change the end of an array, or of several arrays of a group, which one task has at a time.
+//!
+//! Times decide only who waits. That a server whose lease has ended changes nothing follows from versions: who takes an array over
+//! changes the record first, and then the array's document, so that the former owner can store neither any more.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::error::LeaseError;
+use super::record::{DecidedStep, GroupStep, LeaseOwner, LeaseRecord, RecordPlace, RecordedAppend, now};
+use crate::key::NodePath;
+use crate::store::{Store, StoreKind, Version};
+use crate::write::guarded::WriteGuard;
+use crate::write::pause::{ATTEMPTS, pause};
+
+/// How long a lease lasts if it is not renewed.
+const LEASE: Duration = Duration::from_secs(5);
+/// A lease with less than this left is renewed before anything is stored under it.
+const LEAST_LEFT: Duration = Duration::from_millis(2500);
+/// How long a request waits for the owner to finish.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// The interval at which it looks whether the owner has.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The right to change the end of an array.
+#[derive(Debug)]
+pub(in crate::write) struct ArrayLease {
+    place: RecordPlace,
+    record: LeaseRecord,
+    version: Version,
+    ends: Instant,
+    /// Whether the owner before, or this one, may have a change of the document in flight. Then the document is marked before
+    /// anything else is done.
+    pub(in crate::write) is_unsettled: bool,
+}
+
+impl ArrayLease {
+    /// Takes the lease of the array at a path for a server. Where no other server writes to the store, no other lease is in use.
+    ///
+    /// # Errors
+    /// [`LeaseError::Owned`] if another server keeps it; a failure of the backend.
+    pub(in crate::write) async fn take(
+        store: &dyn Store,
+        path: &NodePath,
+        owner: &LeaseOwner,
+    ) -> Result<Self, LeaseError> {
+        let place = RecordPlace::of(store, path).await?;
+        let is_alone = store.kind() == StoreKind::LOCAL;
+        let started = Instant::now();
+        let mut attempt = 0;
+        loop {
+            let (mut record, version) = match place.read().await? {
+                Some((record, version)) => (record, Some(version)),
+                None => (LeaseRecord::default(), None),
+            };
+            if record.is_held_from(owner, is_alone, now(), LEASE) {
+                if started.elapsed() >= MAX_WAIT {
+                    return Err(LeaseError::Owned);
+                }
+                sleep(POLL).await;
+                continue;
+            }
+            let is_unsettled = record.until > 0;
+            record.epoch = record.epoch.saturating_add(1);
+            record.owner.clone_from(owner);
+            let ends = extend(&mut record);
+            if let Some(version) = place.replace(&record, version.as_ref()).await? {
+                return Ok(Self { place, record, version, ends, is_unsettled });
+            }
+            attempt += 1;
+            if attempt == ATTEMPTS {
+                return Err(LeaseError::Owned);
+            }
+            pause(attempt).await;
+        }
+    }
+
+    /// Notes what is about to be appended, and renews the lease.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]; a failure of the backend.
+    pub(in crate::write) async fn note(&mut self, pending: Vec<RecordedAppend>) -> Result<(), LeaseError> {
+        self.record.pending = pending;
+        self.store().await
+    }
+
+    /// How often the array was taken over.
+    pub(in crate::write) fn epoch(&self) -> u64 {
+        self.record.epoch
+    }
+
+    /// The append with a key of this name that was done.
+    pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
+        self.record.done_as(name)
+    }
+
+    /// What the owner before was appending as a part of a step of a group.
+    pub(in crate::write) fn part_of_step(&self) -> Option<(&GroupStep, &RecordedAppend)> {
+        self.record.pending.iter().find_map(|append| Some((append.step.as_ref()?, append)))
+    }
+
+    /// The last step that was decided under a lease of this group.
+    pub(in crate::write) fn decided(&self) -> Option<&DecidedStep> {
+        self.record.decided.as_ref()
+    }
+
+    /// Decides a step: from now on, its arrays get their shapes. Its appends are remembered as done.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]: it is not decided; a failure of the backend: it may be.
+    pub(in crate::write) async fn decide(
+        &mut self,
+        step: DecidedStep,
+        append: RecordedAppend,
+    ) -> Result<(), LeaseError> {
+        self.record.decided = Some(step);
+        self.record.finish([append]);
+        self.store().await
+    }
+
+    /// Notes that all arrays of the last step have their shapes. It is stored with what is stored next.
+    pub(in crate::write) fn forget_decided(&mut self) {
+        self.record.decided = None;
+    }
+
+    /// Whether a step of a group is decided. If it is not, it never will be.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(in crate::write) async fn settle_step(
+        store: &dyn Store,
+        group: &NodePath,
+        id: &str,
+    ) -> Result<bool, LeaseError> {
+        let place = RecordPlace::of(store, group).await?;
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let Some((mut record, version)) = place.read().await? else { return Ok(false) };
+            if record.decided.as_ref().is_some_and(|decided| decided.id == id) {
+                return Ok(true);
+            }
+            // Who would decide it has the record of this version.
+            record.epoch = record.epoch.saturating_add(1);
+            if place.replace(&record, Some(&version)).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        Err(LeaseError::Owned)
+    }
+
+    /// Settles what was being appended when the owner before broke off, by the shape in a document that is marked by now.
+    pub(in crate::write) fn settle(&mut self, shape: &[u64]) {
+        self.record.settle(shape);
+        self.is_unsettled = false;
+    }
+
+    /// Remembers what is pending as done.
+    pub(in crate::write) fn finish(&mut self) {
+        let pending = std::mem::take(&mut self.record.pending);
+        self.record.finish(pending);
+        self.is_unsettled = false;
+    }
+
+    /// Gives the lease back. If that fails, it ends by itself.
+    pub(in crate::write) async fn release(mut self) {
+        self.record.until = 0;
+        self.record.pending.clear();
+        drop(self.place.replace(&self.record, Some(&self.version)).await);
+    }
+
+    async fn store(&mut self) -> Result<(), LeaseError> {
+        let ends = extend(&mut self.record);
+        let stored = self.place.replace(&self.record, Some(&self.version)).await?;
+        self.version = stored.ok_or(LeaseError::Lost)?;
+        self.ends = ends;
+        Ok(())
+    }
+}
+
+impl WriteGuard for ArrayLease {
+    type Error = LeaseError;
+
+    /// Checks that the lease is still held, by what is stored now.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]; a failure of the backend.
+    async fn check(&mut self) -> Result<(), LeaseError> {
+        if self.ends.saturating_duration_since(Instant::now()) < LEAST_LEFT {
+            return self.store().await;
+        }
+        if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
+    }
+}
+
+/// Lets a lease begin now. Returns its end.
+fn extend(record: &mut LeaseRecord) -> Instant {
+    let ends = Instant::now() + LEASE;
+    record.until = now().saturating_add(u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX));
+    ends
+}

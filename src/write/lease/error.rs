@@ -1,0 +1,37 @@
+//! [`LeaseError`]: why a server may not change the end of an array.
+
+use crate::error::{Classify, ErrorClass};
+use crate::store::StoreError;
+
+/// Why a server may not change the end of an array.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another server appends to the array, or changes its shape.
+    #[error("another server appends to the array just now; nothing was written")]
+    Owned,
+    /// Another server has the lease now.
+    #[error("another server took the array over; nothing was written")]
+    Lost,
+    /// The backend does not check conditions, so that the changes of other servers could be lost.
+    #[error(
+        "changing the length of an array is not supported: the backend does not check conditions; nothing was written"
+    )]
+    NoConditions,
+    /// What is stored as the record of the lease is none.
+    #[error("the record of appends to the array cannot be read; nothing was written")]
+    BrokenRecord,
+    /// The record cannot be read or stored.
+    #[error("the record of appends to the array: {0}")]
+    Record(#[source] StoreError),
+}
+
+impl Classify for LeaseError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Owned | Self::Lost => ErrorClass::Overloaded,
+            Self::NoConditions => ErrorClass::Unsupported,
+            Self::BrokenRecord => ErrorClass::Internal,
+            Self::Record(source) => source.class(),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! [`LeaseRecord`]: who appends to an array, what is being appended, and what is done.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::error::LeaseError;
+use crate::key::{NodePath, StoreKey};
+use crate::store::{ByteRange, OwnArea, SharedStore, Store, StoreError, ValueBody, Version, WriteCondition};
+
+/// The appends with a key that are remembered, so that one that is sent again is answered and not done again.
+const REMEMBERED: usize = 256;
+
+/// The longest record that is read, in bytes.
+const MAX_RECORD_BYTES: u64 = 1 << 20;
+
+/// Who appends to an array, what is being appended, and what was appended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LeaseRecord {
+    /// How often the array was taken over. A document of the array has a mark of it.
+    pub(super) epoch: u64,
+    /// Who has the lease.
+    pub(super) owner: LeaseOwner,
+    /// Until when it does, in milliseconds since 1970; 0 if it has finished, and leaves nothing behind.
+    pub(super) until: u64,
+    /// Appends whose elements may be stored, but that may not be in the shape yet.
+    pub(super) pending: Vec<RecordedAppend>,
+    /// Appends that are in the shape, the latest last.
+    pub(super) done: VecDeque<RecordedAppend>,
+    /// Of a group: the last step that was decided. Its arrays may not have their shapes yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) decided: Option<DecidedStep>,
+}
+
+/// A step of a group, in which several arrays get their shapes or none does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::write) struct GroupStep {
+    /// The path of the group, whose record says whether the step is decided.
+    pub(in crate::write) group: String,
+    /// A name of the step that no other one has.
+    pub(in crate::write) id: String,
+}
+
+/// A step that is decided: all of its arrays get their shapes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::write) struct DecidedStep {
+    /// The name of the step.
+    pub(in crate::write) id: String,
+    /// The paths of its arrays.
+    pub(in crate::write) arrays: Vec<String>,
+}
+
+/// An append in a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::write) struct RecordedAppend {
+    /// The key of the client (`Idempotency-Key`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::write) key: Option<AppendKey>,
+    /// The dimension.
+    pub(in crate::write) axis: usize,
+    /// The first index.
+    pub(in crate::write) start: u64,
+    /// The index behind the last.
+    pub(in crate::write) stop: u64,
+    /// The shape of the array with it.
+    pub(in crate::write) shape: Vec<u64>,
+    /// The step of a group that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::write) step: Option<GroupStep>,
+}
+
+/// Who has a lease: a process, and a task of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::write) struct LeaseOwner(String);
+
+impl LeaseOwner {
+    /// A task of a process.
+    pub(in crate::write) fn new(process: &str, task: u64) -> Self {
+        Self(format!("{process}-{task}"))
+    }
+
+    /// A name that no other owner has.
+    pub(in crate::write) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether both are tasks of one process.
+    fn is_beside(&self, other: &Self) -> bool {
+        let process = |owner: &Self| owner.0.rsplit_once('-').map(|(process, _)| process.to_owned());
+        process(self) == process(other)
+    }
+}
+
+/// What a client calls an append, so that it is done once however often it is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppendKey {
+    /// Its name.
+    pub name: String,
+    /// A digest of what is appended, in hexadecimal digits.
+    pub digest: String,
+}
+
+impl LeaseRecord {
+    /// Whether another owner than this one may be at work at this time. Where this process is the only one that writes to the
+    /// store, the leases of others are those of processes that have ended.
+    pub(super) fn is_held_from(&self, owner: &LeaseOwner, is_alone: bool, now: u64, lease: Duration) -> bool {
+        self.owner != *owner && (!is_alone || self.owner.is_beside(owner)) && self.is_held(now, lease)
+    }
+
+    fn is_held(&self, now: u64, lease: Duration) -> bool {
+        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        // A time that no owner could have set yet is that of a clock which was wrong.
+        now < self.until && self.until <= now.saturating_add(lease.saturating_mul(2))
+    }
+
+    /// Settles what was being appended when the owner broke off, by the shape that is stored now.
+    pub(super) fn settle(&mut self, shape: &[u64]) {
+        let pending = std::mem::take(&mut self.pending);
+        let is_in_shape =
+            |append: &RecordedAppend| shape.get(append.axis).is_some_and(|length| append.stop <= *length);
+        self.finish(pending.into_iter().filter(is_in_shape));
+    }
+
+    /// Remembers appends that are in the shape, and has none pending.
+    pub(super) fn finish(&mut self, appends: impl IntoIterator<Item = RecordedAppend>) {
+        self.pending.clear();
+        self.done.extend(appends.into_iter().filter(|append| append.key.is_some()));
+        while self.done.len() > REMEMBERED {
+            self.done.pop_front();
+        }
+    }
+
+    /// The append with a key of this name.
+    pub(super) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
+        self.done.iter().rev().find(|append| append.key.as_ref().is_some_and(|key| key.name == name))
+    }
+}
+
+/// Milliseconds since 1970, by the clock of this machine.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The place of the record of one array.
+#[derive(Clone, Debug)]
+pub(super) struct RecordPlace {
+    store: SharedStore,
+    key: StoreKey,
+}
+
+impl RecordPlace {
+    /// The record of the array at a path. Its key is a digest, because a path may be too long for a key below another name.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(super) async fn of(store: &dyn Store, path: &NodePath) -> Result<Self, LeaseError> {
+        let name: String =
+            Sha256::digest(path.as_str().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let area = store.own_area(OwnArea::Appends).await.map_err(LeaseError::Record)?;
+        let key = StoreKey::parse(&name)
+            .map_err(|_never| LeaseError::Record(StoreError::InvalidKey("a digest is no key")))?;
+        Ok(Self { store: area, key })
+    }
+
+    /// The record; `None` if nothing was ever appended.
+    ///
+    /// # Errors
+    /// A failure of the backend, or [`LeaseError::Record`] if what is stored is no record.
+    pub(super) async fn read(&self) -> Result<Option<(LeaseRecord, Version)>, LeaseError> {
+        let value = self.store.get(&self.key, ByteRange::Whole, None).await.map_err(LeaseError::Record)?;
+        let Some(value) = value else { return Ok(None) };
+        let version = value.info.version.clone();
+        let text = value.bytes(MAX_RECORD_BYTES).await.map_err(LeaseError::Record)?;
+        let record = serde_json::from_slice(&text).map_err(|_error| LeaseError::BrokenRecord)?;
+        Ok(Some((record, version)))
+    }
+
+    /// Stores a record in place of that with this version, or where there is none. `None` if another one is stored by now.
+    ///
+    /// # Errors
+    /// [`LeaseError::NoConditions`]; a failure of the backend.
+    pub(super) async fn replace(
+        &self,
+        record: &LeaseRecord,
+        expected: Option<&Version>,
+    ) -> Result<Option<Version>, LeaseError> {
+        let condition = match expected {
+            None => WriteCondition::IfAbsent,
+            Some(version) => {
+                WriteCondition::IfVersion(version.pin().ok_or(LeaseError::NoConditions)?.clone())
+            }
+        };
+        let text = serde_json::to_vec(record).map_err(|_never| LeaseError::BrokenRecord)?;
+        match self.store.set(&self.key, ValueBody::Bytes(Bytes::from(text)).into_stream(), condition).await {
+            Ok(stored) => match stored.version {
+                Some(version) => Ok(Some(version)),
+                None => Err(LeaseError::NoConditions),
+            },
+            Err(StoreError::ConditionFailed | StoreError::VersionChanged) => Ok(None),
+            Err(StoreError::NotSupported(_)) => Err(LeaseError::NoConditions),
+            Err(source) => Err(LeaseError::Record(source)),
+        }
+    }
+
+    /// Whether the record still has this version.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(super) async fn is_unchanged(&self, version: &Version) -> Result<bool, LeaseError> {
+        let found = self.store.head(&self.key).await.map_err(LeaseError::Record)?;
+        Ok(found.is_some_and(|found| version.matches(&found.version)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(name: &str, stop: u64) -> RecordedAppend {
+        let key = AppendKey { name: name.to_owned(), digest: String::new() };
+        RecordedAppend { key: Some(key), axis: 0, start: stop - 1, stop, shape: vec![stop], step: None }
+    }
+
+    #[test]
+    fn what_is_in_the_shape_is_done_and_the_rest_is_dropped() {
+        let mut record =
+            LeaseRecord { pending: vec![append("a", 4), append("b", 5)], ..LeaseRecord::default() };
+        record.settle(&[4]);
+        assert!(record.pending.is_empty() && record.done_as("a").is_some() && record.done_as("b").is_none());
+    }
+
+    #[test]
+    fn a_bounded_number_of_keys_is_remembered() {
+        let mut record = LeaseRecord::default();
+        for number in 1..=REMEMBERED as u64 + 1 {
+            record.finish([append(&number.to_string(), number)]);
+        }
+        assert_eq!(record.done.len(), REMEMBERED);
+        assert!(record.done_as("1").is_none() && record.done_as("2").is_some());
+    }
+
+    #[test]
+    fn a_lease_of_a_clock_that_was_wrong_is_not_held() {
+        let (lease, now) = (Duration::from_secs(5), 1_000_000);
+        let held = |until| LeaseRecord { until, ..LeaseRecord::default() }.is_held(now, lease);
+        assert!(held(now + 1) && held(now + 10_000));
+        assert!(!held(0) && !held(now) && !held(now + 10_001));
+    }
+}

@@ -1,0 +1,206 @@
+//! [`ArrayDocument`]: the main document of an array as it is stored now, and what replaces it when the array's length changes.
+
+use std::sync::Arc;
+
+use super::changed_node::ChangedNode;
+use super::error::NodeWriteError;
+use super::patch::NodePatch;
+use super::writer::{NodeWriter, StoredDocument, array_of, condition, document_key, main_document};
+use crate::array::{Array, OpenNode};
+use crate::key::{NodePath, StoreKey};
+use crate::metadata::{ArrayMetadata, ChunkGridMetadata, ZarrFormat};
+use crate::store::Version;
+use crate::write::lease::{ArrayLease, LeaseOwner};
+use crate::write::pause::{ATTEMPTS, pause};
+
+/// The main document of an array: `zarr.json`, or `.zarray`.
+pub(in crate::write) struct ArrayDocument {
+    pub(super) name: &'static str,
+    pub(super) key: StoreKey,
+    pub(super) stored: StoredDocument,
+    pub(in crate::write) metadata: Arc<ArrayMetadata>,
+}
+
+impl ArrayDocument {
+    /// The version that is stored.
+    pub(super) fn version(&self) -> &Version {
+        &self.stored.version
+    }
+}
+
+impl NodeWriter {
+    /// Takes the lease of the array at a path.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Lease`].
+    pub(in crate::write) async fn take_lease(
+        &self,
+        path: &NodePath,
+        owner: &LeaseOwner,
+    ) -> Result<ArrayLease, NodeWriteError> {
+        Ok(ArrayLease::take(&**self.store(), path, owner).await?)
+    }
+
+    /// The document of an array whose lease this server has. If another change of it may still arrive, it is marked first, so
+    /// that it does not.
+    ///
+    /// # Errors
+    /// As [`NodeWriter::array_document`].
+    pub(in crate::write) async fn settled_document(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        lease: &mut ArrayLease,
+    ) -> Result<ArrayDocument, NodeWriteError> {
+        if !lease.is_unsettled {
+            return self.array_document(path, opened).await;
+        }
+        for attempt in 0..ATTEMPTS {
+            pause(attempt).await;
+            let document = self.array_document(path, opened).await?;
+            let text = marked(&document.stored.text, lease.epoch());
+            match self.set(&document.key, &text, condition(&document.key, Some(&document.stored))?).await {
+                Ok(_version) => {
+                    let document = self.array_document(path, opened).await?;
+                    let document = self.finish_step(path, opened, document, lease).await?;
+                    lease.settle(&document.metadata.shape);
+                    return Ok(document);
+                }
+                Err(NodeWriteError::ConditionFailed) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(NodeWriteError::Contended { key: document_key(path, main_document(opened))? })
+    }
+
+    /// Gives an array the shape that it has after the step of a group in which its owner broke off, if the step is decided.
+    async fn finish_step(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        document: ArrayDocument,
+        lease: &ArrayLease,
+    ) -> Result<ArrayDocument, NodeWriteError> {
+        let Some((step, append)) = lease.part_of_step() else { return Ok(document) };
+        let length = document.metadata.shape.get(append.axis).copied();
+        let Ok(group) = NodePath::parse(&step.group) else { return Ok(document) };
+        if length != Some(append.start) || !ArrayLease::settle_step(&**self.store(), &group, &step.id).await?
+        {
+            return Ok(document);
+        }
+        let mut shape = document.metadata.shape.clone();
+        if let Some(length) = shape.get_mut(append.axis) {
+            *length = append.stop;
+        }
+        let text = self.store_shape(&document, shape).await?;
+        self.update_copies(&[ChangedNode::stored(path, &document, text)]).await?;
+        self.array_document(path, opened).await
+    }
+
+    /// The document of an array as it is stored now.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Unsupported`] for an array that keeps its shape; [`NodeWriteError::ConditionFailed`] if it is gone; a
+    /// failure of the backend.
+    pub(in crate::write) async fn array_document(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+    ) -> Result<ArrayDocument, NodeWriteError> {
+        check_kind(opened)?;
+        let Ok(array) = opened.array() else {
+            return Err(NodeWriteError::Invalid("a group has no shape".to_owned()));
+        };
+        let (name, key) = (main_document(opened), document_key(path, main_document(opened))?);
+        let stored = self.read(&key).await?.ok_or(NodeWriteError::ConditionFailed)?;
+        let (text, limits) = (stored.text.clone(), self.limits);
+        let parse = move || array_of(name, &text, &limits);
+        let metadata = self.cpu.run_document(stored.text.len() as u64, parse).await??;
+        // The separator that a document of v2 leaves out was found among the stored keys.
+        let chunk_key_encoding = array.metadata().chunk_key_encoding.clone();
+        let metadata = Arc::new(ArrayMetadata { chunk_key_encoding, ..metadata });
+        if !matches!(metadata.chunk_grid, ChunkGridMetadata::Regular { .. }) {
+            return Err(NodeWriteError::Unsupported(
+                "an array with chunks of different lengths keeps its shape",
+            ));
+        }
+        Ok(ArrayDocument { name, key, stored, metadata })
+    }
+
+    /// An array with the metadata of a document, and another shape.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Invalid`] for a shape with too many elements; [`NodeWriteError::Node`].
+    pub(in crate::write) fn array_of_shape(
+        &self,
+        path: &NodePath,
+        document: &ArrayDocument,
+        shape: Vec<u64>,
+    ) -> Result<Array, NodeWriteError> {
+        let patch = NodePatch { shape: Some(shape), ..NodePatch::default() };
+        let shape = patch.shape_of(&document.metadata)?;
+        let metadata = Arc::new(ArrayMetadata { shape, ..ArrayMetadata::clone(&document.metadata) });
+        Ok(self.opener.bind(path, &metadata)?)
+    }
+
+    /// Replaces the document by one with another shape. Returns its text.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::ConditionFailed`] if it is another one by now; a failure of the backend.
+    pub(in crate::write) async fn store_shape(
+        &self,
+        document: &ArrayDocument,
+        shape: Vec<u64>,
+    ) -> Result<String, NodeWriteError> {
+        let patch = NodePatch { shape: Some(shape), ..NodePatch::default() };
+        let text = self.applied(document.name, Some(&document.stored), &patch).await?;
+        let condition = condition(&document.key, Some(&document.stored))?;
+        match self.set(&document.key, &text, condition).await {
+            Ok(_version) => Ok(text),
+            Err(NodeWriteError::ConditionFailed) => Err(NodeWriteError::ConditionFailed),
+            // The failure may have come after the document was stored.
+            Err(error) => match self.read(&document.key).await {
+                Ok(Some(stored)) if stored.text == text.as_bytes() => Ok(text),
+                Ok(_) | Err(_) => Err(error),
+            },
+        }
+    }
+}
+
+/// Rejects nodes whose shape never changes.
+pub(super) fn check_kind(opened: &OpenNode) -> Result<(), NodeWriteError> {
+    if opened.dependent.is_some() {
+        return Err(NodeWriteError::Unsupported("the array is declared by another array; change that one"));
+    }
+    if opened.node.zarr_format() == ZarrFormat::V1 {
+        return Err(NodeWriteError::Unsupported("nodes of Zarr v1 are only read"));
+    }
+    Ok(())
+}
+
+/// The same document with other bytes: white space at its end spells the number of the takeover in two characters. Where a
+/// version is a digest of the bytes, no document with another number has the same one.
+fn marked(text: &[u8], epoch: u64) -> String {
+    let text = String::from_utf8_lossy(text.trim_ascii_end());
+    let digits = (0..u64::BITS - epoch.leading_zeros()).rev();
+    let spelled: String = digits.map(|bit| if epoch >> bit & 1 == 1 { '\t' } else { ' ' }).collect();
+    format!("{text}\n{spelled}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_takeover_has_another_mark_and_the_same_document() {
+        let document = br#"{"zarr_format": 3, "shape": [1]}"#;
+        let mut text = String::from_utf8(document.to_vec()).unwrap();
+        let mut seen = std::collections::HashSet::from([text.clone()]);
+        for epoch in (1..200).chain([u64::MAX]) {
+            text = marked(text.as_bytes(), epoch);
+            assert!(seen.insert(text.clone()), "{epoch}");
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(value, serde_json::from_slice::<serde_json::Value>(document).unwrap());
+        }
+    }
+}

@@ -1,0 +1,633 @@
+//! Appends against a naive model: random arrays, many clients, several servers, lost answers and owners that come too late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use zarrd::services::Mount;
+use zarrd::store::SharedStore;
+
+use crate::access::{access, grant, known, token};
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory, noise};
+use crate::support::property::holds;
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
+use crate::support::server::{Answer, Server, contents, put};
+use crate::support::strategies::case;
+
+const PLAIN: &str = "application/octet-stream";
+
+fn server(store: &SharedStore) -> Server {
+    Server::build(Mount { writable: true, ..Mount::read_only("m", Arc::clone(store)) }).finish()
+}
+
+impl Server {
+    async fn append(&self, url: &str, body: impl Into<Vec<u8>>) -> Answer {
+        let headers = [("content-type", PLAIN)];
+        self.request("POST", &format!("/v1/data/m/{url}"), &headers, body.into()).await
+    }
+
+    async fn append_as(&self, key: &str, url: &str, body: impl Into<Vec<u8>>) -> Answer {
+        let headers = [("content-type", PLAIN), ("idempotency-key", key)];
+        self.request("POST", &format!("/v1/data/m/{url}"), &headers, body.into()).await
+    }
+
+    /// The same until it is neither refused because another server appends, nor of unknown outcome.
+    async fn append_until_done(&self, key: &str, url: &str, body: &[u8]) -> Value {
+        for _ in 0..400 {
+            let answer = self.append_as(key, url, body).await;
+            if answer.status == 200 {
+                return answer.json();
+            }
+            assert!(answer.status.is_server_error(), "{key}: {} {:?}", answer.status, answer.body);
+            sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{key} is never appended");
+    }
+
+    async fn json(&self, url: &str) -> Value {
+        self.get(&format!("/v1/data/m/{url}{}format=json", if url.contains('?') { '&' } else { '?' }))
+            .await
+            .json()
+    }
+}
+
+/// An array of bytes, of which several rows share a stored value.
+fn log(rows: usize) -> Array {
+    Array::of(&[rows]).data_type(crate::support::data_types::data_type("uint8")).chunks(&[8]).uniform(0)
+}
+
+#[test]
+fn random_appends_to_random_arrays_match_a_naive_model() {
+    let parts = prop::collection::vec((1_usize..4, any::<u64>()), 1..=4);
+    holds(
+        96,
+        (case(), any::<prop::sample::Index>(), parts, any::<bool>()),
+        async |(case, axis, parts, together)| {
+            let store = memory();
+            let array = case.array();
+            let model = array.store(&store, "a").await;
+            if model.shape.is_empty() || case.data_type.is_variable() {
+                return;
+            }
+            let axis = axis.index(model.shape.len());
+            let (outer, inner) = model.shape.split_at(axis);
+            let outer: usize = outer.iter().product();
+            let row = inner[1..].iter().product::<usize>() * case.data_type.element_bytes;
+            let server = server(&store);
+            let before = server.elements("m/a", "").await;
+            let mut pieces: Vec<(usize, Vec<u8>)> = vec![(model.shape[axis], before.to_vec())];
+            let url = format!("a?append={axis}");
+            let bodies: Vec<(usize, Vec<u8>)> = parts
+                .into_iter()
+                .map(|(rows, seed)| {
+                    let mut body: Vec<u8> = noise(seed).take(outer * rows * row).collect();
+                    case.data_type.tame(&mut body);
+                    (rows, body)
+                })
+                .collect();
+            if outer * row == 0 {
+                return;
+            }
+            // A rectilinear grid says nothing of what lies beyond its edges.
+            if array.document().1["chunk_grid"]["name"] == "rectilinear" {
+                let refused = server.append(&url, bodies[0].1.clone()).await;
+                assert_eq!(refused.status.as_u16(), 501);
+                return;
+            }
+            let mut answered = Vec::new();
+            if together {
+                let all = join_all(bodies.iter().map(|(_, body)| server.append(&url, body.clone()))).await;
+                answered.extend(all);
+            } else {
+                for (_, body) in &bodies {
+                    answered.push(server.append(&url, body.clone()).await);
+                }
+            }
+            let mut placed: Vec<(u64, usize)> = Vec::new();
+            for (number, answer) in answered.iter().enumerate() {
+                assert_eq!(answer.status.as_u16(), 200, "{:?}", &answer.body);
+                placed.push((answer.json()["start"].as_u64().unwrap(), number));
+            }
+            placed.sort_unstable();
+            pieces.extend(placed.into_iter().map(|(_, number)| bodies[number].clone()));
+            let mut expected = Vec::new();
+            for place in 0..outer {
+                for (rows, piece) in &pieces {
+                    let length = rows * row;
+                    expected.extend_from_slice(&piece[place * length..(place + 1) * length]);
+                }
+            }
+            assert_eq!(&server.elements("m/a", "").await[..], &expected[..]);
+        },
+    );
+}
+
+#[tokio::test]
+async fn each_format_of_bodies_appends_the_same_elements() {
+    let store = memory();
+    let shards = Codec::Shards(Box::new(Shards::of(&[1, 2], &[Codec::Bytes { big: false }])));
+    Array::of(&[0, 4]).chunks(&[2, 4]).codecs([shards]).store(&store, "a").await;
+    let server = server(&store);
+    let numpy = |shape: &str, elements: &[u8]| {
+        let head = format!("{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}, }}");
+        [b"\x93NUMPY\x01\0", &u16::try_from(head.len()).unwrap().to_le_bytes()[..], head.as_bytes(), elements]
+            .concat()
+    };
+    let elements: Vec<u8> = [1_u16, 2, 3, 4].into_iter().flat_map(u16::to_le_bytes).collect();
+    for (query, media_type, body) in [
+        ("append=0", PLAIN, elements.clone()),
+        ("append=0&endian=big", PLAIN, [1_u16, 2, 3, 4].into_iter().flat_map(u16::to_be_bytes).collect()),
+        ("append=0", "application/x-npy", numpy("(1, 4)", &elements)),
+        ("append=0&f=npy", "text/plain", numpy("(4,)", &elements)),
+        ("append=0", "application/json", b"[[1, 2, 3, 4]]".to_vec()),
+    ] {
+        let headers = [("content-type", media_type)];
+        let answer = server.request("POST", &format!("/v1/data/m/a?{query}"), &headers, body).await;
+        assert_eq!(answer.status, 200, "{query} {media_type}: {:?}", answer.body);
+    }
+    assert_eq!(server.json("a").await, json!(vec![[1, 2, 3, 4]; 5]));
+    let two = [("content-type", "application/json")];
+    let answer = server.request("POST", "/v1/data/m/a?append=0", &two, "[[5,6,7,8],[9,9,9,9]]").await;
+    assert_eq!(answer.json(), json!({"start": 5, "stop": 7, "shape": [7, 4]}));
+    assert_eq!(server.json("a?slice=5:").await, json!([[5, 6, 7, 8], [9, 9, 9, 9]]));
+}
+
+#[tokio::test]
+async fn a_dimension_is_named_and_consolidated_metadata_follows() {
+    let store = memory();
+    let server = server(&store);
+    let array = json!({"shape": [2, 3], "data_type": "uint8", "dimension_names": ["y", "time"]});
+    put(
+        &store,
+        "g/zarr.json",
+        r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{}}}"#,
+    )
+    .await;
+    let headers = [("content-type", "application/json")];
+    assert_eq!(server.request("PUT", "/v1/nodes/m/g/a", &headers, array.to_string()).await.status, 201);
+    let answer = server.append("g/a?append=time&at=3", [7, 8]).await;
+    assert_eq!(answer.json(), json!({"start": 3, "stop": 4, "shape": [2, 4]}));
+    assert_eq!(server.json("g/a").await, json!([[0, 0, 0, 7], [0, 0, 0, 8]]));
+    let copies = server.get("/store/m/g/zarr.json").await.json();
+    assert_eq!(copies["consolidated_metadata"]["metadata"]["a"]["shape"], json!([2, 4]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_clients_that_append_each_element_is_there_once() {
+    let store = memory();
+    log(0).store(&store, "a").await;
+    let server = server(&store);
+    let appends = (1..=100_u8).map(|number| server.append("a?append=0", vec![number; 3]));
+    for (number, answer) in join_all(appends).await.into_iter().enumerate() {
+        assert_eq!(answer.status, 200, "{number}: {:?}", answer.body);
+        let start = answer.json()["start"].as_u64().unwrap();
+        let expected = json!(vec![number + 1; 3]);
+        assert_eq!(server.json(&format!("a?slice={start}:{}", start + 3)).await, expected);
+    }
+    assert_eq!(server.json("a").await.as_array().unwrap().len(), 300);
+}
+
+/// Appends through several servers while requests of the backend fail, and checks that each append is there once.
+async fn append_through(bucket: &TestS3, rules: Vec<Rule>, seed: u64) -> usize {
+    log(0).store(&bucket.store(), "a").await;
+    let servers: Vec<Server> = (0..3).map(|_| server(&bucket.store())).collect();
+    bucket.inject(rules, seed);
+    let clients = (0..12_u8).map(|client| {
+        let server = &servers[usize::from(client) % servers.len()];
+        async move {
+            for number in 0..4_u8 {
+                let byte = 1 + client * 4 + number;
+                server.append_until_done(&format!("k{byte}"), "a?append=0", &[byte, byte]).await;
+            }
+        }
+    });
+    join_all(clients).await;
+    let injected = bucket.heal();
+    let elements = server(&bucket.store()).elements("m/a", "").await;
+    let mut pairs: Vec<u8> = elements.chunks(2).map(|pair| pair[0]).collect();
+    assert!(elements.chunks(2).all(|pair| pair[0] == pair[1]), "{elements:?}");
+    pairs.sort_unstable();
+    assert_eq!(pairs, (1..=48).collect::<Vec<u8>>());
+    injected
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_through_several_servers_to_one_bucket_are_each_there_once() {
+    append_through(&TestS3::start().await, Vec::new(), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_answers_of_the_backend_lost_each_append_is_there_once() {
+    let bucket = TestS3::start().await;
+    let rule = |fault| Rule { kinds: vec![Kind::Put], key: "", when: When::PerMille(60), fault };
+    let faults = [Fault::DoneThenReset, Fault::DoneThen(500), Fault::Status(503), Fault::ResetBeforeHead];
+    assert!(append_through(&bucket, faults.map(rule).to_vec(), 7).await > 5);
+}
+
+#[tokio::test]
+async fn an_append_that_is_sent_again_is_answered_and_not_done_again() {
+    let bucket = TestS3::start().await;
+    log(0).store(&bucket.store(), "a").await;
+    let first = server(&bucket.store());
+    let answer = first.append_as("one", "a?append=0", [1, 2]).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(first.append("a?append=0", [3]).await.status, 200);
+    // Through this server, and through one that knows nothing but what is stored.
+    for server in [first, server(&bucket.store())] {
+        assert_eq!(server.append_until_done("one", "a?append=0", &[1, 2]).await, answer.json());
+        let other = server.append_as("one", "a?append=0", [1, 3]).await;
+        other.refuses(422, "idempotency-key-used", "other elements");
+        assert_eq!(other.json()["written"], false);
+        assert_eq!(server.json("a").await, json!([1, 2, 3]));
+    }
+}
+
+#[tokio::test]
+async fn at_says_where_the_array_must_end() {
+    let store = memory();
+    log(3).store(&store, "a").await;
+    let server = server(&store);
+    assert_eq!(server.append("a?append=0&at=3", [7]).await.status, 200);
+    let refused = server.append("a?append=0&at=3", [7]).await;
+    refused.refuses(409, "not-the-end", "sent again");
+    assert_eq!((&refused.json()["length"], &refused.json()["written"]), (&json!(4), &json!(false)));
+    assert_eq!(server.json("a").await, json!([0, 0, 0, 7]));
+}
+
+/// The place of the record of the one array that there is.
+fn record_key(bucket: &TestS3) -> String {
+    let mut keys = bucket.keys().into_iter().filter(|key| key.contains("/appends/"));
+    keys.next().unwrap().strip_prefix("some/prefix/").unwrap().to_owned()
+}
+
+/// Lets the lease of the owner end, as time does.
+fn end_lease(bucket: &TestS3) {
+    let key = record_key(bucket);
+    let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+    assert_ne!(record["until"], 0, "nobody has the lease");
+    record["until"] = json!(1);
+    bucket.insert(&key, record.to_string());
+}
+
+/// One server is held up while it appends, at a request of this kind and key; another one takes the array over and appends.
+async fn append_around(kind: Kind, key: &'static str) {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    bucket.inject(vec![Rule { kinds: vec![kind], key, when: When::Nth(0), fault: Fault::Wait }], 1);
+    let held = tokio::spawn(async move {
+        let answer = late.append_as("late", "a?append=0", [1, 1]).await;
+        (late, answer)
+    });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    assert_eq!(
+        prompt.append_until_done("prompt", "a?append=0", &[2, 2, 2]).await,
+        json!({"start": 3, "stop": 6, "shape": [6]})
+    );
+    bucket.go_on();
+    let (late, answer) = held.await.unwrap();
+    if answer.status != 200 {
+        late.append_until_done("late", "a?append=0", &[1, 1]).await;
+    }
+    for server in [late, prompt] {
+        assert_eq!(server.json("a").await, json!([0, 0, 0, 2, 2, 2, 1, 1]), "{:?}", answer.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_that_comes_too_late_with_its_document_changes_nothing() {
+    append_around(Kind::Put, "a/zarr.json").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_that_comes_too_late_with_its_elements_changes_nothing() {
+    append_around(Kind::Put, "a/c/0").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_shape_that_comes_too_late_erases_no_appended_element() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    // It waits before it clears what lies behind the edge, in the chunk that the append shares.
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/c/0", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let held = tokio::spawn(async move {
+        let headers = [("content-type", "application/merge-patch+json")];
+        let answer = late.request("PATCH", "/v1/nodes/m/a", &headers, r#"{"shape": [5]}"#).await;
+        (late, answer)
+    });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    prompt.append_until_done("prompt", "a?append=0", &[2, 2, 2, 2]).await;
+    bucket.go_on();
+    let (late, answer) = held.await.unwrap();
+    // It shrinks the array then, or is refused: what is left of the appended elements is as they were.
+    let shape = if answer.status == 200 { 5 } else { 7 };
+    for server in [late, prompt] {
+        let expected: Vec<u8> = [0, 0, 0, 2, 2, 2, 2].into_iter().take(shape).collect();
+        assert_eq!(server.json("a").await, json!(expected), "{:?}", answer.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_appends_is_waited_for_and_the_refusal_says_so() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let [first, second] = [server(&bucket.store()), server(&bucket.store())];
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/zarr.json", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let held = tokio::spawn(async move { first.append("a?append=0", [1]).await });
+    bucket.until_one_waits().await;
+    let refused = second.append("a?append=0", [2]).await;
+    refused.refuses(503, "contended", "another server appends");
+    assert_eq!(refused.json()["written"], false);
+    assert!(!refused.header("retry-after").is_empty());
+    bucket.go_on();
+    assert_eq!(held.await.unwrap().status, 200);
+    // The first gives its lease back soon, and nothing has to be settled then.
+    let documents = bucket.requests(Kind::Put);
+    assert_eq!(second.append_until_done("two", "a?append=0", &[2]).await["start"], 4);
+    assert_eq!(second.json("a").await, json!([0, 0, 0, 1, 2]));
+    assert!(bucket.requests(Kind::Put) > documents);
+}
+
+#[tokio::test]
+async fn readers_see_nothing_of_an_append_before_all_of_it() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let server = Arc::new(server(&bucket.store()));
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/zarr.json", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let appending = Arc::clone(&server);
+    let held = tokio::spawn(async move { appending.append("a?append=0", vec![1; 20]).await });
+    bucket.until_one_waits().await;
+    // All chunks are stored by now.
+    assert!(bucket.value("a/c/2").is_some());
+    assert_eq!(server.json("a").await, json!([0, 0, 0]));
+    bucket.go_on();
+    assert_eq!(held.await.unwrap().status, 200);
+    assert_eq!(server.json("a").await.as_array().unwrap().len(), 23);
+}
+
+#[tokio::test]
+async fn bad_appends_are_refused_by_name_and_leave_the_store_as_it_was() {
+    let store = memory();
+    Array::of(&[2, 3]).chunks(&[2, 3]).store(&store, "a").await;
+    put(&store, "g/zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#).await;
+    let before = contents(&store).await;
+    let server = server(&store);
+    let json = "application/json";
+    for (url, media_type, body, status, code) in [
+        ("a?append=0", PLAIN, vec![0; 7], 400, "shape-mismatch"),
+        ("a?append=time", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append=2", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append=0&append=1", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append=0&at=-1", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append=0&slice=0", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("a?append=0&at=1", PLAIN, vec![0; 6], 409, "not-the-end"),
+        ("a?append=0&expected_shape=1,3", PLAIN, vec![0; 6], 409, "conflict"),
+        ("a?append=0", "text/csv", vec![0; 6], 415, "unsupported-media-type"),
+        ("a?append=0", json, b"7".to_vec(), 400, "invalid-request"),
+        ("a?append=0", json, b"[1,2,3]".to_vec(), 400, "invalid-request"),
+        ("a?append=0", json, b"[[1,2]]".to_vec(), 400, "shape-mismatch"),
+        ("a?append=0", json, b"[[1,2,3],[4]]".to_vec(), 400, "shape-mismatch"),
+        ("a?append=0", json, b"[[1,2,-3]]".to_vec(), 400, "invalid-request"),
+        ("a?append=0", "application/x-npy", vec![0; 6], 400, "invalid-request"),
+        ("g?append=0", PLAIN, vec![0; 6], 400, "invalid-request"),
+        ("x?append=0", PLAIN, vec![0; 6], 404, "not-found"),
+    ] {
+        let headers = [("content-type", media_type)];
+        let answer = server.request("POST", &format!("/v1/data/m/{url}"), &headers, body).await;
+        answer.refuses(status, code, url);
+        assert_eq!(answer.json()["written"], false, "{url}");
+    }
+    let refused = server.append_as("a b", "a?append=0", vec![0; 6]).await;
+    refused.refuses(400, "invalid-request", "a key with a space");
+    assert_eq!(contents(&store).await, before);
+    let read_only = Server::of(store);
+    read_only.append("a?append=0", vec![0; 6]).await.refuses(405, "method-not-allowed", "read-only");
+}
+
+#[tokio::test]
+async fn where_conditions_are_ignored_appending_is_not_supported() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    bucket.ignore_conditions();
+    let refused = server(&bucket.store()).append("a?append=0", [1]).await;
+    assert_eq!(refused.status, 501, "{:?}", refused.body);
+    assert_eq!(refused.json()["written"], false);
+}
+
+/// A body in parts.
+fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, bytes) in parts {
+        let head = format!(
+            "--x\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\ncontent-type: {PLAIN}\r\n\r\n"
+        );
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(bytes);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"--x--\r\n");
+    body
+}
+
+impl Server {
+    async fn append_form(&self, key: &str, url: &str, parts: &[(&str, &[u8])]) -> Answer {
+        let headers = [("content-type", "multipart/form-data; boundary=x"), ("idempotency-key", key)];
+        self.request("POST", &format!("/v1/data/m/{url}"), &headers, form(parts)).await
+    }
+}
+
+/// A group with arrays of this length: one of bytes, one of pairs of them, and consolidated metadata.
+async fn dataset(store: &SharedStore, length: usize) {
+    log(length).store(store, "g/t").await;
+    let pairs = Array::of(&[length, 2]).data_type(crate::support::data_types::data_type("uint8"));
+    pairs.chunks(&[4, 2]).uniform(0).store(store, "g/sub/p").await;
+    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
+    assert_eq!(copies.status, 404);
+    put(store, "g/zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#).await;
+    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
+    put(store, "g/zarr.json", copies.body).await;
+}
+
+async fn shapes(server: &Server) -> [Value; 4] {
+    let copies = server.get("/store/m/g/zarr.json").await.json();
+    let copy = |path: &str| copies["consolidated_metadata"]["metadata"][path]["shape"].clone();
+    let own = async |path: &str| server.get(&format!("/v1/nodes/m/g/{path}")).await.json()["shape"].clone();
+    [own("t").await, own("sub/p").await, copy("t"), copy("sub/p")]
+}
+
+#[tokio::test]
+async fn arrays_of_a_group_grow_in_one_step() {
+    let store = memory();
+    dataset(&store, 3).await;
+    let server = server(&store);
+    let parts: [(&str, &[u8]); 2] = [("t", &[1, 2]), ("sub/p", &[3, 4, 5, 6])];
+    let answer = server.append_form("one", "g?append=0&at=3", &parts).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(answer.json(), json!({"start": 3, "stop": 5}));
+    assert_eq!(shapes(&server).await, [json!([5]), json!([5, 2]), json!([5]), json!([5, 2])]);
+    assert_eq!(server.json("g/sub/p?slice=3:").await, json!([[3, 4], [5, 6]]));
+    // Sent again, it is answered; with other elements, refused.
+    assert_eq!(server.append_form("one", "g?append=0&at=3", &parts).await.json(), answer.json());
+    let other = server.append_form("one", "g?append=0&at=3", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
+    other.refuses(422, "idempotency-key-used", "other elements");
+    // Arrays of different lengths do not grow together.
+    assert_eq!(server.append("g/t?append=0", [7]).await.status, 200);
+    let refused = server.append_form("two", "g?append=0", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
+    refused.refuses(409, "different-lengths", "one is longer");
+    assert_eq!(refused.json()["written"], false);
+    assert_eq!(server.json("g/t").await, json!([0, 0, 0, 1, 2, 7]));
+}
+
+#[tokio::test]
+async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
+    let store = memory();
+    dataset(&store, 3).await;
+    let before = contents(&store).await;
+    let server = server(&store);
+    let cases: [(&str, &[(&str, &[u8])], u16, &str); 8] = [
+        ("g?append=0", &[], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("x", &[1])], 404, "not-found"),
+        ("g?append=0", &[("t", &[1]), ("t", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("sub", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1]), ("../g/t", &[1])], 400, "invalid-request"),
+        ("g?append=0", &[("t", &[1, 2]), ("sub/p", &[1, 2])], 400, "shape-mismatch"),
+        ("g?append=0", &[("t", &[1]), ("sub/p", &[1])], 400, "shape-mismatch"),
+        ("g/t?append=0", &[("", &[1])], 400, "invalid-request"),
+    ];
+    for (url, parts, status, code) in cases {
+        let answer = server.append_form("k", url, parts).await;
+        answer.refuses(status, code, &format!("{url} {parts:?}"));
+        assert_eq!(answer.json()["written"], false, "{url} {parts:?}");
+    }
+    let headers = [("content-type", "multipart/form-data; boundary=x")];
+    let cut = form(&[("t", &[1])]);
+    let answer =
+        server.request("POST", "/v1/data/m/g?append=0", &headers, cut[..cut.len() - 9].to_vec()).await;
+    answer.refuses(400, "invalid-request", "a body that ends early");
+    assert_eq!(contents(&store).await, before);
+}
+
+/// A server breaks off in a step of a group, at a request of this kind and key; another one goes on, by an append to the group or
+/// to one array of it.
+async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_decided: bool) {
+    let bucket = TestS3::start().await;
+    dataset(&bucket.store(), 3).await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    bucket.inject(vec![Rule { kinds: vec![Kind::Put], key, when: When::Nth(nth), fault: Fault::Wait }], 1);
+    let parts: [(&str, &[u8]); 2] = [("t", &[1]), ("sub/p", &[1, 1])];
+    let held = tokio::spawn(async move {
+        let answer = late.append_form("late", "g?append=0", &parts).await;
+        (late, answer)
+    });
+    bucket.until_one_waits().await;
+    end_leases(&bucket);
+    let before = if is_decided { 4 } else { 3 };
+    if by_array {
+        let answer = prompt.append_until_done("prompt", "g/t?append=0", &[2]).await;
+        assert_eq!(answer["start"], before);
+    } else {
+        let answer = prompt.append_form("prompt", "g?append=0", &[("t", &[2]), ("sub/p", &[2, 2])]).await;
+        assert_eq!(answer.json(), json!({"start": before, "stop": before + 1}), "{:?}", answer.body);
+    }
+    bucket.go_on();
+    let (late, answer) = held.await.unwrap();
+    let mut is_there = answer.status == 200;
+    if !is_there && !by_array {
+        // Sent again, it is done once.
+        let again = late.append_form("late", "g?append=0", &parts).await;
+        assert_eq!(again.status, 200, "{:?} {:?}", answer.body, again.body);
+        is_there = true;
+    }
+    for server in [late, prompt] {
+        let t = server.json("g/t").await;
+        let p = server.json("g/sub/p").await;
+        let (t, p) = (t.as_array().unwrap(), p.as_array().unwrap());
+        let count = |byte: u8| t.iter().filter(|element| **element == byte).count();
+        assert_eq!((count(1), count(2)), (usize::from(is_there || is_decided), 1), "{t:?} {p:?}");
+        if !by_array {
+            let firsts: Vec<&Value> = p.iter().map(|pair| &pair[0]).collect();
+            assert_eq!(firsts, t.iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Lets all leases of owners end, as time does.
+fn end_leases(bucket: &TestS3) {
+    for key in bucket.keys().into_iter().filter(|key| key.contains("/appends/")) {
+        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
+        let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+        if record["until"] != 0 {
+            record["until"] = json!(1);
+            bucket.insert(&key, record.to_string());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_was_not_decided_never_is() {
+    for by_array in [false, true] {
+        break_off_in_a_step("g/t/c/0", 0, by_array, false).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_was_decided_is_finished_by_who_comes_next() {
+    for by_array in [false, true] {
+        break_off_in_a_step("g/t/zarr.json", 0, by_array, true).await;
+    }
+}
+
+#[tokio::test]
+async fn who_appends_needs_the_right_to_write_the_array_and_no_other() {
+    let store = memory();
+    for path in ["a", "g/b"] {
+        log(1).store(&store, path).await;
+    }
+    let server = server(&store);
+    let tokens = json!({
+        "reader": known("reader", json!([grant("m", "", &["read", "list"])])),
+        "writer": known("writer", json!([grant("m", "", &["write"])])),
+        "below": known("below", json!([grant("m", "g", &["write"])])),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+    for (caller, path, status) in [
+        ("", "a", 401),
+        ("reader", "a", 403),
+        ("writer", "a", 200),
+        ("writer", "g/b", 200),
+        ("below", "a", 403),
+        ("below", "g/b", 200),
+    ] {
+        let bearer = format!("Bearer {}", token(caller));
+        let mut headers = vec![("content-type", PLAIN)];
+        headers.extend((!caller.is_empty()).then_some(("authorization", bearer.as_str())));
+        for query in ["append=0", "%61ppend=0"] {
+            let url = format!("/v1/data/m/{path}?{query}");
+            let answer = server.request("POST", &url, &headers, [7].as_slice()).await;
+            assert_eq!(answer.status, status, "{caller} {url}: {:?}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_appends_nothing() {
+    let store = memory();
+    log(1).store(&store, "a").await;
+    let server = server(&store);
+    let headers = [("content-type", "text/plain"), ("host", "localhost"), ("origin", "http://evil.example")];
+    let refused =
+        server.request("POST", "/v1/data/m/a?append=0&format=bytes", &headers, [7].as_slice()).await;
+    assert_eq!(refused.status, 403, "{:?}", refused.body);
+    assert_eq!(server.json("a").await, json!([0]));
+}
