@@ -1,6 +1,7 @@
 //! [`DatasetRequest`]: finds the arrays of a dataset, reads its coordinates, and writes the document.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -142,10 +143,11 @@ fn is_of_array(status: StatusCode) -> bool {
 fn form(sources: &ExportSources) -> String {
     let mut names = String::new();
     for source in &sources.sources {
-        names.push_str(&format!("{:?} {} {}\n", source.name, source.array.path(), source.is_coordinate));
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(names, "{:?} {} {}", source.name, source.array.path(), source.is_coordinate);
     }
     for omitted in &sources.omitted {
-        names.push_str(&format!("{omitted:?}\n"));
+        let _ = writeln!(names, "{omitted:?}");
     }
     format!("dataset {} {}", sources.group.is_some(), Version::from_text(names.as_bytes()).tag())
 }

@@ -12,8 +12,8 @@ use crate::api::dataset::DatasetDocument;
 #[serde(untagged)]
 #[expect(dead_code, reason = "a schema alone")]
 pub(crate) enum NodeOrDatasetSchema {
-    Node(NodeSchema),
-    Dataset(DatasetDocument),
+    Node(Box<NodeSchema>),
+    Dataset(Box<DatasetDocument>),
 }
 
 /// A node, whatever format version is stored.

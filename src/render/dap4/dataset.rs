@@ -66,12 +66,11 @@ impl Dap4Dataset {
             let mut own = Vec::new();
             let places: Vec<(usize, usize)> = dimensions
                 .into_iter()
-                .map(|dimension| match dataset.declared(parent, &dimension) {
-                    Some(place) => place,
-                    None => {
-                        own.push(dimension);
+                .map(|dimension| {
+                    dataset.declared(parent, &dimension).unwrap_or_else(|| {
+                        own.push(dimension.clone());
                         (group, own.len() - 1)
-                    }
+                    })
                 })
                 .collect();
             dataset.groups.push(Dap4Group { name, parent, dimensions: own, attributes });

@@ -99,7 +99,7 @@ impl Dap4Body {
             if let Err(error) = self.advance().await {
                 tracing::warn!(%error, class = error.class().as_str(), "a response of DAP4 ends with an error");
                 let problem = Problem::from(error);
-                self.writer.fail(&dap4_error(problem.status().as_u16(), &problem.message()));
+                self.writer.fail(&dap4_error(problem.status().as_u16(), problem.message()));
                 self.is_finished = true;
             }
         }
