@@ -68,7 +68,7 @@ impl DimensionLabels {
         Self { dimension: dimension.to_owned(), labels, order, spacing, extent: OnceLock::new() }
     }
 
-    /// From where to where the labels reach, found once. The first call looks at all labels: make it on the compute pool.
+    /// From where to where the labels reach, found once. The first call goes through all labels: make it on the compute pool.
     #[must_use]
     pub fn extent(&self) -> &LabelExtent {
         self.extent.get_or_init(|| LabelExtent::new(self))

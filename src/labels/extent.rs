@@ -30,7 +30,7 @@ pub struct LabelExtent {
 }
 
 impl LabelExtent {
-    /// The extent of labels. It looks at each of them.
+    /// The extent of labels. It goes through all of them.
     pub(super) fn new(of: &DimensionLabels) -> Self {
         let end = |place: Option<usize>| place.map_or(Value::Null, |place| label(&of.labels, place));
         let order = match of.order {

@@ -99,7 +99,7 @@ async fn a_dataset_has_its_dimensions_coordinates_and_variables() {
 }
 
 #[tokio::test]
-async fn a_dataset_is_remembered_until_a_coordinate_changes() {
+async fn a_dataset_is_cached_until_a_coordinate_changes() {
     let store = dataset().await;
     let counting = Counting::new(store.clone());
     let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);

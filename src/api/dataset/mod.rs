@@ -1,7 +1,7 @@
 //! A group as a dataset: its dimensions, coordinates and variables, as far as documents and coordinates say (CF conventions).
 //!
 //! The document is the answer of `/v1/nodes?dataset`. It is made from the documents of arrays and the elements of coordinates,
-//! never from elements of other arrays, and is remembered by the versions of all these. What the caller may not read is as if
+//! never from elements of other arrays, and is cached by the versions of all these. What the caller may not read is as if
 //! it was not there.
 
 mod document;

@@ -47,7 +47,7 @@ struct ReadLabels {
 }
 
 impl DatasetRequest<'_> {
-    /// The document of a group, or of an array with its coordinates, remembered by the versions of what it is made from.
+    /// The document of a group, or of an array with its coordinates, cached by the versions of what it is made from.
     ///
     /// # Errors
     /// 400 if the group cannot be listed, 404 for a name that no array has, 413 if there are too many attributes; failures
@@ -100,7 +100,7 @@ impl DatasetRequest<'_> {
         }
     }
 
-    /// The extents of the coordinates: of dimensions, and those of a single value. Labels that are remembered are not read again.
+    /// The extents of the coordinates: of dimensions, and those of a single value. Labels in the cache are not read again.
     async fn labels(&self, sources: &ExportSources) -> Result<ReadLabels, Problem> {
         let named = named(&sources.attributes(), sources);
         let is_read = |source: &&ExportSource| {
