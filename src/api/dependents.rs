@@ -28,6 +28,11 @@ pub(crate) struct NodeQuery {
     /// Whether declarations of dependent arrays are read strictly. The parameter needs no value; `false` and `0` switch it
     /// off.
     strict: Option<String>,
+    /// Whether a group, or an array with its coordinates, is described as a dataset. The parameter needs no value; `false` and
+    /// `0` switch it off.
+    dataset: Option<String>,
+    /// With `dataset`, the names of the arrays that the dataset has, such as `t2m,msl`; the default is all of the group.
+    vars: Option<String>,
 }
 
 /// A document of a dependent array.
@@ -49,6 +54,17 @@ impl NodeQuery {
     /// A cache key for the requested representation, besides the node.
     pub(crate) fn form(&self) -> String {
         format!("{:?} {:?}", self.view(), self.reading())
+    }
+
+    /// Whether the document of a dataset is requested.
+    pub(crate) fn is_of_dataset(&self) -> bool {
+        self.dataset.as_deref().is_some_and(is_on)
+    }
+
+    /// The names of the arrays that a dataset has; `None` for all.
+    pub(crate) fn variables(&self) -> Option<Vec<String>> {
+        let names = self.vars.as_deref()?.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Some(names.map(str::to_owned).collect())
     }
 
     /// The requested strictness.

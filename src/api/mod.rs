@@ -6,6 +6,7 @@
 pub(crate) mod cache;
 pub(crate) mod dap;
 pub(crate) mod data;
+pub(crate) mod dataset;
 pub(crate) mod dependents;
 pub(crate) mod dimension_list;
 mod documented;

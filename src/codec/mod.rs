@@ -73,7 +73,7 @@ mod support;
 #[cfg(test)]
 mod tests;
 
-pub use bytes_to_bytes::crc32::checksum as crc32;
+pub use bytes_to_bytes::crc32::{RunningCrc32, checksum as crc32};
 pub use bytes_to_bytes::crc32c::append as crc32c_append;
 pub use bytes_to_bytes::zstd::{decode_zstd, decode_zstd_within};
 pub use cast::Cast;

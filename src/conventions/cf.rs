@@ -6,6 +6,9 @@ use super::plane::DimensionRole;
 use super::values::{exactly, text};
 use crate::metadata::Attributes;
 
+/// Longest list of names that is read, in bytes.
+const MAX_NAMING_BYTES: usize = 4 << 10;
+
 /// What a coordinate is along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CfAxis {
@@ -23,6 +26,33 @@ impl CfAxis {
             Self::T => "time",
         }
     }
+}
+
+/// The axis that a coordinate is along, by its attributes or its name: `X`, `Y`, `Z` or `T` (CF 1.11, section 4).
+#[must_use]
+pub fn coordinate_axis(name: &str, attributes: &Attributes) -> Option<&'static str> {
+    axis_of(name, attributes).map(|axis| match axis {
+        CfAxis::X => "X",
+        CfAxis::Y => "Y",
+        CfAxis::Z => "Z",
+        CfAxis::T => "T",
+    })
+}
+
+/// The words of the attribute `coordinates`, unless it is very long: the names of other arrays with labels (CF 1.11, section 5).
+#[must_use]
+pub fn named_coordinates(attributes: &Attributes) -> Vec<String> {
+    let is_short = |text: &&str| text.len() <= MAX_NAMING_BYTES;
+    let value =
+        attributes.member_text("coordinates").filter(is_short).and_then(|_| attributes.get("coordinates"));
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    value.as_ref().and_then(Value::as_str).map(words).unwrap_or_default()
+}
+
+/// The text of an attribute, cut; `None` if it is empty or no text.
+#[must_use]
+pub fn text_attribute(attributes: &Attributes, name: &str) -> Option<String> {
+    attribute(attributes, name)
 }
 
 /// The text of an attribute.

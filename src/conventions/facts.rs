@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cf;
 use super::level_of::{DeclaredLevel, declared_level, groups_above};
 use super::ome::OmeImage;
 use crate::key::NodePath;
@@ -53,6 +54,12 @@ impl ArrayFacts {
     #[must_use]
     pub fn is_coordinate(&self, name: &str) -> bool {
         matches!(self.names().as_slice(), [Some(dimension)] if dimension == name)
+    }
+
+    /// The smallest and the largest value of a coordinate, as its attributes state or its ends show.
+    pub(super) fn range(&self) -> Option<(f64, f64)> {
+        let of_ends = || self.ends.map(|(first, last)| (first.min(last), first.max(last)));
+        cf::actual_range(&self.metadata.attributes).or_else(of_ends)
     }
 
     /// Bytes of a decoded chunk.

@@ -30,6 +30,7 @@ mod warning;
 mod zvf;
 
 pub use axis::SummaryAxis;
+pub use cf::{coordinate_axis, named_coordinates, text_attribute};
 pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts, is_number};
 pub use geo::CrsSummary;
 pub use grouped::summarize_group;
@@ -39,6 +40,7 @@ pub use level_of::{DeclaredLevel, declared_level, groups_above, has_categories};
 pub use needed::{MAX_DATASET_ARRAYS, Needed};
 pub use northing::{is_northing, may_be_northing};
 pub use of_array::summarize_array;
+pub use of_dataset::summarize_dataset;
 pub use ome::{ChannelSummary, OmeImage, OmeNode, PlateSummary};
 pub use plane::{DefaultPlane, DimensionRole, Dimensions};
 pub use range::{RangeUnits, StatedRange, default_range, stated_range};

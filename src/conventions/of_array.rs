@@ -188,11 +188,7 @@ pub(super) fn by_coordinates<'a>(
         })
     };
     let (x, y) = (along(cf::CfAxis::X)?, along(cf::CfAxis::Y)?);
-    let range = |found: &ArrayFacts| {
-        let stated = cf::actual_range(&found.metadata.attributes);
-        stated.or_else(|| found.ends.map(|(first, last)| (first.min(last), first.max(last))))
-    };
-    let ranges = range(x).zip(range(y));
+    let ranges = x.range().zip(y.range());
     Some(Georeference::geographic(ranges.map(|(x, y)| vec![x.0, y.0, x.1, y.1])))
 }
 

@@ -12,6 +12,13 @@ use super::values::{MAX_ITEMS, cut};
 use crate::key::NodePath;
 use crate::metadata::Attributes;
 
+/// Summarizes arrays and the attributes of their group as a dataset: its axes, its times and its place.
+#[must_use]
+pub fn summarize_dataset(attributes: &Attributes, arrays: &[(String, ArrayFacts)]) -> NodeSummary {
+    let arrays = arrays.iter().map(|(name, array)| (name.as_str(), array)).collect();
+    Dataset { attributes, arrays }.summary()
+}
+
 /// The arrays directly below a group.
 pub(super) struct Dataset<'a> {
     attributes: &'a Attributes,
@@ -50,7 +57,8 @@ impl<'a> Dataset<'a> {
             let of_times = || times(names().filter_map(|name| self.coordinate(name)));
             summary.time_range = cf::time_coverage(self.attributes).or_else(of_times);
             summary.bbox = cf::geospatial_box(self.attributes);
-            declared.or_else(|| self.grid_mapping()).or_else(|| self.geographic(&summary.axes))
+            let mapped = || self.grid_mapping().map(|mapped| self.with_box(mapped, &summary.axes));
+            declared.or_else(mapped).or_else(|| self.geographic(&summary.axes))
         } else {
             declared
         };
@@ -106,6 +114,22 @@ impl<'a> Dataset<'a> {
         names
             .filter_map(mapping)
             .find_map(|(_, array)| Georeference::of_grid_mapping(&array.metadata.attributes))
+    }
+
+    /// A grid mapping with the box of its coordinates, which are in its units.
+    fn with_box(&self, mapping: Georeference, axes: &[SummaryAxis]) -> Georeference {
+        let along = |wanted: cf::CfAxis| {
+            let names = axes.iter().filter_map(|axis| axis.name.as_deref());
+            names.filter_map(|name| Some((name, self.coordinate(name)?))).find_map(|(name, found)| {
+                (cf::axis_of(name, &found.metadata.attributes) == Some(wanted)).then_some(found)
+            })
+        };
+        let bounds = || {
+            let (x, y) = (along(cf::CfAxis::X)?.range()?, along(cf::CfAxis::Y)?.range()?);
+            Some(vec![x.0, y.0, x.1, y.1])
+        };
+        let bbox = mapping.bbox.clone().or_else(bounds);
+        Georeference { bbox, ..mapping }
     }
 
     fn geographic(&self, axes: &[SummaryAxis]) -> Option<Georeference> {

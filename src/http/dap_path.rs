@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::path::{PathError, dap_node};
 use crate::key::NodePath;
 
-/// A response of DAP2 ("The Data Access Protocol: DAP 2.0", section 7.2).
+/// A response of DAP2 ("The Data Access Protocol: DAP 2.0", section 7.2) or of DAP4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DapResponse {
     /// The dataset descriptor.
@@ -20,10 +20,14 @@ pub(crate) enum DapResponse {
     Info,
     /// The version of the server.
     Ver,
+    /// The metadata of DAP4.
+    Dmr,
+    /// The values of DAP4.
+    Dap,
 }
 
 /// The suffixes of paths.
-const SUFFIXES: [(&str, DapResponse); 7] = [
+const SUFFIXES: [(&str, DapResponse); 10] = [
     (".dds", DapResponse::Dds),
     (".das", DapResponse::Das),
     (".dods", DapResponse::Dods),
@@ -31,6 +35,9 @@ const SUFFIXES: [(&str, DapResponse); 7] = [
     (".asc", DapResponse::Ascii),
     (".info", DapResponse::Info),
     (".ver", DapResponse::Ver),
+    (".dmr.xml", DapResponse::Dmr),
+    (".dmr", DapResponse::Dmr),
+    (".dap", DapResponse::Dap),
 ];
 
 impl DapResponse {
@@ -40,6 +47,13 @@ impl DapResponse {
             .iter()
             .find(|(suffix, _)| raw_path.ends_with(suffix))
             .map_or(Self::Info, |(_, response)| *response)
+    }
+}
+
+impl DapResponse {
+    /// Whether the response is one of DAP4.
+    pub(crate) fn is_of_dap4(self) -> bool {
+        matches!(self, Self::Dmr | Self::Dap)
     }
 }
 
@@ -69,6 +83,9 @@ mod tests {
             ("/dap/m/a.zarr.info", "m", "a.zarr", DapResponse::Info),
             ("/dap/m/a.dds.ascii", "m", "a.dds", DapResponse::Ascii),
             ("/dap/m/a", "m", "a", DapResponse::Info),
+            ("/dap/m/a.dmr.xml", "m", "a", DapResponse::Dmr),
+            ("/dap/m/a/b.dmr", "m", "a/b", DapResponse::Dmr),
+            ("/dap/m.dap", "m", "", DapResponse::Dap),
             ("/dap/my.mount/a.ver", "my.mount", "a", DapResponse::Ver),
         ] {
             let (found, node) = dap_of(raw).unwrap();

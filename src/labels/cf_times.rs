@@ -111,10 +111,8 @@ impl CfTimes {
     /// readers of such a text expect.
     #[must_use]
     pub fn utc_text_of(&self, number: f64) -> Option<String> {
-        let instant = self.of_float(number).filter(|_| self.calendar.is_gregorian())?;
-        let is_gregorian = self.calendar == Calendar::ProlepticGregorian || instant >= REFORM;
-        let (year, ..) = self.calendar.date(instant.div_euclid(instant::DAY));
-        (is_gregorian && (0..=9999).contains(&year)).then(|| format!("{}Z", self.text(instant)))
+        let instant = self.of_float(number)?;
+        is_utc_date(self.calendar, instant).then(|| format!("{}Z", self.text(instant)))
     }
 
     /// The text of a number; `None` if it is no time.
@@ -122,6 +120,13 @@ impl CfTimes {
     pub fn text_of(&self, number: f64) -> Option<String> {
         self.of_float(number).filter(|&instant| instant != NOT_A_TIME).map(|instant| self.text(instant))
     }
+}
+
+/// Whether the date of an instant is one of the Gregorian calendar, with a year of four digits.
+pub(super) fn is_utc_date(calendar: Calendar, instant: Instant) -> bool {
+    let is_gregorian = calendar == Calendar::ProlepticGregorian || instant >= REFORM;
+    let (year, ..) = calendar.date(instant.div_euclid(instant::DAY));
+    calendar.is_gregorian() && is_gregorian && (0..=9999).contains(&year)
 }
 
 /// The attoseconds of a unit.

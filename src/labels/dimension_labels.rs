@@ -1,9 +1,11 @@
 //! [`DimensionLabels`]: the labels of a dimension, and the positions that a request selects by them.
 
 use std::ops::Bound;
+use std::sync::OnceLock;
 
 use super::date_label::DateLabel;
 use super::error::LabelError;
+use super::extent::LabelExtent;
 use super::instant::{DAY, Instant, SECOND};
 use super::label_values::{Labels, rounded};
 use super::places::{Key, Keys, Order};
@@ -28,6 +30,7 @@ pub struct DimensionLabels {
     pub(super) order: Order,
     /// The smallest distance of two times in a row that are not the same; `None` if the labels are no times.
     spacing: Option<i128>,
+    extent: OnceLock<LabelExtent>,
 }
 
 /// What a request selects along a dimension.
@@ -62,7 +65,13 @@ impl DimensionLabels {
             Labels::Times { instants, .. } => Some(spacing(instants)),
             _ => None,
         };
-        Self { dimension: dimension.to_owned(), labels, order, spacing }
+        Self { dimension: dimension.to_owned(), labels, order, spacing, extent: OnceLock::new() }
+    }
+
+    /// From where to where the labels reach, found once. The first call goes through all labels: make it on the compute pool.
+    #[must_use]
+    pub fn extent(&self) -> &LabelExtent {
+        self.extent.get_or_init(|| LabelExtent::new(self))
     }
 
     /// Bytes of memory.

@@ -90,7 +90,7 @@ impl DimensionLabels {
     }
 
     /// The step from one label to the next, if it is regular.
-    fn step(&self) -> Option<String> {
+    pub(super) fn step(&self) -> Option<String> {
         match &self.labels {
             Labels::Integers(values) => regular(values).map(|step| step.to_string()),
             Labels::Times { instants, .. } => regular(instants).map(|step| span_text(step.abs())),

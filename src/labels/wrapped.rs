@@ -19,7 +19,7 @@ impl DimensionLabels {
     pub(super) fn select_wrapped(&self, query: &LabelQuery, turn: f64) -> Result<SelectedLabels, LabelError> {
         let keys = self.floats();
         let number = |label: &str| self.number(query, label).map(|number| self.float(number));
-        let Some((smallest, _)) = self.extent().filter(|_| self.order != Order::Unsorted) else {
+        let Some((smallest, _)) = self.ends().filter(|_| self.order != Order::Unsorted) else {
             return match query {
                 LabelQuery::Exact(label) => match self.nearby(number(label)?, turn) {
                     Some(place) => self.same_as(&keys, query, place),
@@ -96,7 +96,7 @@ impl DimensionLabels {
     }
 
     /// The smallest and the largest label of a sorted coordinate.
-    fn extent(&self) -> Option<(f64, f64)> {
+    fn ends(&self) -> Option<(f64, f64)> {
         let keys = self.floats();
         let last = keys.length.checked_sub(1)?;
         let (one, other) = ((keys.at)(0), (keys.at)(last));

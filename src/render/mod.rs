@@ -10,6 +10,7 @@ mod cf_decoding;
 mod conversion;
 mod csv;
 pub mod dap;
+pub mod dap4;
 pub mod dataset;
 mod date;
 mod error;

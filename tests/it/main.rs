@@ -27,6 +27,8 @@ mod consolidated;
 mod corrupt;
 mod credentials;
 mod dap;
+mod dap4;
+mod datasets;
 mod declarations;
 mod declared;
 mod dependents;

@@ -300,11 +300,22 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max", "b?format=nc"]
         }
         ("path", dap) if dap.starts_with("/dap/") => {
-            &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info"]
+            &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info", "b.dmr", "b.dap", "g.dap"]
         }
         ("path", stats) if stats.starts_with("/v1/stats/") => {
             &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards"]
         }
+        ("path", nodes) if nodes.starts_with("/v1/nodes/") => &[
+            "g/scales",
+            "b",
+            "b?dataset",
+            "label?dataset",
+            "g?dataset",
+            "p?view=rebased",
+            "p/one?strict",
+            "old/a",
+            "many",
+        ],
         ("path", _) => &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"],
         ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
         ("key", store) if store.starts_with("/store/") => &[

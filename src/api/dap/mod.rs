@@ -1,9 +1,10 @@
-//! `/dap/{mount}/{path}`: groups and arrays for clients of DAP2, such as those of netCDF-C.
+//! `/dap/{mount}/{path}`: groups and arrays for clients of DAP2 and DAP4, such as those of netCDF-C.
 //!
 //! A group is a dataset of its arrays, an array one of itself and its coordinates. Errors are the error objects of DAP with
 //! the status that the same problem has on other routes.
 
 mod ascii;
+mod dap4;
 mod data;
 mod error;
 mod info;
@@ -60,7 +61,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[expect(dead_code, reason = "describes the answers for the API document")]
 pub(crate) enum DapResponses {
     /// The response that the suffix of the path names: `.dds`, `.das`, `.ascii`, `.info` and `.ver` are text, `.dods` is the
-    /// descriptor and the values in XDR.
+    /// descriptor and the values in XDR; `.dmr` and `.dmr.xml` are the metadata of DAP4, `.dap` its values.
     #[response(status = 200, content_type = "text/plain")]
     Dataset,
     /// The requested byte range of the values.
@@ -80,13 +81,18 @@ pub(crate) enum DapResponses {
     RangeNotSatisfiable,
 }
 
-/// Read a group or an array by DAP2
+/// Read a group or an array by DAP2 or DAP4
 ///
 /// The path of a node with a suffix: `.dds` is the dataset descriptor, `.das` has the attributes, `.dods` the values, `.ascii`
 /// the values as text, `.info` describes the dataset for people and lists what is left out, and `.ver` has the version. The
 /// query is a constraint expression such as `air[0:1:9][2:4][7],time`: start, stride and last index of each dimension. Clients
 /// are given the URL without a suffix. Arrays whose dimensions have coordinates are grids. Responses have the order of the
 /// dataset. Packed values stay packed.
+///
+/// Of DAP4, `.dmr` and `.dmr.xml` are the metadata of the group and of all groups in it, and `.dap` the values: the metadata of
+/// what is selected and then the values, in chunks, each variable with a CRC-32 behind it unless `dap4.checksum=false`.
+/// `dap4.ce=/time=[0:9];/g/air[][0:2:8][7]` selects of dimensions and variables. What cannot be finished ends with an error in the
+/// last chunk.
 #[utoipa::path(
     method(get, head),
     path = DAP.template,
@@ -100,7 +106,7 @@ pub(crate) async fn get_dap(State(state): State<AppState>, request: Request) -> 
     Box::pin(dap(&state, &head)).await
 }
 
-/// Read the group or the array at the root of a mount by DAP2
+/// Read the group or the array at the root of a mount by DAP2 or DAP4
 #[utoipa::path(
     method(get, head),
     path = ROOT_DAP.template,
@@ -122,6 +128,9 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         return Ok(text_response(head, with_version(text), HeaderValue::from_static("dods-version")));
     }
     let node = open(head, &target, &target.path, &ArrayParams::default()).await?;
+    if asked.is_of_dap4() {
+        return dap4::dap4(state, head, &target, node, started, asked).await;
+    }
     let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), 0).await?;
     let (opened, held) = OpenDataset::new(state, head, &target, node, started, &mut permit).await?;
     let (dataset, omitted) = (Arc::clone(&opened.dataset), opened.sources.omitted.clone());
@@ -131,7 +140,11 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
         let text = match asked {
             DapResponse::Das => das(&dataset),
             DapResponse::Info | DapResponse::Ver => info::info(&dataset, &omitted),
-            DapResponse::Dds | DapResponse::Dods | DapResponse::Ascii => dds(&dataset, &constrained),
+            DapResponse::Dds
+            | DapResponse::Dods
+            | DapResponse::Ascii
+            | DapResponse::Dmr
+            | DapResponse::Dap => dds(&dataset, &constrained),
         };
         Ok::<_, DapError>((constrained, with_version(text)))
     };
@@ -144,7 +157,7 @@ async fn dap(state: &AppState, head: &Parts) -> Result<Response, Problem> {
             drop(permit);
             return request.respond(state, &target, head, asked).await;
         }
-        DapResponse::Dds => "dods-dds",
+        DapResponse::Dds | DapResponse::Dmr | DapResponse::Dap => "dods-dds",
         DapResponse::Das => "dods-das",
         DapResponse::Info | DapResponse::Ver => "dods-info",
     };

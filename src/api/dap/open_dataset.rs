@@ -111,7 +111,12 @@ fn can_have(source: &ExportSource) -> Result<(), String> {
     if !is_text(data_type) && ElementEncoding::dap2(data_type, false).is_none() {
         return Err(format!("{}, which DAP2 has no type for", data_type.name()));
     }
-    if metadata.shape.contains(&0) {
+    has_elements(source)
+}
+
+/// Whether an array has elements: some clients fail on dimensions without one.
+pub(super) fn has_elements(source: &ExportSource) -> Result<(), String> {
+    if source.metadata().shape.contains(&0) {
         return Err("a dimension without elements".to_owned());
     }
     Ok(())

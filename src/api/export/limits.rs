@@ -32,7 +32,15 @@ pub(crate) fn plans(sources: &ExportSources, limits: &ReadLimits) -> Result<Vec<
 /// # Errors
 /// [`ArrayError::TooLarge`].
 pub(crate) fn check_attributes(sources: &ExportSources) -> Result<(), ArrayError> {
-    check("bytes of attributes", sources.attribute_bytes(), MAX_ATTRIBUTE_BYTES)
+    check_attribute_bytes(sources.attribute_bytes())
+}
+
+/// Refuses more bytes of attributes than a response is described with.
+///
+/// # Errors
+/// [`ArrayError::TooLarge`].
+pub(crate) fn check_attribute_bytes(bytes: u64) -> Result<(), ArrayError> {
+    check("bytes of attributes", bytes, MAX_ATTRIBUTE_BYTES)
 }
 
 fn check(what: &'static str, requested: u64, limit: u64) -> Result<(), ArrayError> {

@@ -76,6 +76,20 @@ impl SourceFinder<'_> {
         selection: &SelectionParams,
     ) -> Result<ExportSources, Problem> {
         let path = &self.target.path;
+        self.of_group_at(path, node, names, selection).await
+    }
+
+    /// The arrays of a group anywhere in the mount, as [`Self::of_group`].
+    ///
+    /// # Errors
+    /// As [`Self::of_group`].
+    pub(crate) async fn of_group_at(
+        &self,
+        path: &NodePath,
+        node: Arc<OpenNode>,
+        names: Option<&[String]>,
+        selection: &SelectionParams,
+    ) -> Result<ExportSources, Problem> {
         if selection.is_positional() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
                 "`slice` selects by position, which is of one array; select along the dimensions of a group with `isel.NAME`",
@@ -84,7 +98,7 @@ impl SourceFinder<'_> {
         let mut found = ExportSources { group: Some(Arc::clone(&node)), ..ExportSources::default() };
         let opened = match names {
             Some(names) => self.named(path, names).await?,
-            None => self.all(path, &node, &mut found.omitted).await?,
+            None => self.all(path, &node, &mut found).await?,
         };
         check_names(selection, &opened)?;
         let mut chosen = Vec::with_capacity(opened.len());
@@ -122,7 +136,7 @@ impl SourceFinder<'_> {
         &self,
         group: &NodePath,
         node: &OpenNode,
-        omitted: &mut Vec<OmittedVariable>,
+        found: &mut ExportSources,
     ) -> Result<Vec<Opened>, Problem> {
         let need = Permission::derived(Scope::List, KeyScope::Prefix(group.prefix().clone()));
         let invalid = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
@@ -140,12 +154,16 @@ impl SourceFinder<'_> {
         if below.truncated {
             return Err(invalid("name the variables with `vars`: the group has more than 1000 nodes"));
         }
-        let names: Vec<String> = children
-            .into_iter()
-            .filter(|child| child.kind == Some(NodeKind::Array))
-            .map(|child| child.name)
-            .collect();
-        let found: Vec<(String, Option<FoundArray>)> = stream::iter(names)
+        let (mut names, mut groups) = (Vec::new(), Vec::new());
+        for child in children {
+            match child.kind {
+                Some(NodeKind::Array) => names.push(child.name),
+                Some(NodeKind::Group) => groups.push(child.name),
+                None => {}
+            }
+        }
+        found.groups = groups;
+        let arrays: Vec<(String, Option<FoundArray>)> = stream::iter(names)
             .map(|name| async move {
                 let found = match group.child(&name) {
                     Ok(path) => self.array(&path).await?,
@@ -156,11 +174,13 @@ impl SourceFinder<'_> {
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        let mut opened = Vec::with_capacity(found.len());
-        for (name, found) in found {
-            match found {
+        let mut opened = Vec::with_capacity(arrays.len());
+        for (name, array) in arrays {
+            match array {
                 Some((node, Ok(array))) => opened.push((name, node, array)),
-                Some((_, Err(error))) => omitted.push(OmittedVariable { name, reason: error.to_string() }),
+                Some((_, Err(error))) => {
+                    found.omitted.push(OmittedVariable { name, reason: error.to_string() });
+                }
                 None => {}
             }
         }

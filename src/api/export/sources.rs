@@ -45,6 +45,8 @@ pub(crate) struct ExportSources {
     pub(crate) group: Option<Arc<OpenNode>>,
     /// Variables of the group that are not among them.
     pub(crate) omitted: Vec<OmittedVariable>,
+    /// The names of the groups in the group, if its arrays were listed.
+    pub(crate) groups: Vec<String>,
 }
 
 impl ExportSource {

@@ -9,7 +9,7 @@ mod read;
 mod schema;
 mod specs;
 mod summary;
-mod summary_document;
+pub(crate) mod summary_document;
 mod url;
 mod write;
 

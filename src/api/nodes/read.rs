@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::missing;
 use super::multiscales::{self, MultiscaleLevel};
-use super::schema::NodeSchema;
+use super::schema::NodeOrDatasetSchema;
 use super::specs::{NODE, ROOT_NODE};
 use super::summary::Summarized;
 use super::url::url_path;
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::api::dataset::DatasetRequest;
 use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
 use crate::api::documented::MountParam;
@@ -60,6 +61,11 @@ const MOST_CHILDREN: usize = 1000;
 /// Format. It is made from metadata and the ends of small coordinates, and has the axes, levels and channels, what a picture shows by default, and
 /// warnings about layouts that read badly, with a link to a view that reads better.
 ///
+/// With `?dataset`, the document has what a program needs to select by labels instead: the dimensions of a group's arrays, their
+/// coordinates with first and last label, step and units, the other arrays and which of them share dimensions, the range of
+/// times, the bounding box and the coordinate reference system. Of an array, it is a dataset of the array and its coordinates.
+/// No other elements are read than those of coordinates.
+///
 /// If the path is a folder of nodes but not a node itself, the 404 lists them in `children`, provided the caller may list.
 /// Otherwise the 404 has the `nearest` existing ancestor and, if a name is similar, a suggestion in `did_you_mean`.
 #[utoipa::path(
@@ -72,7 +78,7 @@ const MOST_CHILDREN: usize = 1000;
         NodeQuery,
     ),
     responses(
-        (status = 200, description = "The node document", body = NodeSchema),
+        (status = 200, description = "The node document", body = NodeOrDatasetSchema),
         (status = 304, description = "The document still has an entity tag of `If-None-Match`"),
         (status = 404, description = "The mount or the node does not exist"),
         (status = 422, description = "The declaration of a dependent array is invalid"),
@@ -86,8 +92,9 @@ pub(crate) async fn get_node(
     (caller, share): (Caller, ClientBucket),
     query: Result<Query<NodeQuery>, QueryRejection>,
     base: BasePath,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Problem> {
+    let headers = &head.headers;
     let Query(query) = query.map_err(|rejection| Problem::from_query_error(&rejection))?;
     let listed = Permission::derived(Scope::List, KeyScope::Prefix(target.path.prefix().clone()));
     let reading = query.reading();
@@ -97,6 +104,18 @@ pub(crate) async fn get_node(
             return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
         }
     };
+    if query.is_of_dataset() {
+        let names = query.variables();
+        let request = DatasetRequest { state: &state, head: &head, target: &target, names: names.as_deref() };
+        let (text, version) = Box::pin(request.text(node)).await?;
+        let permit = state.traffic.admission.uncharged(AdmissionRequest::of(Priority::Metadata, share));
+        let text = state.responses.texts.hold(&version, text, permit)?;
+        return Ok(text_answer(headers, [text], version));
+    }
+    if query.variables().is_some() {
+        let detail = "`vars` names the arrays of a dataset: it needs `dataset` beside it";
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+    }
     let is_rebased = query.view() == View::Rebased;
     let found =
         target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
@@ -131,7 +150,7 @@ pub(crate) async fn get_node(
     let bytes = document.bytes();
     let around = move || document.around(&of_metadata, &of_summary);
     let (before, behind, version) = state.engine.cpu.run_document(bytes, around).await?;
-    Ok(text_answer(&headers, [before.into(), metadata, behind.into(), summary, "}".into()], version))
+    Ok(text_answer(headers, [before.into(), metadata, behind.into(), summary, "}".into()], version))
 }
 
 /// Read the normalised metadata of the node at the root of a mount
@@ -141,7 +160,7 @@ pub(crate) async fn get_node(
     tag = "nodes",
     params(MountParam, NodeQuery),
     responses(
-        (status = 200, description = "The node document", body = NodeSchema),
+        (status = 200, description = "The node document", body = NodeOrDatasetSchema),
         (status = 404, description = "The mount does not exist, or its root is not a node"),
     )
 )]
@@ -151,9 +170,9 @@ pub(crate) async fn get_root_node(
     callers: (Caller, ClientBucket),
     query: Result<Query<NodeQuery>, QueryRejection>,
     base: BasePath,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Problem> {
-    get_node(state, target, callers, query, base, headers).await
+    get_node(state, target, callers, query, base, head).await
 }
 
 /// The metadata document of a node as text, rendered once for each version of the stored documents.

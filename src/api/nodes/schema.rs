@@ -4,6 +4,17 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::summary_document::SummaryDocument;
+use crate::api::dataset::DatasetDocument;
+
+/// What is known of a node, or the dataset that it is.
+#[derive(ToSchema)]
+#[schema(as = NodeOrDataset)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "a schema alone")]
+pub(crate) enum NodeOrDatasetSchema {
+    Node(Box<NodeSchema>),
+    Dataset(Box<DatasetDocument>),
+}
 
 /// A node, whatever format version is stored.
 #[derive(ToSchema)]

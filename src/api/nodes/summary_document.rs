@@ -117,7 +117,7 @@ struct WellDocument {
 
 /// A coordinate reference system.
 #[derive(Debug, Serialize, ToSchema)]
-struct CrsDocument {
+pub(crate) struct CrsDocument {
     /// Where it is declared: `proj`, `grid_mapping` or `coordinates`.
     #[schema(value_type = String)]
     source: &'static str,
@@ -173,7 +173,7 @@ impl SummaryDocument {
             labels: summary.labels,
             images: summary.images,
             plate: summary.plate.map(plate),
-            crs: summary.crs.map(crs),
+            crs: summary.crs.map(CrsDocument::from),
             bbox: summary.bbox,
             time_range: summary.time_range.map(Vec::from),
             default_slice,
@@ -206,8 +206,10 @@ fn plate(plate: PlateSummary) -> PlateDocument {
     PlateDocument { rows, columns, wells, declared_wells, fields }
 }
 
-fn crs(CrsSummary { source, code, wkt, projjson, grid_mapping_name }: CrsSummary) -> CrsDocument {
-    CrsDocument { source, code, wkt, projjson, grid_mapping_name }
+impl From<CrsSummary> for CrsDocument {
+    fn from(CrsSummary { source, code, wkt, projjson, grid_mapping_name }: CrsSummary) -> Self {
+        Self { source, code, wkt, projjson, grid_mapping_name }
+    }
 }
 
 fn of_warning(warning: LayoutWarning, way_out: impl Fn(WayOut) -> String) -> WarningDocument {

@@ -262,7 +262,9 @@ async fn document(
     base: BasePath,
 ) -> Result<Response, Problem> {
     let (state, query) = (State(state.clone()), Ok(Query(NodeQuery::default())));
-    Box::pin(get_node(state, target.clone(), sender, query, base, HeaderMap::new())).await
+    // Without conditions: those of the request are about the node before the change.
+    let (head, ()) = axum::http::Request::new(()).into_parts();
+    Box::pin(get_node(state, target.clone(), sender, query, base, head)).await
 }
 
 /// The response to a change: the node document, if the caller may read the node.

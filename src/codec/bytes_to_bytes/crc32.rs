@@ -31,6 +31,23 @@ impl Sum for Crc32 {
     }
 }
 
+/// The checksum of bytes that come in pieces.
+#[derive(Debug, Default)]
+pub struct RunningCrc32(flate2::Crc);
+
+impl RunningCrc32 {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes so far.
+    #[must_use]
+    pub fn sum(&self) -> u32 {
+        self.0.sum()
+    }
+}
+
 /// The checksum of some bytes, without a codec.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u32 {

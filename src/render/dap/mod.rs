@@ -21,4 +21,5 @@ pub use dataset::{DapDataset, DapVariable};
 pub use dds::dds;
 pub use error::DapError;
 pub use name::dap_name;
+pub(super) use name::decoded as percent_decoded;
 pub use projection::{ConstrainedArray, ConstrainedDataset, ConstrainedVariable};

@@ -19,7 +19,7 @@ pub fn dap_name(name: &str) -> String {
 }
 
 /// A name of a constraint, of which `%` begins an encoded byte. What is no such byte stays.
-pub(super) fn decoded(name: &str) -> String {
+pub(in crate::render) fn decoded(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

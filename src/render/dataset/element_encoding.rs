@@ -3,6 +3,7 @@
 //! NetCDF packs values by their size. XDR (RFC 4506), which DAP2 is written in, has no integers of fewer than 32 bits: those of
 //! 16 bits take 4 bytes. DAP2 has no integers of 64 bits either.
 
+use bytes::Bytes;
 use half::{bf16, f16};
 
 use super::error::DatasetError;
@@ -99,6 +100,15 @@ impl ElementEncoding {
         })
     }
 
+    /// The encoding of elements in a DAP4 response; `None` if it has no type for them. Truth values are integers without a sign.
+    #[must_use]
+    pub fn dap4(data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Bool => Some(Self::new(data_type, ExternalType::UByte, Step::Reverse, 1)),
+            other => Self::netcdf(other),
+        }
+    }
+
     fn new(data_type: &DataType, external: ExternalType, step: Step, value_bytes: usize) -> Self {
         Self { external, step, element_bytes: data_type.element_bytes(), value_bytes }
     }
@@ -179,6 +189,21 @@ impl ElementEncoding {
             }
         }
         Ok(())
+    }
+
+    /// The values of whole elements in little-endian order, as DAP4 sends them. Those whose elements are values already are not
+    /// copied.
+    ///
+    /// # Errors
+    /// [`DatasetError::Inexact`].
+    pub fn encode_little(&self, elements: Bytes) -> Result<Bytes, DatasetError> {
+        if self.step == Step::Reverse {
+            return Ok(elements);
+        }
+        let mut values = Vec::new();
+        self.encode(&elements, &mut values)?;
+        values.chunks_exact_mut(self.value_bytes).for_each(<[u8]>::reverse);
+        Ok(values.into())
     }
 
     /// The value of one element, in the bytes of its type; `None` if the type cannot have it.

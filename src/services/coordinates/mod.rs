@@ -5,3 +5,4 @@ mod label_selection;
 mod read;
 
 pub(crate) use label_selection::{LabelRequest, LabelSelection, UsedLabels};
+pub(crate) use read::ReadCoordinate;

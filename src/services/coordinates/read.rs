@@ -26,10 +26,10 @@ const TRIES: usize = 3;
 
 /// The labels of a dimension, and what they were read from.
 #[derive(Debug)]
-pub(super) struct ReadCoordinate {
-    pub(super) coordinate: Arc<DimensionLabels>,
+pub(crate) struct ReadCoordinate {
+    pub(crate) coordinate: Arc<DimensionLabels>,
     /// The versions of the documents and chunks.
-    pub(super) versions: Vec<Option<Version>>,
+    pub(crate) versions: Vec<Option<Version>>,
     /// The chunks, if all of them exist.
     pub(super) chunks: Option<ChunkVersions>,
 }
@@ -39,7 +39,7 @@ impl ReadCoordinate {
     ///
     /// # Errors
     /// [`LabelError`] if the array has too many elements or no labels; 503 without memory to read it; failures of reading.
-    pub(super) async fn of_array(
+    pub(crate) async fn of_array(
         state: &AppState,
         head: &Parts,
         dimension: &str,
