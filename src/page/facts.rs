@@ -3,7 +3,7 @@
 use super::cost::PageLimits;
 use crate::array::Array;
 use crate::conventions::is_number;
-use crate::metadata::{ArrayMetadata, Attributes, DataType};
+use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::CfValues;
 
 /// Longest text of a value in a cell, in characters.
@@ -130,7 +130,7 @@ impl ShownArray {
             names: (0..rank).map(|dim| own(dim).map_or_else(|| format!("dim_{dim}"), name)).collect(),
             is_named: (0..rank).map(|dim| own(dim).is_some()).collect(),
             data_type: metadata.data_type.clone(),
-            values: values_of(&metadata.data_type, &metadata.attributes),
+            values: values_of(metadata),
             type_name: cut(&metadata.data_type.name(), MOST_NAME),
             drawn: Drawn::of(&metadata.data_type),
             item_bytes: item_bytes as u64,
@@ -185,8 +185,8 @@ impl ShownArray {
 }
 
 /// How elements become numbers. Elements of a type that has no numbers are as they are stored.
-fn values_of(data_type: &DataType, attributes: &Attributes) -> CfValues {
-    CfValues::decoded(data_type, attributes).unwrap_or_else(|_too_many| CfValues::stored(data_type))
+fn values_of(metadata: &ArrayMetadata) -> CfValues {
+    CfValues::of_metadata(metadata).unwrap_or_else(|_too_many| CfValues::stored(&metadata.data_type))
 }
 
 /// The product of lengths.

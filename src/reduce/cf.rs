@@ -122,6 +122,21 @@ impl CfValues {
         Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
     }
 
+    /// The values of an array that may be a variable or an image: as [`CfValues::decoded`]. Of a packed array of v2 the fill value of
+    /// Zarr marks missing elements too, because that is where xarray writes it; elsewhere it is a number as any other, such as the
+    /// zeros of an image.
+    ///
+    /// # Errors
+    /// [`ReduceError::MissingValues`].
+    pub fn of_metadata(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
+        let decoded = Self::decoded(&metadata.data_type, &metadata.attributes)?;
+        let is_marked = metadata.zarr_format == ZarrFormat::V2 && metadata.has_fill_value;
+        if !is_marked || decoded.packing.is_none() {
+            return Ok(decoded);
+        }
+        Ok(Self { missing: decoded.missing.with(metadata.fill_value.as_bytes()), ..decoded })
+    }
+
     /// As [`CfValues::decoded`], but no element is missing, as of coordinates.
     #[must_use]
     pub fn unmasked(data_type: &DataType, attributes: &Attributes) -> Self {
@@ -145,7 +160,7 @@ impl CfValues {
         if !stored.are_real() {
             return Err(CfError::NotReal(metadata.data_type.name()));
         }
-        Ok(if decodes { Self::decoded(&metadata.data_type, &metadata.attributes)? } else { stored })
+        Ok(if decodes { Self::of_metadata(metadata)? } else { stored })
     }
 
     /// The type that elements are read as.
@@ -350,6 +365,30 @@ mod tests {
         for attributes in [json!({ "scale_factor": [0.5] }), json!({ "scale_factor": "0.5" })] {
             assert_eq!(decoded(&DataType::Int16, attributes, &items), ["2", "-0.5", "3.5", "-1.5"]);
         }
+    }
+
+    #[test]
+    fn of_a_packed_array_of_v2_the_fill_value_of_zarr_is_missing_and_of_another_it_is_a_number() {
+        let items: Vec<u8> = [4_i16, -1].iter().flat_map(|item| item.to_le_bytes()).collect();
+        let numbers = |fill: Value, attributes: Value| {
+            let document = json!({
+                "zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "<i2", "fill_value": fill, "order": "C",
+                "compressor": null, "filters": null,
+            });
+            let (document, attributes) = (document.to_string(), attributes.to_string());
+            let metadata = crate::metadata::v2::parse_array(
+                document.as_bytes(),
+                Some(attributes.as_bytes()),
+                |_| None,
+                &crate::metadata::MetadataLimits::default(),
+            );
+            let mut numbers = Vec::new();
+            CfValues::of_metadata(&metadata.unwrap()).unwrap().append_numbers(&items, &mut numbers);
+            numbers.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(json!(-1), json!({ "scale_factor": 0.5 })), ["2", "NaN"]);
+        assert_eq!(numbers(json!(-1), json!({ "units": "K" })), ["4", "-1"]);
+        assert_eq!(numbers(json!(null), json!({ "scale_factor": 0.5 })), ["2", "-0.5"]);
     }
 
     #[test]

@@ -111,7 +111,8 @@ mod tests {
     fn source(data_type: &DataType, attributes: &Value, word: RangeWord, scale: Scale) -> RangeSource {
         let attributes = attributes.as_object().unwrap();
         let all = crate::metadata::Attributes::from(attributes.clone());
-        let decoding = Decoding::cf(data_type, Part::Abs, &all).unwrap().unwrap();
+        let values = crate::reduce::CfValues::decoded(data_type, &all).unwrap();
+        let decoding = Decoding::cf(data_type, Part::Abs, values).unwrap();
         RangeContext { data_type, decoding: &decoding, attributes, part: Part::Abs, window: None }
             .source(word, scale)
     }

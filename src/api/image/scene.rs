@@ -17,7 +17,7 @@ use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::validators::hex_tag;
 use crate::metadata::{DataType, Endianness};
-use crate::reduce::{ALGORITHM, Method, Missing, Reducer, Reduction, halved};
+use crate::reduce::{ALGORITHM, CfValues, Method, Missing, Reducer, Reduction, halved};
 use crate::render::Conversion;
 use crate::render::raster::{
     Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Outside, Part, Scale, Style,
@@ -365,7 +365,7 @@ fn decoding(
     let decoding = if query.color.is_stored() || conversion.is_some() {
         Decoding::stored(data_type, part)
     } else {
-        Decoding::cf(data_type, part, &metadata.attributes)?
+        Decoding::cf(data_type, part, CfValues::of_metadata(metadata)?)
     };
     let decoding = decoding.ok_or_else(|| {
         let name = data_type.name();

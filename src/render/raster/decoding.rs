@@ -2,8 +2,8 @@
 
 use super::numbers::append;
 use super::part::Part;
-use crate::metadata::{Attributes, DataType};
-use crate::reduce::{CfValues, ReduceError};
+use crate::metadata::DataType;
+use crate::reduce::CfValues;
 
 /// What number each element of an array stands for, and which stand for nothing: those that are missing, and NaN.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,18 +20,10 @@ impl Decoding {
         append(&values, part, &[], &mut Vec::new()).then_some(Self { values, part })
     }
 
-    /// The elements as the attributes of their array say; `None` if elements of this type are not numbers.
-    ///
-    /// # Errors
-    /// [`ReduceError::MissingValues`].
-    pub fn cf(
-        data_type: &DataType,
-        part: Part,
-        attributes: &Attributes,
-    ) -> Result<Option<Self>, ReduceError> {
-        let Some(stored) = Self::stored(data_type, part) else { return Ok(None) };
-        let values = CfValues::decoded(data_type, attributes)?;
-        Ok(Some(Self { values, ..stored }))
+    /// The elements of a type as these values; `None` if elements of this type are not numbers.
+    #[must_use]
+    pub fn cf(data_type: &DataType, part: Part, values: CfValues) -> Option<Self> {
+        Some(Self { values, ..Self::stored(data_type, part)? })
     }
 
     /// The type that elements are read as.
