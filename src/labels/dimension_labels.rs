@@ -71,7 +71,7 @@ impl DimensionLabels {
     /// From where to where the labels reach, found once. The first call goes through all labels: make it on the compute pool.
     #[must_use]
     pub fn extent(&self) -> &LabelExtent {
-        self.extent.get_or_init(|| LabelExtent::new(self))
+        self.extent.get_or_init(|| LabelExtent::new(&self.labels, self.order, self.step()))
     }
 
     /// Bytes of memory.

@@ -4,7 +4,6 @@ use serde_json::{Number, Value};
 
 use super::calendar::Calendar;
 use super::cf_times::is_utc_date;
-use super::dimension_labels::DimensionLabels;
 use super::instant::{self, Instant, NOT_A_TIME};
 use super::label_values::Labels;
 use super::places::Order;
@@ -30,22 +29,22 @@ pub struct LabelExtent {
 }
 
 impl LabelExtent {
-    /// The extent of labels. It goes through all of them.
-    pub(super) fn new(of: &DimensionLabels) -> Self {
-        let end = |place: Option<usize>| place.map_or(Value::Null, |place| label(&of.labels, place));
-        let order = match of.order {
-            _ if of.len() < 2 => None,
+    /// The extent of labels in this order, and with this step between neighbours. It goes through all of them.
+    pub(super) fn new(labels: &Labels, order: Order, step: Option<String>) -> Self {
+        let end = |place: Option<usize>| place.map_or(Value::Null, |place| label(labels, place));
+        let order = match order {
+            _ if labels.len() < 2 => None,
             Order::Ascending => Some("ascending"),
             Order::Descending => Some("descending"),
             Order::Unsorted => Some("unsorted"),
         };
         Self {
             first: end(Some(0)),
-            last: end(of.len().checked_sub(1)),
-            step: step(of),
+            last: end(labels.len().checked_sub(1)),
+            step: step.map_or(Value::Null, |text| step_of(labels, text)),
             order,
-            range: range(&of.labels),
-            time_range: time_range(&of.labels),
+            range: range(labels),
+            time_range: time_range(labels),
         }
     }
 }
@@ -70,9 +69,9 @@ fn integer(value: i128) -> Value {
     Number::from_i128(value).map_or(Value::Null, Value::Number)
 }
 
-fn step(of: &DimensionLabels) -> Value {
-    let Some(text) = of.step() else { return Value::Null };
-    match &of.labels {
+/// A step in the type of labels.
+fn step_of(labels: &Labels, text: String) -> Value {
+    match labels {
         Labels::Floats { values, are_single } => {
             let [first, .., last] = values[..] else { return Value::Null };
             #[expect(clippy::cast_precision_loss, reason = "a coordinate is shorter than 2^52")]
@@ -118,27 +117,27 @@ mod tests {
 
     use super::*;
 
-    fn extent(labels: Labels) -> LabelExtent {
-        DimensionLabels::of_labels("x", labels).extent().clone()
+    fn extent(labels: &Labels, step: Option<&str>) -> LabelExtent {
+        LabelExtent::new(labels, labels.order(), step.map(str::to_owned))
     }
 
-    fn floats(values: &[f64], are_single: bool) -> LabelExtent {
-        extent(Labels::Floats { values: values.to_vec(), are_single })
+    fn floats(values: &[f64], are_single: bool, step: Option<&str>) -> LabelExtent {
+        extent(&Labels::Floats { values: values.to_vec(), are_single }, step)
     }
 
     #[test]
     fn an_extent_has_the_ends_in_stored_order_and_the_step_if_it_is_regular() {
-        let found = floats(&[60.0, 59.75, 59.5], false);
+        let found = floats(&[60.0, 59.75, 59.5], false, Some("-0.25"));
         assert_eq!((found.first, found.last, found.step), (json!(60.0), json!(59.5), json!(-0.25)));
         assert_eq!((found.order, found.range), (Some("descending"), Some((59.5, 60.0))));
-        let thin = floats(&[0.1_f32, 0.2, 0.3, 0.4].map(f64::from), true);
+        let thin = floats(&[0.1_f32, 0.2, 0.3, 0.4].map(f64::from), true, Some("0.1"));
         assert_eq!((thin.first, thin.last, thin.step), (json!(0.1), json!(0.4), json!(0.1)));
-        let odd = floats(&[3.0, 1.0, f64::NAN], false);
+        let odd = floats(&[3.0, 1.0, f64::NAN], false, None);
         assert_eq!((odd.first, odd.last, odd.step), (json!(3.0), Value::Null, Value::Null));
         assert_eq!((odd.order, odd.range), (Some("unsorted"), Some((1.0, 3.0))));
-        let integers = extent(Labels::Integers(vec![1, 3, 5]));
+        let integers = extent(&Labels::Integers(vec![1, 3, 5]), Some("2"));
         assert_eq!((integers.first, integers.step), (json!(1), json!(2)));
-        let none = extent(Labels::Integers(Vec::new()));
+        let none = extent(&Labels::Integers(Vec::new()), None);
         assert_eq!((none.first, none.last, none.order, none.range), (Value::Null, Value::Null, None, None));
     }
 
@@ -146,7 +145,7 @@ mod tests {
     fn times_are_texts_in_their_calendar() {
         let of = |calendar, days: &[i128]| {
             let instants = days.iter().map(|day| day * instant::DAY).collect();
-            extent(Labels::Times { instants, calendar })
+            extent(&Labels::Times { instants, calendar }, Some("1 day"))
         };
         let found = of(Calendar::ProlepticGregorian, &[2, 1, 0]);
         assert_eq!((found.first, found.last), (json!("1970-01-03T00:00:00"), json!("1970-01-01T00:00:00")));

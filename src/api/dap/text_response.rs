@@ -27,6 +27,12 @@ pub(super) fn put_description(headers: &mut HeaderMap, description: HeaderValue)
     headers.insert(XDAP, XDAP_VERSION);
 }
 
+/// Sets the headers that say what a response of DAP4 is.
+pub(super) fn put_dap4_description(headers: &mut HeaderMap, description: HeaderValue) {
+    headers.insert(CONTENT_DESCRIPTION, description);
+    headers.insert(XDAP, HeaderValue::from_static("4.0"));
+}
+
 /// A text and its version, which takes time to derive from a long one: call this on the compute pool.
 pub(super) fn with_version(text: String) -> (String, Version) {
     let version = Version::from_text(text.as_bytes());

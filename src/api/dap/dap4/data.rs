@@ -7,9 +7,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::super::text_response::put_dap4_description;
 use super::body::{Dap4Body, Dap4Part};
 use super::groups::encoding_of;
-use super::put_protocol;
 use crate::admission::AdmissionRequest;
 use crate::api::export::error::ExportError;
 use crate::api::export::limits::plans;
@@ -72,7 +72,7 @@ impl Dap4Request {
             }
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
-        put_protocol(&mut answer, "dap4-data");
+        put_dap4_description(answer.headers_mut(), HeaderValue::from_static("dap4-data"));
         Ok(permit.hold(answer))
     }
 

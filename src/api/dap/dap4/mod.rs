@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
-use super::text_response::{put_description, text_response, with_version};
+use super::text_response::{put_dap4_description, text_response, with_version};
 use crate::admission::AdmissionRequest;
 use crate::api::export::limits::check_attribute_bytes;
 use crate::array::{ArrayError, OpenNode};
@@ -70,15 +70,9 @@ pub(super) async fn dap4(
         return request.respond(state, target, head).await;
     }
     let mut answer = text_response(head, text, HeaderValue::from_static("dap4-dmr"));
-    put_protocol(&mut answer, "dap4-dmr");
+    put_dap4_description(answer.headers_mut(), HeaderValue::from_static("dap4-dmr"));
     if answer.headers().contains_key(header::CONTENT_TYPE) && answer.status().is_success() {
         answer.headers_mut().insert(header::CONTENT_TYPE, METADATA);
     }
     Ok(permit.hold(answer))
-}
-
-/// Sets the headers that say what a response is.
-fn put_protocol(answer: &mut Response, description: &'static str) {
-    put_description(answer.headers_mut(), HeaderValue::from_static(description));
-    answer.headers_mut().insert(super::text_response::XDAP, HeaderValue::from_static("4.0"));
 }
