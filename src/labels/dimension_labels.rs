@@ -42,6 +42,14 @@ pub struct SelectedLabels {
     pub label: Option<String>,
 }
 
+impl SelectedLabels {
+    /// One position, which drops the dimension.
+    pub(super) fn one(place: usize) -> Self {
+        let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
+        Self { positions: AxisPositions::Range(range), label: None }
+    }
+}
+
 /// A number in a request: as an integer where it is one.
 #[derive(Clone, Copy)]
 pub(super) enum LabelNumber {
@@ -127,9 +135,10 @@ impl DimensionLabels {
     fn select_unlabelled(&self, query: &LabelQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
         match (&self.labels, query) {
             (Labels::Texts(texts), _) => self.select_text(texts, query),
-            (_, LabelQuery::Latest) => self
-                .latest()
-                .map_or_else(|| self.no_such_label(query, Vec::new()), |place| Ok(self.one(place))),
+            (_, LabelQuery::Latest) => self.latest().map_or_else(
+                || self.no_such_label(query, Vec::new()),
+                |place| Ok(SelectedLabels::one(place)),
+            ),
             (Labels::Times { instants, .. }, _) => self.select_times(instants, query),
             (Labels::Floats { .. } | Labels::Integers(_), _) => match wrap {
                 Some(wrap) => self.select_wrapped(query, wrap),
@@ -159,7 +168,9 @@ impl DimensionLabels {
         let found = self.equal(&keys, label);
         match found.first() {
             Some(_) => self.places(query, &found),
-            None if *query == LabelQuery::Latest && !texts.is_empty() => Ok(self.one(texts.len() - 1)),
+            None if *query == LabelQuery::Latest && !texts.is_empty() => {
+                Ok(SelectedLabels::one(texts.len() - 1))
+            }
             None => {
                 let known = texts.iter().take(MOST_COMPARED).map(|text| &**text);
                 let near = nearest(label, known).map(str::to_owned);
@@ -183,7 +194,7 @@ impl DimensionLabels {
                 };
                 let is_one = self.spacing.is_none_or(|spacing| end - start <= spacing);
                 match &found[..] {
-                    [place] if is_one => Ok(self.one(*place)),
+                    [place] if is_one => Ok(SelectedLabels::one(*place)),
                     [] if is_one || !is_sorted || !Self::is_amid(&keys, start, end) => {
                         self.no_such_time(query, &keys, start)
                     }
@@ -378,7 +389,7 @@ impl DimensionLabels {
     /// What several positions select: one drops the dimension.
     pub(super) fn places(&self, query: &LabelQuery, found: &[usize]) -> Result<SelectedLabels, LabelError> {
         if let [place] = found {
-            return Ok(self.one(*place));
+            return Ok(SelectedLabels::one(*place));
         }
         let listed = AxisPositions::of_elements(found.iter().map(|&place| place as u64));
         let positions = match listed.ranges() {
@@ -418,11 +429,6 @@ impl DimensionLabels {
             }
             Labels::Texts(texts) => texts.len().checked_sub(1),
         }
-    }
-
-    pub(super) fn one(&self, place: usize) -> SelectedLabels {
-        let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
-        SelectedLabels { positions: AxisPositions::Range(range), label: None }
     }
 
     fn check_sorted(&self) -> Result<(), LabelError> {

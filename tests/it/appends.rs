@@ -496,7 +496,8 @@ async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
     dataset(&store, 3).await;
     let before = contents(&store).await;
     let server = server(&store);
-    let cases: [(&str, &[(&str, &[u8])], u16, &str); 8] = [
+    type Parts = &'static [(&'static str, &'static [u8])];
+    let cases: [(&str, Parts, u16, &str); 8] = [
         ("g?append=0", &[], 400, "invalid-request"),
         ("g?append=0", &[("t", &[1]), ("x", &[1])], 404, "not-found"),
         ("g?append=0", &[("t", &[1]), ("t", &[1])], 400, "invalid-request"),
@@ -554,7 +555,7 @@ async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_d
         let t = server.json("g/t").await;
         let p = server.json("g/sub/p").await;
         let (t, p) = (t.as_array().unwrap(), p.as_array().unwrap());
-        let count = |byte: u8| t.iter().filter(|element| **element == byte).count();
+        let count = |row: u64| t.iter().filter(|element| element.as_u64() == Some(row)).count();
         assert_eq!((count(1), count(2)), (usize::from(is_there || is_decided), 1), "{t:?} {p:?}");
         if !by_array {
             let firsts: Vec<&Value> = p.iter().map(|pair| &pair[0]).collect();

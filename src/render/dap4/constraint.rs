@@ -204,8 +204,8 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn some(start: u64, stride: u64, last: u64) -> Option<Dap4Slab> {
-        Some(Dap4Slab { start, stride, last: Some(last) })
+    fn slab(start: u64, stride: u64, last: u64) -> Dap4Slab {
+        Dap4Slab { start, stride, last: Some(last) }
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
         let query = "dap4.checksum=false&dap4.ce=%2Ftime%3D[0:9]%3B/g/a%5C;b%20c[][0:2:8]%5B7%5D[*][3:*];x";
         let parsed = Dap4Constraint::parse(query).unwrap();
         assert!(!parsed.has_checksums);
-        assert_eq!(parsed.dimensions, [(names(&["time"]), some(0, 1, 9).unwrap())]);
+        assert_eq!(parsed.dimensions, [(names(&["time"]), slab(0, 1, 9))]);
         let open = Some(Dap4Slab { start: 3, stride: 1, last: None });
-        let slabs = vec![None, some(0, 2, 8), some(7, 1, 7), None, open];
+        let slabs = vec![None, Some(slab(0, 2, 8)), Some(slab(7, 1, 7)), None, open];
         assert_eq!(parsed.projections, [(names(&["g", "a;b c"]), slabs), (names(&["x"]), vec![])]);
         assert!(Dap4Constraint::parse("").unwrap().has_checksums);
         assert!(Dap4Constraint::parse("_=3&dap4.ce=").unwrap().projections.is_empty());

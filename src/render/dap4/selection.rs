@@ -202,8 +202,11 @@ mod tests {
         Dap4Selection::new(&dataset(), &Dap4Constraint::parse(&format!("dap4.ce={ce}"))?)
     }
 
-    /// The first index, the count and the step along each dimension of each variable.
-    fn places(ce: &str) -> Vec<(usize, Vec<(u64, u64, i64)>)> {
+    /// A first index, a count and a step.
+    type Places = Vec<(u64, u64, i64)>;
+
+    /// The places along each dimension of each variable.
+    fn places(ce: &str) -> Vec<(usize, Places)> {
         let arrays = selected(ce).unwrap().arrays.into_iter();
         let ranges = |ranges: Vec<AxisRange>| {
             ranges.into_iter().map(|range| (range.start, range.count, range.step)).collect()
