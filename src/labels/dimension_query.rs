@@ -19,7 +19,26 @@ pub enum DimensionQuery {
     Where(Arc<[Comparison]>),
 }
 
+/// Bytes that are moved in the time in which a label of a list is found, about.
+const LABEL_WORK_BYTES: u64 = 256;
+/// The same for the comparison of one label with a condition.
+const COMPARISON_WORK_BYTES: u64 = 16;
+
 impl DimensionQuery {
+    /// The work of selecting among this many labels, as bytes that are moved in the same time (saturated).
+    #[must_use]
+    pub fn work_bytes(&self, length: u64) -> u64 {
+        let labels = self.labels() as u64;
+        match self {
+            Self::Label(_) => length,
+            Self::List(_) => length.saturating_add(labels.saturating_mul(LABEL_WORK_BYTES)),
+            // Each condition is compared with every label.
+            Self::Where(_) => {
+                length.saturating_mul(labels.saturating_add(1)).saturating_mul(COMPARISON_WORK_BYTES)
+            }
+        }
+    }
+
     /// How many labels the request has.
     #[must_use]
     pub fn labels(&self) -> usize {

@@ -20,9 +20,6 @@ use crate::services::state::AppState;
 use crate::store::Version;
 use crate::views::{FoundAbove, NodeAbove};
 
-/// Bytes that are moved in the time in which a label is found, about.
-const LABEL_WORK_BYTES: u64 = 256;
-
 /// What labels select along one dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledDimension {
@@ -90,7 +87,7 @@ impl LabelRequest<'_> {
             used.versions.extend(read.versions);
             used.chunks.push(read.chunks);
             let (labels, query) = (read.coordinate, query.clone());
-            let work = length.saturating_add((query.labels() as u64).saturating_mul(LABEL_WORK_BYTES));
+            let work = query.work_bytes(length);
             let select = move || labels.select_by(&query, wrap);
             let selected = state.engine.cpu.run_or_inline(work, select).await?;
             let SelectedLabels { positions, label } = selected.map_err(problem)?;
