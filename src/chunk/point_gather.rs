@@ -61,13 +61,13 @@ impl PointGather {
         let mut groups: Vec<PointGroup> = Vec::new();
         for (place, &point) in order.iter().enumerate() {
             let own = coords.iter().filter_map(|along| along.get(point).copied());
-            match groups.last_mut().filter(|group| group.coords.iter().copied().eq(own.clone())) {
-                Some(group) => group.add(place, points.position(point)),
-                None => {
-                    let one = |start| AxisRange { start, count: 1, step: 1, keep: true };
-                    let ranges = points.position(point).map(one).collect();
-                    groups.push(PointGroup { coords: own.collect(), ranges, members: place..place + 1 });
-                }
+            let same = groups.last_mut().filter(|group| group.coords.iter().copied().eq(own.clone()));
+            if let Some(group) = same {
+                group.add(place, points.position(point));
+            } else {
+                let one = |start| AxisRange { start, count: 1, step: 1, keep: true };
+                let ranges = points.position(point).map(one).collect();
+                groups.push(PointGroup { coords: own.collect(), ranges, members: place..place + 1 });
             }
         }
         let of_others =

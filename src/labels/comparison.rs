@@ -58,7 +58,7 @@ impl Comparison {
 
 impl Operator {
     /// Whether a label satisfies the condition, where the label of the condition is all from `low` to `high`.
-    fn holds<K: PartialOrd>(self, label: K, low: K, high: K) -> bool {
+    fn holds<K: PartialOrd + Copy>(self, label: K, low: K, high: K) -> bool {
         match self {
             Self::Less => label < low,
             Self::LessOrEqual => label <= high,

@@ -120,7 +120,7 @@ impl DimensionLabels {
             (Labels::Texts(texts), _) => self.select_text(texts, query),
             (_, LabelQuery::Latest) => self
                 .latest()
-                .map_or_else(|| self.no_such_label(query, Vec::new()), |place| Ok(self.one(place))),
+                .map_or_else(|| self.no_such_label(query, Vec::new()), |place| Ok(Self::one(place))),
             (Labels::Times { instants, .. }, _) => self.select_times(instants, query),
             (Labels::Floats { .. } | Labels::Integers(_), _) => match wrap {
                 Some(wrap) => self.select_wrapped(query, wrap),
@@ -150,7 +150,7 @@ impl DimensionLabels {
         let found = self.equal(&keys, label);
         match found.first() {
             Some(_) => self.places(query, &found),
-            None if *query == LabelQuery::Latest && !texts.is_empty() => Ok(self.one(texts.len() - 1)),
+            None if *query == LabelQuery::Latest && !texts.is_empty() => Ok(Self::one(texts.len() - 1)),
             None => {
                 let known = texts.iter().take(MOST_COMPARED).map(|text| &**text);
                 let near = nearest(label, known).map(str::to_owned);
@@ -174,7 +174,7 @@ impl DimensionLabels {
                 };
                 let is_one = self.spacing.is_none_or(|spacing| end - start <= spacing);
                 match &found[..] {
-                    [place] if is_one => Ok(self.one(*place)),
+                    [place] if is_one => Ok(Self::one(*place)),
                     [] if is_one || !is_sorted || !Self::is_amid(&keys, start, end) => {
                         self.no_such_time(query, &keys, start)
                     }
@@ -369,7 +369,7 @@ impl DimensionLabels {
     /// What several positions select: one drops the dimension.
     pub(super) fn places(&self, query: &LabelQuery, found: &[usize]) -> Result<SelectedLabels, LabelError> {
         if let [place] = found {
-            return Ok(self.one(*place));
+            return Ok(Self::one(*place));
         }
         let listed = AxisPositions::of_elements(found.iter().map(|&place| place as u64));
         let positions = match listed.ranges() {
@@ -411,7 +411,7 @@ impl DimensionLabels {
         }
     }
 
-    pub(super) fn one(&self, place: usize) -> SelectedLabels {
+    fn one(place: usize) -> SelectedLabels {
         let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
         SelectedLabels { positions: AxisPositions::Range(range), label: None }
     }
