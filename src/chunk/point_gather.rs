@@ -61,8 +61,8 @@ impl PointGather {
         let mut groups: Vec<PointGroup> = Vec::new();
         for (place, &point) in order.iter().enumerate() {
             let own = coords.iter().filter_map(|along| along.get(point).copied());
-            let last = groups.last_mut().filter(|group| group.coords.iter().copied().eq(own.clone()));
-            if let Some(group) = last {
+            let same = groups.last_mut().filter(|group| group.coords.iter().copied().eq(own.clone()));
+            if let Some(group) = same {
                 group.add(place, points.position(point));
             } else {
                 let one = |start| AxisRange { start, count: 1, step: 1, keep: true };

@@ -58,7 +58,7 @@ impl Comparison {
 
 impl Operator {
     /// Whether a label satisfies the condition, where the label of the condition is all from `low` to `high`.
-    fn holds<K: PartialOrd + ?Sized>(self, label: &K, low: &K, high: &K) -> bool {
+    fn holds<K: PartialOrd + Copy>(self, label: K, low: K, high: K) -> bool {
         match self {
             Self::Less => label < low,
             Self::LessOrEqual => label <= high,
@@ -103,21 +103,21 @@ impl DimensionLabels {
                     if instant == NOT_A_TIME {
                         return *operator == Operator::Unequal;
                     }
-                    operator.holds(&instant, &start, &(end - 1))
+                    operator.holds(instant, start, end - 1)
                 });
             }
             Labels::Integers(values) => match self.number(&query, label)? {
                 LabelNumber::Integer(number) => {
-                    keep(are_found, values, |&value| operator.holds(&value, &number, &number));
+                    keep(are_found, values, |&value| operator.holds(value, number, number));
                 }
                 #[expect(clippy::cast_precision_loss, reason = "compared with a label that is a float")]
                 LabelNumber::Float(number) => {
-                    keep(are_found, values, |&value| operator.holds(&(value as f64), &number, &number));
+                    keep(are_found, values, |&value| operator.holds(value as f64, number, number));
                 }
             },
             Labels::Floats { values, .. } => {
                 let number = self.float(self.number(&query, label)?);
-                keep(are_found, values, |&value| operator.holds(&value, &number, &number));
+                keep(are_found, values, |&value| operator.holds(value, number, number));
             }
         }
         Ok(())
