@@ -425,6 +425,9 @@ async fn where_conditions_are_ignored_appending_is_not_supported() {
     assert_eq!(refused.json()["written"], false);
 }
 
+/// The names and the bytes of parts.
+type Parts = &'static [(&'static str, &'static [u8])];
+
 /// A body in parts.
 fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
@@ -496,7 +499,6 @@ async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
     dataset(&store, 3).await;
     let before = contents(&store).await;
     let server = server(&store);
-    type Parts = &'static [(&'static str, &'static [u8])];
     let cases: [(&str, Parts, u16, &str); 8] = [
         ("g?append=0", &[], 400, "invalid-request"),
         ("g?append=0", &[("t", &[1]), ("x", &[1])], 404, "not-found"),
