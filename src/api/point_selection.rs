@@ -28,7 +28,9 @@ impl PointSelection {
     pub(crate) fn items(&self) -> usize {
         let by_position = self.isel.iter().map(|(_, list)| list.len());
         let by_label = self.sel.iter().map(|(_, query)| query.labels());
-        let found = self.found.iter().map(|(_, positions)| positions.ranges().len());
+        // A range of positions is as many points.
+        let found =
+            self.found.iter().map(|(_, positions)| usize::try_from(positions.count()).unwrap_or(usize::MAX));
         by_position.chain(by_label).chain(found).fold(0, usize::saturating_add)
     }
 

@@ -48,10 +48,10 @@ impl Comparison {
     /// # Errors
     /// [`LabelError::Condition`].
     pub fn parse(dimension: &str, text: &str) -> Result<Self, LabelError> {
-        let found = OPERATORS.iter().find_map(|(sign, operator)| {
-            let label = text.trim().strip_prefix(sign)?.trim();
-            (!label.is_empty()).then(|| Self { operator: *operator, label: label.to_owned() })
-        });
+        let split =
+            |(sign, operator): &(&str, Operator)| Some((text.trim().strip_prefix(sign)?.trim(), *operator));
+        let found = OPERATORS.iter().find_map(split).filter(|(label, _)| !label.is_empty());
+        let found = found.map(|(label, operator)| Self { operator, label: label.to_owned() });
         found.ok_or_else(|| LabelError::Condition { dimension: shortened(dimension), text: shortened(text) })
     }
 }

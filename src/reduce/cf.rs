@@ -123,7 +123,7 @@ impl CfValues {
     }
 
     /// The values of an array that may be a variable or an image: as [`CfValues::decoded`]. Of a packed array of v2 the fill value of
-    /// Zarr marks missing elements too, because that is where xarray writes it; elsewhere it is a number as any other, such as the
+    /// Zarr marks missing elements too, because that is where xarray writes it; in another array it is a number as any other, such as the
     /// zeros of an image.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use crate::services::state::AppState;
 
 #[derive(OpenApi)]
 #[openapi(
-    components(schemas(store::ListingPage)),
+    components(schemas(store::ListingPage, api::data::AppendedSchema)),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \

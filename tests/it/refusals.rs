@@ -175,8 +175,14 @@ async fn an_unsatisfiable_accept_header_is_406() {
 #[tokio::test]
 async fn unsupported_methods_are_405_with_the_allowed_ones() {
     let server = server().await;
-    for url in ["/v1/data/m/a", "/v1/nodes/m/a", "/v1/chunk/m/a/c/0/0", "/store/m/a/zarr.json", "/v1/mounts"]
-    {
+    // POST of `/v1/data` is a read, but with `append`.
+    for url in [
+        "/v1/data/m/a?append=0",
+        "/v1/nodes/m/a",
+        "/v1/chunk/m/a/c/0/0",
+        "/store/m/a/zarr.json",
+        "/v1/mounts",
+    ] {
         for method in [Method::PUT, Method::DELETE, Method::POST, Method::TRACE] {
             let answer = server.ask(method.clone(), url, &[]).await;
             answer.refuses(405, "not-allowed", url);

@@ -40,6 +40,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
+pub(crate) use append::AppendedSchema;
 use axis_query::AxisReductionParams;
 use elements::ElementsRequest;
 use opening::no_such_chunk;
