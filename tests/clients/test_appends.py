@@ -77,13 +77,14 @@ def test_of_many_clients_each_frame_is_there_once(server, writable):
         assert (frames[place] == number).all()
 
 
-def test_xarray_sees_the_time_axis_that_grew(server, empty):
-    url = server.store(empty, "series")
+def test_xarray_sees_the_time_axis_that_grew(server, writable):
+    path = "appends/series"
+    options = {"anon": True, "endpoint_url": f"{server.base}/s3"}
     data = xarray.Dataset(
         {"t": (("time", "x"), numpy.arange(6, dtype="float32").reshape(2, 3))}, coords={"x": [10, 20, 30]}
     )
-    data.to_zarr(clients.obstore_store(url), zarr_format=3, consolidated=True)
-    answer = append(server, empty, "series/t", numpy.array([[7, 8, 9]], "float32"), append="time")
+    data.to_zarr(f"s3://{writable}/{path}", mode="w", zarr_format=3, consolidated=True, storage_options=options)
+    answer = append(server, writable, f"{path}/t", numpy.array([[7, 8, 9]], "float32"), append="time")
     assert answer.json() == {"start": 2, "stop": 3, "shape": [3, 3]}
-    opened = xarray.open_zarr(clients.obstore_store(url), consolidated=True)
+    opened = xarray.open_zarr(clients.obstore_store(server.store(writable, path)), consolidated=True)
     numpy.testing.assert_array_equal(opened.t.values, [[0, 1, 2], [3, 4, 5], [7, 8, 9]])
