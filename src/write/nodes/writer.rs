@@ -269,7 +269,7 @@ impl NodeWriter {
     /// be read is erased too.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchNode`]; a failure of the backend. What was erased until then stays erased.
+    /// [`HierarchyError::NoSuchNode`](crate::hierarchy::HierarchyError::NoSuchNode); a failure of the backend. What was erased until then stays erased.
     pub async fn erase(&self, path: &NodePath) -> Result<(), NodeWriteError> {
         let format = self.opener.hierarchy().locate(path).await?.zarr_format();
         for name in [ZARR_JSON, ZARRAY, ZGROUP, "meta"] {
