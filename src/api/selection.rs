@@ -42,7 +42,7 @@ pub(crate) struct SelectionParams {
     found: Vec<(String, Arc<AxisPositions>)>,
     /// Points, which a body may have.
     #[param(ignore)]
-    points: Option<PointSelection>,
+    points: Option<Box<PointSelection>>,
     /// Selection by label: one parameter for each named dimension, whose labels are in the array of its name beside the array
     /// or above it. A label (`45.25`, `KSEA`, `2020-01-15`), the nearest one (`nearest::45.2`, `nearest(0.3)::45.2`), the one before or
     /// after (`ffill::`, `bfill::`), a range with both ends (`30..60`), a date as a range (`2020-01`), or `latest`. An example is
@@ -105,7 +105,7 @@ impl SelectionParams {
 
     /// Adds points.
     pub(crate) fn add_points(&mut self, points: PointSelection) {
-        self.points = Some(points);
+        self.points = Some(Box::new(points));
     }
 
     /// Checks a selection that is not from a query alone: that every dimension is selected once, and all points alike.
@@ -202,7 +202,7 @@ impl SelectionParams {
     pub(crate) fn listed_items(&self) -> usize {
         let lists = self.lists.iter().map(|(_, list)| list.len());
         let found = self.found.iter().map(|(_, positions)| positions.ranges().len());
-        let points = self.points.as_ref().map_or(0, PointSelection::items);
+        let points = self.points.as_ref().map_or(0, |points| points.items());
         lists.chain(found).fold(points, usize::saturating_add)
     }
 
@@ -259,7 +259,7 @@ impl SelectionParams {
 
     /// The names of the dimensions along which points have positions or labels.
     fn named_by_points(&self) -> impl Iterator<Item = &str> {
-        self.points.iter().flat_map(PointSelection::named)
+        self.points.iter().flat_map(|points| points.named())
     }
 
     /// The names of the dimensions that are selected by lists.

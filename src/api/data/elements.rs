@@ -90,7 +90,7 @@ pub(crate) struct ElementsRequest {
     /// The data type and the shape of the response.
     contents: ResultSchema,
     /// What labels were resolved to, if elements are selected by label.
-    positions: Option<LabelPositions>,
+    positions: Option<Box<LabelPositions>>,
     /// The plan for elements at lists of positions. The subset then stands for their number alone.
     gathered: Option<Box<GatheredPlan>>,
     /// When processing of the request started.
@@ -168,7 +168,8 @@ impl ElementsRequest {
 
     /// The same request, whose subset was selected by label.
     pub(crate) fn with_positions(self, positions: Option<LabelPositions>) -> Self {
-        Self { positions, ..self }
+        // Boxed, as what follows is: the rare part of a request would enlarge the future of every one.
+        Self { positions: positions.map(Box::new), ..self }
     }
 
     /// The same request for elements at lists of positions.
