@@ -394,7 +394,7 @@ async fn served(root: &Path, read: ReadLimits) -> Server {
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
     ];
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
-    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
+    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default(), zarrd::config::unix_seconds);
     let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
         appends: AppendWriter::new(writer.clone(), cpu.clone()),

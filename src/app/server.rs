@@ -277,7 +277,7 @@ fn arrays(
     let caches = disk.into_iter().fold(Caches::default(), Caches::and);
     // Values and lookups last: what is derived from them is purged by then.
     let caches = caches.and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values).and(stale);
-    let writer = ArrayWriter::new(cpu.clone(), config.write);
+    let writer = ArrayWriter::new(cpu.clone(), config.write, config::unix_seconds);
     ArrayEngine {
         reader: Reader::new(Arc::new(source), cpu.clone()),
         appends: AppendWriter::new(writer.clone(), cpu.clone()),

@@ -12,9 +12,7 @@ use super::s3_key::S3Keys;
 use super::scope::{Scope, Scopes};
 use super::signed_url::SigningKeys;
 use super::token::Tokens;
-
-/// Returns the time, in seconds since 1970.
-pub type Clock = fn() -> u64;
+use crate::units::Clock;
 
 /// What [`Access`] needs from outside: the time and the web.
 #[derive(Clone, Debug)]

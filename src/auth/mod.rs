@@ -33,7 +33,7 @@ mod token;
 mod verified;
 mod within_array;
 
-pub use access::{Access, Clock, Environment};
+pub use access::{Access, Environment};
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;
 pub use options::{

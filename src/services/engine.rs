@@ -46,7 +46,7 @@ impl ArrayEngine {
     /// An engine without caches, with the default limits.
     pub(crate) fn uncached() -> Self {
         let cpu = ComputePool::new(crate::cpu::ComputePoolOptions::default()).unwrap();
-        let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
+        let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default(), || 0);
         let source =
             Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
         Self {

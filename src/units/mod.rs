@@ -3,6 +3,9 @@
 //! `calendar` has the days of dates. [`duration`] and [`size`] are used as `#[serde(with = "…")]`. What they write they can read again, without loss. An error
 //! says what is expected and never repeats the value.
 
+/// Returns the time, in seconds since 1970.
+pub type Clock = fn() -> u64;
+
 pub(crate) mod calendar;
 pub mod duration;
 pub mod size;

@@ -18,6 +18,7 @@ use super::written::Written;
 use crate::array::Array;
 use crate::chunk::{CopyRegion, Elements, Subset};
 use crate::cpu::ComputePool;
+use crate::units::Clock;
 
 /// Writes elements. Clones share the lines of writers, so a process has one.
 #[derive(Clone)]
@@ -27,20 +28,27 @@ pub struct ArrayWriter {
     /// The name of this process among the servers that append, and the number of its tasks that do.
     process: Arc<str>,
     owners: Arc<AtomicU64>,
+    /// The clock by which other servers wait for a lease to end.
+    clock: Clock,
 }
 
 impl ArrayWriter {
-    /// A writer that encodes on this pool.
+    /// A writer that encodes on this pool. By the clock, servers wait for each other.
     #[must_use]
-    pub fn new(cpu: ComputePool, options: WriteOptions) -> Self {
+    pub fn new(cpu: ComputePool, options: WriteOptions, clock: Clock) -> Self {
         // The keys of two hashers are random, and together too long to be drawn twice.
         let process = [0; 2].map(|_| format!("{:016x}", RandomState::new().hash_one(0_u8))).concat();
-        Self { lines: WriteLines::new(cpu), options, process: process.into(), owners: Arc::default() }
+        Self { lines: WriteLines::new(cpu), options, process: process.into(), owners: Arc::default(), clock }
     }
 
     /// The lines of writers.
     pub(super) fn lines(&self) -> &WriteLines {
         &self.lines
+    }
+
+    /// The clock.
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// A new owner of leases, in this process.

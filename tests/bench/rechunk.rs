@@ -234,7 +234,7 @@ fn site(folder: &Path) -> Endpoint {
     let store = zarrd::store::open(folder.to_str().expect("it is text"), &StoreOptions::default(), &cpu);
     let cache = CacheOptions::default();
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
-    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default());
+    let writer = ArrayWriter::new(cpu.clone(), WriteOptions::default(), zarrd::config::unix_seconds);
     let arrays = ArrayEngine {
         reader: Reader::new(Arc::new(CachedSource::new(source, &cache)), cpu.clone()),
         appends: AppendWriter::new(writer.clone(), cpu.clone()),

@@ -460,7 +460,7 @@ async fn a_change_of_shape_begun_on_an_older_document_clears_nothing() {
     // Another client lets it grow, and writes behind the old edge, within the last chunk and in a new one.
     assert_eq!(server.send_json("PATCH", "/v1/nodes/m/a", &json!({"shape": [6]})).await.status, 200);
     assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=3:", &json!([7, 8, 9])).await.status, 204);
-    let elements = ArrayWriter::new(cpu(), WriteOptions::default());
+    let elements = ArrayWriter::new(cpu(), WriteOptions::default(), zarrd::config::unix_seconds);
     let writer = NodeWriter::new(opener, (elements, cpu()), MetadataLimits::default(), Arc::new(Unlimited));
     let patch: NodePatch = serde_json::from_value(json!({"shape": [6]})).unwrap();
     let refused = writer.patch(&path, older.clone(), &patch, true).await;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::LeaseError;
-use super::record::{DecidedStep, GroupStep, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend, now};
+use super::record::{DecidedStep, GroupStep, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend};
 use crate::key::NodePath;
 use crate::store::{Store, StoreKind, Version};
+use crate::units::Clock;
 use crate::write::guarded::WriteGuard;
 use crate::write::pause::{ATTEMPTS, pause};
 
@@ -29,6 +30,7 @@ pub(in crate::write) struct ArrayLease {
     place: LeasePlace,
     record: LeaseRecord,
     version: Version,
+    clock: Clock,
     ends: Instant,
     /// Whether the owner before, or this one, may have a change of the document in flight. Then the document is marked before
     /// anything else is done.
@@ -36,7 +38,7 @@ pub(in crate::write) struct ArrayLease {
 }
 
 impl ArrayLease {
-    /// Takes the lease of the array at a path for a server. Where no other server writes to the store, no other lease is in use.
+    /// Takes the lease of the array at a path for a server. Where no other server writes to the store, no other lease is in use. The clock is that of all servers.
     ///
     /// # Errors
     /// [`LeaseError::Owned`] if another server keeps it; a failure of the backend.
@@ -44,6 +46,7 @@ impl ArrayLease {
         store: &dyn Store,
         path: &NodePath,
         owner: &LeaseOwner,
+        clock: Clock,
     ) -> Result<Self, LeaseError> {
         let place = LeasePlace::of(store, path).await?;
         let is_alone = store.kind() == StoreKind::LOCAL;
@@ -54,7 +57,7 @@ impl ArrayLease {
                 Some((record, version)) => (record, Some(version)),
                 None => (LeaseRecord::default(), None),
             };
-            if record.is_held_from(owner, is_alone, now(), LEASE) {
+            if record.is_held_from(owner, is_alone, clock(), LEASE) {
                 if started.elapsed() >= MAX_WAIT {
                     return Err(LeaseError::Owned);
                 }
@@ -64,9 +67,9 @@ impl ArrayLease {
             let is_unsettled = record.until > 0;
             record.epoch = record.epoch.saturating_add(1);
             record.owner.clone_from(owner);
-            let ends = extend(&mut record);
+            let ends = extend(&mut record, clock);
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
-                return Ok(Self { place, record, version, ends, is_unsettled });
+                return Ok(Self { place, record, version, clock, ends, is_unsettled });
             }
             attempt += 1;
             if attempt == ATTEMPTS {
@@ -175,7 +178,7 @@ impl ArrayLease {
     }
 
     async fn store(&mut self) -> Result<(), LeaseError> {
-        let ends = extend(&mut self.record);
+        let ends = extend(&mut self.record, self.clock);
         let stored = self.place.replace(&self.record, Some(&self.version)).await?;
         self.version = stored.ok_or(LeaseError::Lost)?;
         self.ends = ends;
@@ -199,8 +202,8 @@ impl WriteGuard for ArrayLease {
 }
 
 /// Lets a lease begin now. Returns its end.
-fn extend(record: &mut LeaseRecord) -> Instant {
+fn extend(record: &mut LeaseRecord, clock: Clock) -> Instant {
     let ends = Instant::now() + LEASE;
-    record.until = now().saturating_add(u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX));
+    record.until = clock().saturating_add(LEASE.as_secs());
     ends
 }

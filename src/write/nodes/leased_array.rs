@@ -25,7 +25,7 @@ impl NodeWriter {
         path: &NodePath,
         owner: &LeaseOwner,
     ) -> Result<ArrayLease, NodeWriteError> {
-        Ok(ArrayLease::take(&**self.store(), path, owner).await?)
+        Ok(ArrayLease::take(&**self.store(), path, owner, self.writer.clock()).await?)
     }
 
     /// The document of an array whose lease this server has. If another change of it may still arrive, it is marked first, so

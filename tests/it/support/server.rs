@@ -279,7 +279,7 @@ impl ServerBuilder {
         if let Some(values) = self.values {
             caches = caches.and(values);
         }
-        let writer = ArrayWriter::new(cpu.clone(), self.write);
+        let writer = ArrayWriter::new(cpu.clone(), self.write, zarrd::config::unix_seconds);
         let arrays = ArrayEngine {
             reader: Reader::new(Arc::new(source), cpu.clone()),
             appends: AppendWriter::new(writer.clone(), cpu.clone()),

@@ -212,8 +212,8 @@ fn async_in_sync_layers(source: &Source) -> Vec<String> {
 }
 
 fn process_access(source: &Source) -> Vec<String> {
-    // The disk cache has files of its own, and providers have theirs for credentials. Servers share the time until which a lease lasts.
-    let has_files = ["store/local", "store/open/backends/", "cache/disk/", "write/lease/"]
+    // The disk cache has files of its own, and providers have theirs for credentials.
+    let has_files = ["store/local", "store/open/backends/", "cache/disk/"]
         .iter()
         .any(|folder| source.path.starts_with(folder));
     let may = source.layer() == "config" || source.path == "main.rs" || has_files;
@@ -225,7 +225,7 @@ fn process_access(source: &Source) -> Vec<String> {
         for what in ["std::env", "std::fs", "tokio::fs", "SystemTime::now"] {
             if line.contains(what) {
                 breaches.push(format!(
-                    "src/{}:{number}: `{what}` is for `config`, `store/local`, `store/open/backends`, `cache/disk`, `write/lease` and `main`",
+                    "src/{}:{number}: `{what}` is for `config`, `store/local`, `store/open/backends`, `cache/disk` and `main`",
                     source.path
                 ));
             }
