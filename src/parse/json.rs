@@ -15,6 +15,11 @@ use super::variable::VariableElements;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, FillValue};
 
+/// How many bytes of elements a byte of text may make: a list of `0,` has four bytes for sixteen of a complex number.
+const EXPANSION: u64 = 8;
+/// Bytes of elements that any text may make.
+const LEAST_EXPANDED: u64 = 16 << 20;
+
 /// The elements of a JSON body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonElements {
@@ -32,7 +37,7 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     let is_list = text.trim_ascii_start().starts_with(b"[");
     // An element may be a list itself: a pair, or bytes.
     let shape = if is_list { shape } else { &[] };
-    let mut reader = Reader::new(data_type, shape);
+    let mut reader = Reader::new(data_type, shape, most_json_bytes(data_type, text.len() as u64));
     let mut json = serde_json::Deserializer::from_slice(text);
     let outcome = Lists { reader: &mut reader, depth: 0 }.deserialize(&mut json).and_then(|()| json.end());
     if let Some(failure) = reader.failure.take() {
@@ -41,6 +46,15 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     outcome.map_err(|error| ParseError::Malformed { format: "JSON", reason: error.to_string() })?;
     let elements = reader.elements.finish();
     Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
+}
+
+/// The most bytes of elements of a type that [`parse_json`] makes of a text of this length, beside their heap. A short text may
+/// stand for long elements: `""` is a text of a thousand characters.
+#[must_use]
+pub fn most_json_bytes(data_type: &DataType, text: u64) -> u64 {
+    // Two bytes of text make at most one element.
+    let most = (text / 2).saturating_add(1).saturating_mul(data_type.element_bytes().max(1) as u64);
+    most.min(text.saturating_mul(EXPANSION).max(LEAST_EXPANDED))
 }
 
 /// The length of nested lists along a dimension: that of the first list at this depth.
@@ -109,17 +123,19 @@ struct Reader<'a> {
     elements: Built<'a>,
     /// The indices of the current element or list.
     place: Vec<u64>,
+    /// Bytes that the elements may have.
+    most: u64,
     failure: Option<ParseError>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(data_type: &'a DataType, shape: &'a [u64]) -> Self {
+    fn new(data_type: &'a DataType, shape: &'a [u64], most: u64) -> Self {
         let elements = if data_type.is_variable() {
             Built::Variable(VariableElements::new(data_type))
         } else {
             Built::Fixed(Vec::new())
         };
-        Self { data_type, shape, elements, place: Vec::new(), failure: None }
+        Self { data_type, shape, elements, place: Vec::new(), most, failure: None }
     }
 
     fn push(&mut self, text: &str) -> Result<(), ParseError> {
@@ -128,7 +144,12 @@ impl<'a> Reader<'a> {
         let value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let element = element_of(self.data_type, &value).map_err(wrong)?;
         match &mut self.elements {
-            Built::Fixed(items) => items.extend_from_slice(&element),
+            Built::Fixed(items) => {
+                if (items.len() as u64).saturating_add(element.len() as u64) > self.most {
+                    return Err(ParseError::TooLong { limit: self.most });
+                }
+                items.extend_from_slice(&element);
+            }
             Built::Variable(elements) => elements.push(&element)?,
         }
         Ok(())
@@ -317,6 +338,16 @@ mod tests {
             each(&DataType::NullTerminatedBytes { bytes: 4 }, &[1], r#"["a\\xff\\\\"]"#),
             b"a\xff\\\0"
         );
+    }
+
+    #[test]
+    fn a_short_text_makes_no_more_elements_than_memory_is_held_for() {
+        let data_type = DataType::NullTerminatedBytes { bytes: 1 << 20 };
+        let texts = |count: usize| format!("[{}]", vec!["\"\""; count].join(","));
+        let made = parse_json(&data_type, &[16], texts(16).as_bytes());
+        assert!(matches!(made, Ok(JsonElements::Each(elements)) if elements.items().len() == 16 << 20));
+        let refused = parse_json(&data_type, &[17], texts(17).as_bytes());
+        assert_eq!(refused, Err(ParseError::TooLong { limit: 16 << 20 }));
     }
 
     #[test]

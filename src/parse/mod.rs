@@ -15,7 +15,7 @@ mod variable;
 
 pub use canonical::check_canonical;
 pub use error::ParseError;
-pub use json::{JsonElements, is_bounded_by_type, json_length, parse_json};
+pub use json::{JsonElements, is_bounded_by_type, json_length, most_json_bytes, parse_json};
 pub use length_prefixed::parse_length_prefixed;
 pub use npy::{MAX_NPY_HEAD_BYTES, NpyContents, NpyHead, parse_npy_head};
 pub use safe_cast::SafeCast;

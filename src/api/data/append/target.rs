@@ -6,17 +6,15 @@ use bytes::Bytes;
 
 use super::query::AppendQuery;
 use super::rows::shape_of;
-use crate::api::data::put::{BodyFormat, ParseBody};
+use crate::api::data::put::{BodyFormat, JSON_RATIO, ParseBody};
 use crate::array::{Array, OpenNode};
 use crate::chunk::Elements;
 use crate::http::problem::Problem;
 use crate::metadata::DataType;
-use crate::parse::{JsonElements, ParseError, is_bounded_by_type, parse_npy_head};
+use crate::parse::{JsonElements, ParseError, is_bounded_by_type, most_json_bytes, parse_npy_head};
 use crate::services::state::AppState;
 use crate::write::{Append, WriteError, WriteOptions};
 
-/// Bytes of memory for each byte of JSON of elements that may be lists of any length.
-const JSON_RATIO: u64 = 64;
 /// How often the elements of a body are in memory, beside the body: parsed, which grows by doubling, and joined with others.
 const COPIES: u64 = 3;
 
@@ -61,8 +59,7 @@ impl AppendTarget {
     pub(super) fn most_bytes(&self, state: &AppState, format: BodyFormat, body: u64) -> u64 {
         let of_elements = match format {
             BodyFormat::Json if !is_bounded_by_type(self.data_type()) => body.saturating_mul(JSON_RATIO),
-            // Two bytes of text make at most one element.
-            BodyFormat::Json => body.saturating_mul(self.data_type().element_bytes().max(1) as u64),
+            BodyFormat::Json => most_json_bytes(self.data_type(), body),
             BodyFormat::Npy | BodyFormat::Bytes => body,
         };
         let working = state.engine.writer.most_working_bytes(&self.array);

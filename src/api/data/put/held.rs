@@ -16,14 +16,14 @@ use crate::http::digest::Checking;
 use crate::http::problem::Problem;
 use crate::metadata::{DataType, Endianness};
 use crate::parse::{
-    JsonElements, NpyContents, ParseError, is_bounded_by_type, parse_json, parse_length_prefixed,
-    parse_npy_head, parse_padded,
+    JsonElements, NpyContents, ParseError, is_bounded_by_type, most_json_bytes, parse_json,
+    parse_length_prefixed, parse_npy_head, parse_padded,
 };
 use crate::render::Conversion;
 use crate::services::state::AppState;
 
 /// Bytes of memory for each byte of an element's JSON.
-const JSON_RATIO: u64 = 64;
+pub(crate) const JSON_RATIO: u64 = 64;
 
 /// The most bytes that the body and its elements take in memory.
 pub(super) fn most_bytes(request: &PutRequest, max_whole: u64) -> u64 {
@@ -32,8 +32,12 @@ pub(super) fn most_bytes(request: &PutRequest, max_whole: u64) -> u64 {
     if request.format == BodyFormat::Json && !is_bounded_by_type(request.data_type()) {
         return body.saturating_mul(JSON_RATIO);
     }
-    // Elements grow by doubling while they are parsed. Four bytes of text make at most sixteen of elements: a list of `0,`.
-    let elements = request.element_bytes().min(body.saturating_mul(8)).saturating_mul(2);
+    // Elements grow by doubling while they are parsed.
+    let of_body = match request.format {
+        BodyFormat::Json => most_json_bytes(request.data_type(), body),
+        BodyFormat::Npy | BodyFormat::Bytes => body.saturating_mul(8),
+    };
+    let elements = request.element_bytes().min(of_body).saturating_mul(2);
     body.saturating_add(elements)
 }
 

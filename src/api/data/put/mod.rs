@@ -35,7 +35,7 @@ use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 pub(crate) use body_format::BodyFormat;
-pub(crate) use held::ParseBody;
+pub(crate) use held::{JSON_RATIO, ParseBody};
 pub(crate) use outcome::{too_long_to_hold, unparsed};
 pub(crate) use query::BodyParams;
 use query::PutQuery;
