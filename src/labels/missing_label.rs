@@ -2,7 +2,7 @@
 
 use super::dimension_labels::DimensionLabels;
 use super::error::{LabelError, NoSuchLabel};
-use super::instant::{Instant, span_text};
+use super::instant::{Instant, NOT_A_TIME, span_text};
 use super::label_values::Labels;
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
@@ -93,6 +93,8 @@ impl DimensionLabels {
     pub(super) fn step(&self) -> Option<String> {
         match &self.labels {
             Labels::Integers(values) => regular(values).map(|step| step.to_string()),
+            // There is no step to or from what is no time.
+            Labels::Times { instants, .. } if instants.contains(&NOT_A_TIME) => None,
             Labels::Times { instants, .. } => regular(instants).map(|step| span_text(step.abs())),
             Labels::Floats { values, .. } => {
                 let [first, .., last] = values[..] else { return None };
@@ -111,10 +113,10 @@ impl DimensionLabels {
     }
 }
 
-/// The distance of integers in a row, if all have the same.
+/// The distance of integers in a row, if all have the same, and its size is one too.
 fn regular(values: &[i128]) -> Option<i128> {
     let [first, second, ..] = values[..] else { return None };
-    let step = second.checked_sub(first)?;
+    let step = second.checked_sub(first).filter(|step| *step != i128::MIN)?;
     let is_regular =
         values.windows(2).all(|pair| matches!(pair, [one, other] if other.checked_sub(*one) == Some(step)));
     is_regular.then_some(step)

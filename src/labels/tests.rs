@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::calendar::Calendar;
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
-use super::instant::SECOND;
+use super::instant::{NOT_A_TIME, SECOND};
 use super::label_values::Labels;
 use super::query::LabelQuery;
 
@@ -46,6 +46,15 @@ fn selected(coordinate: &DimensionLabels, query: &str, wrap: Option<f64>) -> Str
             if positions.is_kept() { format!("[{places}]") } else { places }
         }
         Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn times_with_one_that_is_none_have_no_step() {
+    for instants in [[0, NOT_A_TIME], [NOT_A_TIME, 0], [-1, NOT_A_TIME], [1 << 126, -(1 << 126)]] {
+        let coordinate = times(&instants);
+        assert_eq!(coordinate.extent().step, serde_json::Value::Null, "{instants:?}");
+        assert!(!selected(&coordinate, "1969-05", None).contains(" by "), "{instants:?}");
     }
 }
 
