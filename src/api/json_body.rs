@@ -11,7 +11,7 @@ use axum::http::header;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::admission::{AdmissionRequest, Priority};
+use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::error::ErrorClass;
 use crate::http::body::collect;
 use crate::http::problem::Problem;
@@ -51,12 +51,33 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limited<T> {
     }
 }
 
-/// Reads a request body as JSON, for work of a priority class. `http.whole_bytes` limits its length.
+/// Bytes of memory that a value of a text takes as a [`serde_json::Value`], with its place in a list that grows by doubling, and as
+/// a line of a document that is nested as deep as the parser allows.
+pub(crate) const VALUE_BYTES: u64 = 640;
+
+/// Reads a request body as JSON of which no more is kept than its text has, for work of a priority class.
+/// `http.max_buffered_response_size` limits its length.
 ///
 /// # Errors
 /// 400 for invalid JSON, 408 for a body that arrives too slowly, 413 for one over the limit, 415 for one with a
 /// `Content-Encoding`, 503 if the memory budget is exhausted.
 pub(crate) async fn read_json<T>(state: &AppState, class: Priority, request: Request) -> Result<T, Problem>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    read_values(state, (class, 0), request).await.map(|(value, _held)| value)
+}
+
+/// Reads a request body as JSON, each value of which may take this many bytes of memory, however short it is in the text. The memory
+/// is charged before it is used, and belongs to the permit.
+///
+/// # Errors
+/// As [`read_json`]; 413 if the budget can never have as much.
+pub(crate) async fn read_values<T>(
+    state: &AppState,
+    (class, value_bytes): (Priority, u64),
+    request: Request,
+) -> Result<(T, Permit), Problem>
 where
     T: DeserializeOwned + Send + 'static,
 {
@@ -77,17 +98,24 @@ where
     }
     // The text and the parsed value are in memory together.
     let held = declared.unwrap_or(limit).saturating_mul(2);
-    let permit =
+    let mut permit =
         state.traffic.admission.acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
     let text = collect(&state.options, declared, limit, None, body, too_long).await?;
     let read = state.engine.cpu.run(move || {
-        let _held = permit;
-        serde_json::from_slice::<T>(&text).map_err(|error| error.to_string())
+        permit.grow(values_in(&text).saturating_mul(value_bytes))?;
+        let value = serde_json::from_slice::<T>(&text).map_err(|error| {
+            let error = shortened(&error.to_string());
+            Problem::from_class(ErrorClass::InvalidRequest)
+                .detail(format!("the body is not the JSON that is taken here: {error}"))
+        })?;
+        Ok((value, permit))
     });
-    read.await?.map_err(|error| {
-        Problem::from_class(ErrorClass::InvalidRequest)
-            .detail(format!("the body is not the JSON that is taken here: {}", shortened(&error)))
-    })
+    read.await?
+}
+
+/// At least as many as the values and the lists and objects of a text of JSON: each begins behind one of these characters.
+fn values_in(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| matches!(byte, b'[' | b'{' | b',')).count() as u64
 }
 
 /// Shortens a message in the middle: the error is at its start and the position in the document at its end.

@@ -117,9 +117,10 @@ impl LineHead {
             return None;
         };
         let mut batch = vec![first];
-        // A check is for the value before its write alone.
+        // A check is for the value before its write, and for that write alone: where it fails, the others are still stored.
         while let (Some(first), Some(next)) = (batch.first(), line.front())
             && batch.len() < MAX_TOGETHER
+            && first.check.is_none()
             && next.check.is_none()
             && next.erases_fill == first.erases_fill
             && next.chunk.is_encoded_as(&first.chunk)

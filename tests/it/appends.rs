@@ -247,6 +247,33 @@ async fn an_append_that_is_sent_again_is_answered_and_not_done_again() {
 }
 
 #[tokio::test]
+async fn an_array_that_is_made_again_or_has_shrunk_has_each_append_that_is_acknowledged() {
+    let store = memory();
+    let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
+    let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
+    let headers = [("content-type", "application/json")];
+    let of_length =
+        |length: u64| json!({"shape": [length], "data_type": "uint8", "chunks": [8]}).to_string();
+    let create = async |length| {
+        let answer = server.request("PUT", "/v1/nodes/m/a", &headers, of_length(length)).await;
+        assert_eq!(answer.status, 201, "{:?}", answer.body);
+    };
+    create(0).await;
+    // The second of the new arrays is so long that the append could be in it.
+    for length in [0_u64, 4] {
+        assert_eq!(server.append_as("one", "a?append=0", [1, 2]).await.status, 200);
+        assert_eq!(server.request("DELETE", "/v1/nodes/m/a", &[], "").await.status, 204);
+        create(length).await;
+        assert_eq!(server.append_as("one", "a?append=0", [1, 2]).await.json()["start"], length);
+        assert_eq!(server.json(&format!("a?slice={length}:")).await, json!([1, 2]));
+    }
+    let shrunk = server.request("PATCH", "/v1/nodes/m/a", &headers, r#"{"shape":[1]}"#).await;
+    assert_eq!(shrunk.status, 200, "{:?}", shrunk.body);
+    assert_eq!(server.append_as("one", "a?append=0", [1, 2]).await.json()["start"], 1);
+    assert_eq!(server.json("a").await, json!([0, 1, 2]));
+}
+
+#[tokio::test]
 async fn at_says_where_the_array_must_end() {
     let store = memory();
     log(3).store(&store, "a").await;
@@ -428,24 +455,36 @@ async fn where_conditions_are_ignored_appending_is_not_supported() {
 type Parts = &'static [(&'static str, &'static [u8])];
 
 /// A body in parts.
-fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
+fn form(boundary: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, bytes) in parts {
         let head = format!(
-            "--x\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\ncontent-type: {PLAIN}\r\n\r\n"
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\ncontent-type: {PLAIN}\r\n\r\n"
         );
         body.extend_from_slice(head.as_bytes());
         body.extend_from_slice(bytes);
         body.extend_from_slice(b"\r\n");
     }
-    body.extend_from_slice(b"--x--\r\n");
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
     body
 }
 
 impl Server {
     async fn append_form(&self, key: &str, url: &str, parts: &[(&str, &[u8])]) -> Answer {
-        let headers = [("content-type", "multipart/form-data; boundary=x"), ("idempotency-key", key)];
-        self.request("POST", &format!("/v1/data/m/{url}"), &headers, form(parts)).await
+        self.append_form_between("x", key, url, parts).await
+    }
+
+    /// The same with another text between the parts.
+    async fn append_form_between(
+        &self,
+        boundary: &str,
+        key: &str,
+        url: &str,
+        parts: &[(&str, &[u8])],
+    ) -> Answer {
+        let media_type = format!("multipart/form-data; boundary={boundary}");
+        let headers = [("content-type", media_type.as_str()), ("idempotency-key", key)];
+        self.request("POST", &format!("/v1/data/m/{url}"), &headers, form(boundary, parts)).await
     }
 }
 
@@ -482,6 +521,8 @@ async fn arrays_of_a_group_grow_in_one_step() {
     assert_eq!(server.json("g/sub/p?slice=3:").await, json!([[3, 4], [5, 6]]));
     // Sent again, it is answered; with other elements, refused.
     assert_eq!(server.append_form("one", "g?append=0&at=3", &parts).await.json(), answer.json());
+    let again = server.append_form_between("another", "one", "g?append=0&at=3", &parts).await;
+    assert_eq!(again.json(), answer.json(), "{:?}", again.body);
     let other = server.append_form("one", "g?append=0&at=3", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
     other.refuses(422, "idempotency-key-used", "other elements");
     // Arrays of different lengths do not grow together.
@@ -514,7 +555,7 @@ async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
         assert_eq!(answer.json()["written"], false, "{url} {parts:?}");
     }
     let headers = [("content-type", "multipart/form-data; boundary=x")];
-    let cut = form(&[("t", &[1])]);
+    let cut = form("x", &[("t", &[1])]);
     let answer =
         server.request("POST", "/v1/data/m/g?append=0", &headers, cut[..cut.len() - 9].to_vec()).await;
     answer.refuses(400, "invalid-request", "a body that ends early");

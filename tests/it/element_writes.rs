@@ -179,6 +179,30 @@ async fn the_counts_say_what_was_written_whole_and_what_was_merged() {
 }
 
 #[tokio::test]
+async fn a_write_without_a_condition_is_stored_whatever_becomes_of_conditional_ones_beside_it() {
+    let store = memory();
+    Array::of(&[64]).chunks(&[64]).store(&store, "a").await;
+    let server = server(&store);
+    let headers = [("content-type", "application/json"), ("if-match", "\"another\"")];
+    let writes = (0..64_u16).map(|place| {
+        let (server, url) = (&server, format!("/v1/data/m/a?slice={place}"));
+        async move {
+            if place % 2 == 0 {
+                server.put_json(&url, &json!(place)).await.status
+            } else {
+                server.request("PUT", &url, &headers, "99").await.status
+            }
+        }
+    });
+    for (place, status) in join_all(writes).await.into_iter().enumerate() {
+        assert_eq!(status, if place % 2 == 0 { 204 } else { 412 }, "{place}");
+    }
+    let found = numbers(&server.elements("m/a", "").await);
+    assert!(found.iter().zip(0..).all(|(found, place)| place % 2 == 1 || *found == place), "{found:?}");
+    assert!(!found.contains(&99), "{found:?}");
+}
+
+#[tokio::test]
 async fn a_slice_is_written_only_if_nothing_of_it_has_changed() {
     let store = memory();
     Array::of(&[4, 4]).chunks(&[2, 4]).store(&store, "a").await;

@@ -1,5 +1,5 @@
 //! Decompression bombs: declared sizes are not allocated, and the server's peak memory stays where it was, whatever it is
-//! made to read.
+//! made to read. A short JSON text of many values neither.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -153,5 +153,34 @@ async fn decompression_bombs_do_not_grow_the_servers_memory() {
     assert_eq!(ask("good").await.0, 200);
     let grown = peak(&server).saturating_sub(base);
     println!("{} MiB at first, {} MiB more at most", base >> 20, grown >> 20);
+    assert!(grown < MOST_BYTES, "{} MiB more", grown >> 20);
+}
+
+#[tokio::test]
+async fn a_short_text_of_many_values_is_refused_before_it_is_parsed() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "v/zarr.json", br#"{"zarr_format":3,"node_type":"group","attributes":{}}"#);
+    let mut command = zarrd(&["serve", "--writable", &format!("m={}", folder.path().display())]);
+    command.env("ZARRD__HTTP__INFLIGHT_SIZE", "64MiB");
+    let server = Running::of(command);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let send = async |method: &str, path: &str, body: String| {
+        let url = format!("http://{}/v1/{path}", server.address);
+        let request = client.request(method.parse().unwrap(), url).body(body);
+        request.header("content-type", "application/json").send().await.unwrap().status().as_u16()
+    };
+    let nested = |list: &str| format!(r#"{{"node_type":"group","attributes":{{"a":{list}}}}}"#);
+    assert_eq!(send("PUT", "nodes/m/small", nested("[0,[0]]")).await, 201);
+    let base = peak(&server);
+    for list in ["0,", "{},", "[0],"].map(|item| format!("[{}0]", item.repeat(1 << 20))) {
+        assert_eq!(send("PUT", "nodes/m/new", nested(&list)).await, 413);
+        assert_eq!(send("PATCH", "nodes/m/small", format!(r#"{{"attributes":{{"a":{list}}}}}"#)).await, 413);
+        assert_eq!(send("POST", "vectors/m/v/vertices", format!(r#"{{"boxes":{list}}}"#)).await, 413);
+    }
+    let lists: Vec<String> =
+        (0..32).map(|place| format!(r#""{place}":[{}0]"#, "0,".repeat(1 << 16))).collect();
+    assert_eq!(send("POST", "data/m/v", format!(r#"{{"isel":{{{}}}}}"#, lists.join(","))).await, 413);
+    let grown = peak(&server).saturating_sub(base);
     assert!(grown < MOST_BYTES, "{} MiB more", grown >> 20);
 }

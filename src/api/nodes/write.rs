@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::node_changes::{committed, may_make, problem, put_location, writer};
 use super::read::get_node;
 use super::specs::{NODE, ROOT_NODE};
-use crate::admission::{ClientBucket, Priority};
+use crate::admission::{ClientBucket, Permit, Priority};
 use crate::api::dependents::NodeQuery;
 use crate::api::documented::MountParam;
-use crate::api::json_body::read_json;
+use crate::api::json_body::{VALUE_BYTES, read_values};
 use crate::api::nodes::missing;
 use crate::api::nodes::schema::NodeSchema;
 use crate::api::store::write::check_writable;
@@ -73,17 +73,23 @@ pub(crate) async fn put_node(
         ));
     }
     let writer = writer(&state, &target, request.extensions());
-    let members: Map<String, Value> = body(&state, request).await?;
-    let node = NewNode::from_json(members).map_err(problem)?;
+    let (members, held): (Map<String, Value>, _) = body(&state, request).await?;
+    let node = state.engine.cpu.run(move || NewNode::from_json(members)).await?.map_err(problem)?;
     let like = match node.like() {
         Some(path) => Some(like(&target, &sender.0, path).await?),
         None => None,
     };
-    let documents = node.documents(like.as_deref(), &state.engine.metadata).map_err(problem)?;
+    let metadata = state.engine.metadata;
+    let documents = state.engine.cpu.run(move || node.documents(like.as_deref(), &metadata));
+    let documents = documents.await?.map_err(problem)?;
     let path = target.path.clone();
     let may_make = may_make(&sender.0, &target.mount.name);
     drop(writer.check_new(&path, &documents, may_make).await.map_err(problem)?);
-    committed(&state, async move { writer.create(&path, &documents).await }).await?;
+    let create = async move {
+        let _held = held;
+        writer.create(&path, &documents).await
+    };
+    committed(&state, create).await?;
     let mut answer = changed(&state, &target, sender, base).await?;
     *answer.status_mut() = StatusCode::CREATED;
     put_location(answer.headers_mut(), &target);
@@ -146,11 +152,16 @@ pub(crate) async fn patch_node(
     check_writable(&target.mount)?;
     let writer = writer(&state, &target, request.extensions());
     let headers = request.headers().clone();
-    let patch: NodePatch = body(&state, request).await?;
     let node = open(&target, &sender.0).await?;
+    // Before the body is held: a request must not wait for memory while it has some.
     let is_expected = check_conditions(&state, &target, (&sender, &base), &headers).await?;
+    let (patch, held): (NodePatch, _) = body(&state, request).await?;
     let path = target.path.clone();
-    committed(&state, async move { writer.patch(&path, node, &patch, is_expected).await }).await?;
+    let change = async move {
+        let _held = held;
+        writer.patch(&path, node, &patch, is_expected).await
+    };
+    committed(&state, change).await?;
     changed(&state, &target, sender, base).await
 }
 
@@ -281,12 +292,12 @@ async fn changed(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The JSON of a request, of which nothing is written where it is invalid.
+/// The JSON of a request, of which nothing is written where it is invalid, and the memory for it.
 async fn body<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     request: Request,
-) -> Result<T, Problem> {
-    let read = read_json(state, Priority::Metadata, request).await;
+) -> Result<(T, Permit), Problem> {
+    let read = read_values(state, (Priority::Metadata, VALUE_BYTES), request).await;
     read.map_err(|problem| problem.extension("written", false))
 }
 

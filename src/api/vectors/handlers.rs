@@ -13,7 +13,7 @@ use super::request::VectorRequest;
 use super::{amplification, chunks, links, objects, stats, summary, validate, vertices};
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::api::documented::MountParam;
-use crate::api::json_body::read_json;
+use crate::api::json_body::{VALUE_BYTES, read_values};
 use crate::api::json_response::{json_answer, text_answer};
 use crate::api::query_params::KnownParams;
 use crate::error::ErrorClass;
@@ -103,8 +103,11 @@ pub(crate) async fn post_vectors(
     request: Request,
 ) -> Result<Response, Problem> {
     let (headers, client) = (request.headers().clone(), ClientBucket::of(request.extensions()));
-    let body: serde_json::Map<String, Value> = read_json(&state, Priority::Elements, request).await?;
-    let params = VectorParams::new(pairs).with_body(body).map_err(problem_of)?;
+    let (body, held): (serde_json::Map<String, Value>, _) =
+        read_values(&state, (Priority::Elements, VALUE_BYTES), request).await?;
+    let params = state.engine.cpu.run(move || VectorParams::new(pairs).with_body(body));
+    let params = params.await?.map_err(problem_of)?;
+    drop(held);
     respond_on_pool(state, target, client, params, Method::POST, headers).await
 }
 

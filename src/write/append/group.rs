@@ -103,20 +103,13 @@ impl GroupStepWriter<'_> {
         arrays: &mut Vec<Participant<'s>>,
     ) -> Result<Appended, AppendError> {
         self.finish_decided(owner, group).await?;
-        if let Some((key, done)) =
-            self.append.key.as_ref().and_then(|key| Some((key, group.done_as(&key.name)?)))
-        {
-            let is_same = done.key.as_ref() == Some(key);
-            return if is_same {
-                Ok(done.clone().into())
-            } else {
-                Err(AppendError::KeyUsed { name: key.name.clone() })
-            };
-        }
         for part in &self.append.parts {
             let mut lease = self.nodes.take_lease(&part.path, owner).await?;
             let document = self.nodes.settled_document(&part.path, &part.opened, &mut lease).await?;
             arrays.push(Participant { part, lease, document });
+        }
+        if let Some(done) = self.done(group, arrays)? {
+            return Ok(done);
         }
         let (start, stop) = self.place(arrays)?;
         let step = GroupStep { group: self.append.group.as_str().to_owned(), id: owner.name().to_owned() };
@@ -165,6 +158,23 @@ impl GroupStepWriter<'_> {
         }
         group.clear_decided();
         Ok(())
+    }
+
+    /// The append with the same key that was done, if the arrays still have it.
+    fn done(
+        &self,
+        group: &ArrayLease,
+        arrays: &[Participant<'_>],
+    ) -> Result<Option<Appended>, AppendError> {
+        let Some(key) = &self.append.key else { return Ok(None) };
+        let done = group.done_as(&key.name);
+        let Some(done) = done.filter(|done| arrays.iter().all(|array| array.length() >= done.stop)) else {
+            return Ok(None);
+        };
+        if done.key.as_ref() == Some(key) {
+            return Ok(Some(done.clone().into()));
+        }
+        Err(AppendError::KeyUsed { name: key.name.clone() })
     }
 
     /// The place of the elements in all arrays.

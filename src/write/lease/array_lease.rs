@@ -79,6 +79,22 @@ impl ArrayLease {
         }
     }
 
+    /// Takes the lease as [`ArrayLease::take`] does, if anything was ever appended at the path.
+    ///
+    /// # Errors
+    /// As [`ArrayLease::take`].
+    pub(in crate::write) async fn take_if_used(
+        store: &dyn Store,
+        path: &NodePath,
+        owner: &LeaseOwner,
+        clock: Clock,
+    ) -> Result<Option<Self>, LeaseError> {
+        match LeasePlace::of(store, path).await?.read().await? {
+            Some(_) => Self::take(store, path, owner, clock).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Notes what is about to be appended, and renews the lease.
     ///
     /// # Errors
@@ -96,6 +112,12 @@ impl ArrayLease {
     /// The append with a key of this name that was done.
     pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.record.done_as(name)
+    }
+
+    /// Drops the appends to what was at the path before. It is stored with what is stored next.
+    pub(in crate::write) fn clear_appends(&mut self) {
+        self.record.pending.clear();
+        self.record.done.clear();
     }
 
     /// What the owner before was appending as a part of a step of a group.

@@ -104,6 +104,13 @@ pub struct AppendKey {
     pub digest: String,
 }
 
+impl RecordedAppend {
+    /// Whether an array of this shape has it.
+    pub(in crate::write) fn is_in_shape(&self, shape: &[u64]) -> bool {
+        shape.get(self.axis).is_some_and(|length| self.stop <= *length)
+    }
+}
+
 impl LeaseRecord {
     /// Whether another owner than this one may be at work at this time. Where this process is the only one that writes to the
     /// store, the leases of others are those of processes that have ended.
@@ -120,9 +127,7 @@ impl LeaseRecord {
     /// Settles what was being appended when the owner broke off, by the shape that is stored now.
     pub(super) fn settle(&mut self, shape: &[u64]) {
         let pending = std::mem::take(&mut self.pending);
-        let is_in_shape =
-            |append: &RecordedAppend| shape.get(append.axis).is_some_and(|length| append.stop <= *length);
-        self.finish(pending.into_iter().filter(is_in_shape));
+        self.finish(pending.into_iter().filter(|append| append.is_in_shape(shape)));
     }
 
     /// Keeps appends that are in the shape, and has none pending.

@@ -12,7 +12,8 @@ use super::writer::NodeWriter;
 use crate::array::{Array, OpenNode};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, ChunkGridMetadata};
-use crate::write::lease::{ArrayLease, LeaseOwner};
+use crate::store::StoreError;
+use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner};
 use crate::write::pause::{ATTEMPTS, pause};
 
 impl NodeWriter {
@@ -26,6 +27,21 @@ impl NodeWriter {
         owner: &LeaseOwner,
     ) -> Result<ArrayLease, NodeWriteError> {
         Ok(ArrayLease::take(&**self.store(), path, owner, self.writer.clock()).await?)
+    }
+
+    /// Takes the lease of a path at which something was appended before; `None` if nothing was, or nothing can be.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Lease`].
+    pub(super) async fn take_lease_if_used(
+        &self,
+        path: &NodePath,
+    ) -> Result<Option<ArrayLease>, NodeWriteError> {
+        let owner = self.writer.new_owner();
+        match ArrayLease::take_if_used(&**self.store(), path, &owner, self.writer.clock()).await {
+            Err(LeaseError::Record(StoreError::NotSupported(_) | StoreError::ReadOnly)) => Ok(None),
+            taken => Ok(taken?),
+        }
     }
 
     /// The document of an array whose lease this server has. If another change of it may still arrive, it is marked first, so

@@ -1,5 +1,7 @@
 //! [`NodePatch`]: a change of a node's attributes, or of an array's shape, as a merge patch (RFC 7396).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -15,7 +17,7 @@ pub struct NodePatch {
     /// The new shape of an array.
     pub(super) shape: Option<Vec<u64>>,
     /// Attributes to set; those that are null are removed.
-    pub(super) attributes: Option<Map<String, Value>>,
+    pub(super) attributes: Option<Arc<Map<String, Value>>>,
 }
 
 /// The members of a patch, each at most once.
@@ -46,7 +48,8 @@ impl TryFrom<PatchMembers> for NodePatch {
             Value::Object(attributes) => Ok(attributes),
             _ => Err("`attributes` must be an object"),
         };
-        Ok(Self { shape: shape.map(lengths).transpose()?, attributes: attributes.map(object).transpose()? })
+        let attributes = attributes.map(object).transpose()?.map(Arc::new);
+        Ok(Self { shape: shape.map(lengths).transpose()?, attributes })
     }
 }
 
@@ -100,12 +103,12 @@ impl NodePatch {
         let limits = MetadataLimits { depth: limits.depth.saturating_mul(2), ..*limits };
         let mut object = RawObject::parse(document.unwrap_or(b"{}"), &limits)?;
         if name == ZATTRS {
-            return Ok(merge(object, self.attributes.as_ref(), &limits)?.to_text());
+            return Ok(merge(object, self.attributes.as_deref(), &limits)?.to_text());
         }
         if let Some(shape) = &self.shape {
             object.set("shape", Value::from(shape.clone()).to_string());
         }
-        if let Some(changes) = self.attributes.as_ref().filter(|_| name == ZARR_JSON) {
+        if let Some(changes) = self.attributes.as_deref().filter(|_| name == ZARR_JSON) {
             let attributes = inner_object(object.get("attributes"), &limits)?;
             object.set("attributes", merge(attributes, Some(changes), &limits)?.to_text());
         }
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_change_does_not_name_keeps_its_text() {
         let patch = NodePatch {
-            attributes: Some(json!({"b": 2}).as_object().unwrap().clone()),
+            attributes: json!({"b": 2}).as_object().cloned().map(Arc::new),
             ..NodePatch::default()
         };
         let document = br#"{"zarr_format":3,"node_type":"group","attributes":{"a":1.50,"n":NaN,"c":{"i":-Infinity,"h":1e400}}}"#;
@@ -187,7 +190,7 @@ mod tests {
             deep = json!({ "x": deep });
         }
         for attribute in [deep, json!("x".repeat(limits.document_bytes))] {
-            let attributes = json!({ "a": attribute }).as_object().cloned();
+            let attributes = json!({ "a": attribute }).as_object().cloned().map(Arc::new);
             let patch = NodePatch { attributes, ..NodePatch::default() };
             for (name, document) in [(ZARR_JSON, Some(&document[..])), (ZATTRS, None)] {
                 let made = patch.apply(name, document, &limits);

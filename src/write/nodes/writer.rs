@@ -110,9 +110,28 @@ impl NodeWriter {
         self.store_new(path, documents).await
     }
 
+    /// Stores a new node, to which nothing was appended yet: the keys of appends to a node that was there before are free again.
+    async fn store_new(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+        let former = self.take_lease_if_used(path).await?;
+        let outcome = self.store_documents(path, documents).await;
+        if let Some(mut lease) = former {
+            if outcome.is_ok() {
+                lease.clear_appends();
+            }
+            lease.release().await;
+        }
+        outcome?;
+        self.update_copies(&[ChangedNode::new(
+            path,
+            documents.format,
+            CopyChange::Stored(documents.texts.clone()),
+        )])
+        .await
+    }
+
     /// Stores the documents of a node, each on the condition that there is none. What was stored is revoked where another
     /// client has created the node in the meantime.
-    async fn store_new(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+    async fn store_documents(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
         let mut stored = Vec::new();
         for (name, text) in &documents.texts {
             let key = document_key(path, name)?;
@@ -138,12 +157,7 @@ impl NodeWriter {
                 return Err(NodeWriteError::Exists { path: path.clone() });
             }
         }
-        self.update_copies(&[ChangedNode::new(
-            path,
-            documents.format,
-            CopyChange::Stored(documents.texts.clone()),
-        )])
-        .await
+        Ok(())
     }
 
     /// Erases documents as far as they are still those that were stored.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use multer::Multipart;
 
+use super::key::with_digest;
 use super::query::AppendQuery;
 use super::target::AppendTarget;
 use crate::api::data::opening::open;
@@ -44,7 +45,7 @@ pub(super) async fn parse(
     state: &AppState,
     (target, head, query): (&NodeTarget, &Parts, &AppendQuery),
     (boundary, body): (String, Bytes),
-    key: Option<AppendKey>,
+    key: Option<String>,
     permit: &Held,
 ) -> Result<GroupAppend, Problem> {
     let group = open(head, target, &target.path, &query.array).await?;
@@ -58,9 +59,14 @@ pub(super) async fn parse(
     let mut bytes = (body.len() as u64).saturating_mul(2);
     let of_query = query.clone();
     // The body is in memory, so that nothing is waited for: it is taken apart where it holds up no other request.
-    let parts = state.engine.cpu.run(move || parts(boundary, body, &of_query).now_or_never()).await?;
-    let broken_off = || invalid("the body in parts ends early");
-    for part in parts.ok_or_else(broken_off)?? {
+    let taken_apart = move || {
+        let broken_off = || invalid("the body in parts ends early");
+        let parts = parts(boundary, body, &of_query).now_or_never().ok_or_else(broken_off)??;
+        let key = key.map(|name| key_of(name, &of_query, &parts));
+        Ok::<_, Problem>((parts, key))
+    };
+    let (parts, key) = state.engine.cpu.run(taken_apart).await??;
+    for part in parts {
         let path = NodePath::parse(&format!("{}{}", target.path.prefix().as_str(), part.name));
         let path = path.map_err(|_error| named(&part.name, "is not the path of an array below the group"))?;
         if opened.iter().any(|(known, _, _)| *known == path) {
@@ -91,6 +97,14 @@ pub(super) async fn parse(
             .detail("the parts have different lengths along the dimension: all arrays grow by the same"));
     }
     Ok(GroupAppend { group: target.path.clone(), parts, at: query.at(), key })
+}
+
+/// The key of an append, with the digest of its parts. What is between them is another text whenever a client makes the body again.
+fn key_of(name: String, query: &AppendQuery, parts: &[BodyPart]) -> AppendKey {
+    let of_parts: Vec<_> = parts.iter().map(|part| format!("{:?} {}", part.format, part.name)).collect();
+    let meaning = query.meaning(None, 0);
+    let parts = of_parts.iter().zip(parts).map(|(meaning, part)| (meaning.as_str(), &*part.bytes));
+    with_digest(name, std::iter::once((meaning.as_str(), &[][..])).chain(parts))
 }
 
 /// The parts of a body.

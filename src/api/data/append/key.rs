@@ -1,7 +1,6 @@
 //! `Idempotency-Key`: what a client calls an append, so that it can be sent again.
 
 use axum::http::{HeaderMap, HeaderName};
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::ErrorClass;
@@ -32,10 +31,19 @@ pub(super) fn name_in(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         .extension("written", false))
 }
 
-/// A key with the digest of what it stands for: the parameters and the body.
-pub(super) fn with_digest(name: String, parameters: &str, body: &Bytes) -> AppendKey {
-    let digest = Sha256::new().chain_update(parameters).chain_update([0]).chain_update(body).finalize();
-    AppendKey { name, digest: format!("{digest:x}") }
+/// A key with the digest of what it stands for: the bytes of each part of a request, and what says where they go.
+pub(super) fn with_digest<'p>(
+    name: String,
+    parts: impl IntoIterator<Item = (&'p str, &'p [u8])>,
+) -> AppendKey {
+    let mut digest = Sha256::new();
+    for (meaning, bytes) in parts {
+        for text in [meaning.as_bytes(), bytes] {
+            digest.update((text.len() as u64).to_le_bytes());
+            digest.update(text);
+        }
+    }
+    AppendKey { name, digest: format!("{:x}", digest.finalize()) }
 }
 
 #[cfg(test)]

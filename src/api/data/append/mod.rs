@@ -102,7 +102,7 @@ async fn to_array(
     let (opened, axis) = (Arc::clone(&array.node), array.axis);
     let parse = move || {
         let mut append = array.parse(format, &query, &body)?;
-        append.key = key.map(|name| key::with_digest(name, &query.meaning(Some(format), axis), &body));
+        append.key = key.map(|name| key::with_digest(name, [(query.meaning(Some(format), axis).as_str(), &*body)]));
         Ok(append)
     };
     let append = state.engine.cpu.run(parse).await?.map_err(unparsed)?;
@@ -126,14 +126,7 @@ async fn to_group(
     let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
     let permit = permit(state, head, declared.unwrap_or(limit).min(limit)).await?;
     let body = whole(state, head, limit, body).await?;
-    let key = match name {
-        Some(name) => {
-            let (meaning, body) = (query.meaning(None, 0), body.clone());
-            Some(state.engine.cpu.run(move || key::with_digest(name, &meaning, &body)).await?)
-        }
-        None => None,
-    };
-    let append = group::parse(state, (&target, head, &query), (boundary, body), key, &permit).await?;
+    let append = group::parse(state, (&target, head, &query), (boundary, body), name, &permit).await?;
     let nodes = writer(state, &target, &head.extensions);
     let appends = state.engine.appends.clone();
     let work = async move { appends.append_to_group(&nodes, append).await.map_err(Arc::new) };

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::selected::{about_dimensions, selected};
 use crate::admission::{AdmissionRequest, Priority};
-use crate::api::json_body::read_json;
+use crate::api::json_body::read_values;
 use crate::api::query_params::pairs;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
@@ -27,6 +27,8 @@ use crate::services::state::AppState;
 use body::SelectionBody;
 pub(crate) use schema::SelectionSchema;
 
+/// Bytes that an item of a list takes while the body is parsed, in a list that grows by doubling.
+const PARSED_BYTES: u64 = 128;
 /// Bytes that an item of a list takes from when the body was read until the elements are planned.
 const ITEM_BYTES: u64 = 128;
 /// Lists of fewer items are not counted.
@@ -45,7 +47,8 @@ pub(super) async fn respond(
     let entrant = AdmissionRequest::to_elements(&head);
     state.traffic.admission.try_reject(entrant)?;
     let request = Request::from_parts(head.clone(), content);
-    let body: SelectionBody = read_json(state, Priority::Elements, request).await?;
+    let (body, parsed): (SelectionBody, _) =
+        read_values(state, (Priority::Elements, PARSED_BYTES), request).await?;
     let query = match body.into_query(&pairs) {
         Ok(query) => query,
         Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
@@ -55,6 +58,7 @@ pub(super) async fn respond(
     if items > FEW_ITEMS {
         held.grow((items as u64).saturating_mul(ITEM_BYTES))?;
     }
+    drop(parsed);
     // Boxed, because the large future would enlarge every future around it.
     let mut answer = Box::pin(selected(state, &head, &target, &query, started)).await?;
     answer.headers_mut().remove(header::ACCEPT_RANGES);
