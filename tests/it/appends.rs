@@ -252,8 +252,7 @@ async fn an_array_that_is_made_again_or_has_shrunk_has_each_append_that_is_ackno
     let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
     let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
     let headers = [("content-type", "application/json")];
-    let of_length =
-        |length: u64| json!({"shape": [length], "data_type": "uint8", "chunks": [8]}).to_string();
+    let of_length = |length: u64| json!({"shape": [length], "data_type": "uint8", "chunks": [8]}).to_string();
     let create = async |length| {
         let answer = server.request("PUT", "/v1/nodes/m/a", &headers, of_length(length)).await;
         assert_eq!(answer.status, 201, "{:?}", answer.body);

@@ -22,6 +22,7 @@ use zarrd::write::{ArrayWriter, NodePatch, NodeWriteError, NodeWriter, WriteOpti
 use crate::access::{access, grant, known, token};
 use crate::support::hierarchy::memory;
 use crate::support::property::holds;
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::{Answer, Server, contents, cpu, put};
 
 fn server(store: &SharedStore) -> Server {
@@ -41,6 +42,52 @@ impl Server {
     async fn create(&self, path: &str, body: &Value) -> Answer {
         self.send_json("PUT", &format!("/v1/nodes/m/{path}"), body).await
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_changes_while_it_is_erased_under_its_entity_tag_stays() {
+    let bucket = TestS3::start().await;
+    put(&bucket.store(), "g/zarr.json", r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#).await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    let tag = late.get("/v1/nodes/m/g").await.header("etag").to_owned();
+    let kinds = vec![Kind::Put, Kind::Delete];
+    bucket.inject(vec![Rule { kinds, key: "g/zarr.json", when: When::Nth(0), fault: Fault::Wait }], 1);
+    let held = tokio::spawn(async move {
+        late.request("DELETE", "/v1/nodes/m/g", &[("if-match", tag.as_str())], "").await
+    });
+    bucket.until_one_waits().await;
+    let headers = [("content-type", "application/json")];
+    let changed = prompt.request("PATCH", "/v1/nodes/m/g", &headers, r#"{"attributes": {"a": 1}}"#).await;
+    assert_eq!(changed.status, 200, "{:?}", changed.body);
+    bucket.go_on();
+    assert_eq!(held.await.unwrap().status, 412);
+    assert_eq!(prompt.get("/v1/nodes/m/g").await.json()["metadata"]["attributes"], json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn a_change_under_the_nodes_entity_tag_succeeds_beside_writes_of_its_elements() {
+    let store = memory();
+    let server = server(&store);
+    let headers = [("content-type", "application/json")];
+    let array = r#"{"shape": [4], "data_type": "uint8", "chunks": [64]}"#;
+    assert_eq!(server.request("PUT", "/v1/nodes/m/a", &headers, array).await.status, 201);
+    let write = async || {
+        for value in 0..40 {
+            let written = server.request("PUT", "/v1/data/m/a?slice=0", &headers, value.to_string()).await;
+            assert_eq!(written.status, 204, "{:?}", written.body);
+        }
+    };
+    let grow = async || {
+        for length in 5..25 {
+            let tag = server.get("/v1/nodes/m/a").await.header("etag").to_owned();
+            let headers = [("content-type", "application/json"), ("if-match", tag.as_str())];
+            let shape = format!(r#"{{"shape": [{length}]}}"#);
+            let changed = server.request("PATCH", "/v1/nodes/m/a", &headers, shape).await;
+            assert_eq!(changed.status, 200, "{:?}", changed.body);
+        }
+    };
+    tokio::join!(write(), write(), grow());
+    assert_eq!(server.get("/v1/data/m/a?slice=4:&format=json").await.json(), json!([0; 20]));
 }
 
 #[tokio::test]

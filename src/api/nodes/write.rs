@@ -219,9 +219,12 @@ pub(crate) async fn delete_node(
         return Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail));
     }
     let writer = writer(&state, &target, request.extensions());
-    check_conditions(&state, &target, (&sender, &base), request.headers()).await?;
-    let path = target.path.clone();
-    committed(&state, async move { writer.erase(&path).await }).await?;
+    // Without a condition, a node that cannot be read is erased too.
+    let has_conditions = !Conditions::from_headers(request.headers()).is_empty();
+    let node = if has_conditions { Some(open(&target, &sender.0).await?) } else { None };
+    let is_expected = check_conditions(&state, &target, (&sender, &base), request.headers()).await?;
+    let (path, node) = (target.path.clone(), node.filter(|_| is_expected));
+    committed(&state, async move { writer.erase(&path, node.as_deref()).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

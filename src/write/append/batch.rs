@@ -118,7 +118,8 @@ impl AppendBatch {
                     .iter()
                     .position(|earlier| earlier.key.as_ref().is_some_and(|earlier| earlier.name == key.name));
                 // What has left the array since with its shape is appended again.
-                let stored = || lease.done_as(&key.name).filter(|done| done.is_in_shape(&document.metadata.shape));
+                let stored =
+                    || lease.done_as(&key.name).filter(|done| done.is_in_shape(&document.metadata.shape));
                 let done = earlier.and_then(|place| pending.get(place)).or_else(stored);
                 if let Some(done) = done {
                     return match (done.key.as_ref() == Some(key), earlier) {

@@ -161,11 +161,7 @@ impl GroupStepWriter<'_> {
     }
 
     /// The append with the same key that was done, if the arrays still have it.
-    fn done(
-        &self,
-        group: &ArrayLease,
-        arrays: &[Participant<'_>],
-    ) -> Result<Option<Appended>, AppendError> {
+    fn done(&self, group: &ArrayLease, arrays: &[Participant<'_>]) -> Result<Option<Appended>, AppendError> {
         let Some(key) = &self.append.key else { return Ok(None) };
         let done = group.done_as(&key.name);
         let Some(done) = done.filter(|done| arrays.iter().all(|array| array.length() >= done.stop)) else {

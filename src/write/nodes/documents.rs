@@ -15,6 +15,8 @@ pub(super) const ZARR_JSON: &str = "zarr.json";
 pub(super) const ZARRAY: &str = ".zarray";
 /// The document of a group of v2.
 pub(super) const ZGROUP: &str = ".zgroup";
+/// The document of an array of v1.
+pub(super) const META: &str = "meta";
 /// The attributes of a node of v2.
 pub(super) const ZATTRS: &str = ".zattrs";
 

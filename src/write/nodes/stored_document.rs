@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::documents::{ZARR_JSON, ZARRAY};
+use super::documents::{META, ZARR_JSON, ZARRAY, ZGROUP};
 use super::error::NodeWriteError;
 use crate::array::OpenNode;
 use crate::codec::v2_codec;
@@ -27,6 +27,15 @@ pub(super) fn is_known(known: &[&Version], version: &Version) -> bool {
 /// The document that makes an array what it is, by the format.
 pub(super) fn main_document(node: &OpenNode) -> &'static str {
     if node.node.zarr_format() == ZarrFormat::V3 { ZARR_JSON } else { ZARRAY }
+}
+
+/// Whether a node of a format is there because of a document of this name.
+pub(super) fn makes_node(format: ZarrFormat, name: &str) -> bool {
+    match format {
+        ZarrFormat::V3 => name == ZARR_JSON,
+        ZarrFormat::V2 => name == ZARRAY || name == ZGROUP,
+        ZarrFormat::V1 => name == META,
+    }
 }
 
 /// The metadata of the array that a document describes.

@@ -8,11 +8,13 @@ use futures::stream::StreamExt;
 use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
 use super::consolidated_copies::CopyChange;
-use super::documents::{NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
+use super::documents::{META, NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
 use super::resize::{DocumentGuard, Resize};
-use super::stored_document::{StoredDocument, ancestors, condition, document_key, is_known, main_document};
+use super::stored_document::{
+    StoredDocument, ancestors, condition, document_key, is_known, main_document, makes_node,
+};
 use crate::array::{Array, NodeOpener, OpenNode};
 use crate::cpu::ComputePool;
 use crate::hierarchy::Node;
@@ -131,7 +133,11 @@ impl NodeWriter {
 
     /// Stores the documents of a node, each on the condition that there is none. What was stored is revoked where another
     /// client has created the node in the meantime.
-    async fn store_documents(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+    async fn store_documents(
+        &self,
+        path: &NodePath,
+        documents: &NodeDocuments,
+    ) -> Result<(), NodeWriteError> {
         let mut stored = Vec::new();
         for (name, text) in &documents.texts {
             let key = document_key(path, name)?;
@@ -208,8 +214,13 @@ impl NodeWriter {
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             match self.patch_once(path, &node, patch, is_expected).await {
-                Err(NodeWriteError::ConditionFailed) if !is_expected => {
-                    node = self.opener.open(path).await?;
+                Err(NodeWriteError::ConditionFailed) => {
+                    let now = self.opener.open(path).await?;
+                    // A write to a chunk that is cleared overtakes the change as well, and leaves the node as it was opened.
+                    if is_expected && now.located != node.located {
+                        return Err(NodeWriteError::ConditionFailed);
+                    }
+                    node = now;
                 }
                 outcome => return outcome,
             }
@@ -280,16 +291,36 @@ impl NodeWriter {
     }
 
     /// Erases a node with all that is below it: its documents first, so that it is gone at once. A node whose documents cannot
-    /// be read is erased too.
+    /// be read is erased too. With `expected`, the node must still be as it was opened.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchNode`](crate::hierarchy::HierarchyError::NoSuchNode); a failure of the backend. What was erased until then stays erased.
-    pub async fn erase(&self, path: &NodePath) -> Result<(), NodeWriteError> {
-        let format = self.opener.hierarchy().locate(path).await?.zarr_format();
-        for name in [ZARR_JSON, ZARRAY, ZGROUP, "meta"] {
+    /// [`HierarchyError::NoSuchNode`](crate::hierarchy::HierarchyError::NoSuchNode); [`NodeWriteError::ConditionFailed`]; a failure of
+    /// the backend. What was erased until then stays erased.
+    pub async fn erase(&self, path: &NodePath, expected: Option<&OpenNode>) -> Result<(), NodeWriteError> {
+        let located = self.opener.hierarchy().locate(path).await?;
+        let format = located.zarr_format();
+        if expected.is_some_and(|node| node.located != located) {
+            return Err(NodeWriteError::ConditionFailed);
+        }
+        let known: Vec<&Version> = located.versions().flatten().collect();
+        for name in [ZARR_JSON, ZARRAY, ZGROUP, META] {
             let key = document_key(path, name)?;
-            let erased = self.store().erase(&key, WriteCondition::Always).await;
-            erased.map_err(|source| NodeWriteError::store(&key, source))?;
+            let is_expected = expected.is_some() && makes_node(format, name);
+            let current = if is_expected { self.read_known(&key, &known).await? } else { None };
+            let condition = match &current {
+                Some(_) => condition(&key, current.as_ref())?,
+                None => WriteCondition::Always,
+            };
+            match self.store().erase(&key, condition).await {
+                Ok(_existed) => {}
+                Err(StoreError::ConditionFailed | StoreError::VersionChanged) => {
+                    return Err(NodeWriteError::ConditionFailed);
+                }
+                Err(StoreError::NotSupported(_)) if current.is_some() => {
+                    return Err(NodeWriteError::NoConditions { key });
+                }
+                Err(source) => return Err(NodeWriteError::store(&key, source)),
+            }
         }
         let prefix = path.prefix();
         let erased = self.store().erase_prefix(prefix).await;

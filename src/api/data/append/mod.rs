@@ -102,7 +102,8 @@ async fn to_array(
     let (opened, axis) = (Arc::clone(&array.node), array.axis);
     let parse = move || {
         let mut append = array.parse(format, &query, &body)?;
-        append.key = key.map(|name| key::with_digest(name, [(query.meaning(Some(format), axis).as_str(), &*body)]));
+        append.key =
+            key.map(|name| key::with_digest(name, [(query.meaning(Some(format), axis).as_str(), &*body)]));
         Ok(append)
     };
     let append = state.engine.cpu.run(parse).await?.map_err(unparsed)?;
@@ -124,7 +125,9 @@ async fn to_group(
     let name = key::name_in(&head.headers)?;
     let limit = longest_body(state.engine.writer.options());
     let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
-    let permit = permit(state, head, declared.unwrap_or(limit).min(limit)).await?;
+    // The parts are copied out of the body before it is known what they are.
+    let held = declared.unwrap_or(limit).min(limit).saturating_mul(2);
+    let permit = permit(state, head, held).await?;
     let body = whole(state, head, limit, body).await?;
     let append = group::parse(state, (&target, head, &query), (boundary, body), name, &permit).await?;
     let nodes = writer(state, &target, &head.extensions);
