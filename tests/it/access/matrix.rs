@@ -20,6 +20,7 @@ fn sample(path: &str) -> (String, &'static str) {
         .replace("{prefix}", "arr");
     let body = match path {
         "/v1/partial/{mount}" => r#"{"get": [{"key": "arr/c/0"}]}"#,
+        "/v1/batch/{mount}" => r#"{"items": [{"path": "arr"}]}"#,
         "/v1/erase/{mount}" => r#"{"keys": ["none"]}"#,
         _ => "",
     };
