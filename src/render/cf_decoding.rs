@@ -80,7 +80,8 @@ impl CfDecoding {
 
     /// The decoding to values, of which some are marked as missing, and some of these by a number.
     fn of_values(values: CfValues, attributes: &Attributes, as_text: bool, marked: (bool, bool)) -> Self {
-        let form_of_times = CfTimes::of_attributes(attributes).and_then(|times| Self::form_of_times(times, as_text));
+        let form_of_times =
+            CfTimes::of_attributes(attributes).and_then(|times| Self::form_of_times(times, as_text));
         let form = form_of_times.unwrap_or_else(|| Self::form_of_numbers(&values, marked));
         Self { values, form }
     }

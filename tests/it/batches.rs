@@ -161,10 +161,18 @@ async fn a_body_that_is_no_batch_is_refused() {
         json!({"items": [], "more": 1}),
         json!({"items": vec![json!({"path": "lat"}); 1001]}),
     ] {
-        post(&server, &body).await.refuses(400, "invalid-request", &body.to_string().chars().take(60).collect::<String>());
+        post(&server, &body).await.refuses(
+            400,
+            "invalid-request",
+            &body.to_string().chars().take(60).collect::<String>(),
+        );
     }
     assert!(batch(&server, json!([])).await.is_empty());
-    server.request("POST", "/v1/batch/none", &[], r#"{"items": []}"#).await.refuses(404, "unknown-mount", "mount");
+    server.request("POST", "/v1/batch/none", &[], r#"{"items": []}"#).await.refuses(
+        404,
+        "unknown-mount",
+        "mount",
+    );
     let get = server.ask(Method::GET, "/v1/batch/m", &[]).await;
     get.refuses(405, "not-allowed", "GET");
     let encoded = server.request("POST", "/v1/batch/m", &[("content-encoding", "gzip")], "{}").await;

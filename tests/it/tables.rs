@@ -76,7 +76,9 @@ async fn a_dimension_without_a_coordinate_has_its_positions() {
 #[tokio::test]
 async fn lists_and_points_are_rows_too() {
     let server = Server::of(dataset().await);
-    let rows = text(&server, "/v1/data/m/g/v?coords=1&isel.lon=2,0&isel.time=0&isel.lat=0&header=no&decode=none").await;
+    let rows =
+        text(&server, "/v1/data/m/g/v?coords=1&isel.lon=2,0&isel.time=0&isel.lat=0&header=no&decode=none")
+            .await;
     assert_eq!(rows, lines(&["0,60.0,180.0,2", "0,60.0,0.0,0"]));
     let body = json!({
         "points": {"lat": [44, 31], "lon": [1, 89]}, "method": "nearest", "isel": {"time": 1},
@@ -96,9 +98,11 @@ async fn lists_and_points_are_rows_too() {
 #[tokio::test]
 async fn variables_of_the_same_dimensions_are_in_one_table_by_label_as_well() {
     let store = dataset().await;
-    array(&store, "g/w", &[4, 3, 4], "float64", &["time", "lat", "lon"], json!({}), doubles(&[0.5; 48])).await;
+    array(&store, "g/w", &[4, 3, 4], "float64", &["time", "lat", "lon"], json!({}), doubles(&[0.5; 48]))
+        .await;
     let server = Server::of(store);
-    let rows = text(&server, "/v1/data/m/g?coords=1&vars=w,v&sel.time=2020-01-30&sel.lat=60&isel.lon=3").await;
+    let rows =
+        text(&server, "/v1/data/m/g?coords=1&vars=w,v&sel.time=2020-01-30&sel.lat=60&isel.lon=3").await;
     assert_eq!(rows, lines(&["time,lat,lon,w,v", "2020-01-30T00:00:00.000000,60.0,270.0,0.5,101.5"]));
     let all = text(&server, "/v1/data/m/g?coords=1&isel.time=0&isel.lat=0&isel.lon=0&header=no").await;
     assert_eq!(all, lines(&["2020-01-30T00:00:00.000000,60.0,0.0,100.0,0.5"]), "without the coordinates");
@@ -109,7 +113,10 @@ async fn variables_of_the_same_dimensions_are_in_one_table_by_label_as_well() {
 #[tokio::test]
 async fn a_coordinate_is_one_column_of_its_own_labels() {
     let server = Server::of(dataset().await);
-    assert_eq!(text(&server, "/v1/data/m/g/lon?coords=1").await, lines(&["lon", "0.0", "90.0", "180.0", "270.0"]));
+    assert_eq!(
+        text(&server, "/v1/data/m/g/lon?coords=1").await,
+        lines(&["lon", "0.0", "90.0", "180.0", "270.0"])
+    );
     let empty = text(&server, "/v1/data/m/g/v?coords=1&isel.time=0:0").await;
     assert_eq!(empty, lines(&["time,lat,lon,v"]));
     assert_eq!(text(&server, "/v1/data/m/g/v?coords=1&isel.time=0:0&format=json").await, "[]\n");
@@ -198,7 +205,11 @@ async fn a_long_table_is_sent_in_parts_and_all_of_it_arrives() {
             _ => assert!(answer.body.len() > 12 * numbers.len()),
         }
         let head = server.ask(Method::HEAD, &url, &[]).await;
-        assert_eq!((head.header("etag"), head.header("content-length")), (answer.header("etag"), ""), "{format}");
+        assert_eq!(
+            (head.header("etag"), head.header("content-length")),
+            (answer.header("etag"), ""),
+            "{format}"
+        );
     }
 }
 
@@ -244,7 +255,10 @@ async fn texts_and_repeated_names_are_columns() {
     put(&store, "s/zarr.json", document(&[2], &["s"]).to_string()).await;
     put(&store, "x/zarr.json", document(&[2, 2], &["x", "x"]).to_string()).await;
     let server = Server::of(store);
-    assert_eq!(text(&server, "/v1/data/m/s?coords=1").await, lines(&["s", "\"a,\"\"b\"\"\"", "\"a,\"\"b\"\"\""]));
+    assert_eq!(
+        text(&server, "/v1/data/m/s?coords=1").await,
+        lines(&["s", "\"a,\"\"b\"\"\"", "\"a,\"\"b\"\"\""])
+    );
     let rows: Value = get(&server, "/v1/data/m/x?coords=1&format=json&slice=1").await.json();
     assert_eq!(rows[1], json!({"x": 1, "x_": 1, "x__": "a,\"b\""}));
 }
@@ -274,4 +288,20 @@ async fn what_the_caller_may_not_read_is_as_if_it_was_not_there() {
     assert_eq!(ask("some", group).await.status, StatusCode::FORBIDDEN);
     let unnamed = ask("group", "/v1/data/m/g?coords=1").await;
     assert!(unnamed.refuses(400, "invalid-request", "unnamed").contains("`vars`"));
+}
+
+#[tokio::test]
+async fn a_parquet_file_is_a_table_by_its_format_alone() {
+    let server = Server::of(dataset().await);
+    let file = get(&server, "/v1/data/m/g/v?format=parquet&isel.time=0").await;
+    assert_eq!(file.header("content-type"), "application/vnd.apache.parquet");
+    assert_eq!(file.header("content-disposition"), "inline; filename=\"v.parquet\"");
+    assert!(file.body.starts_with(b"PAR1") && file.body.ends_with(b"PAR1"));
+    let accepted = [("accept", "application/vnd.apache.parquet")];
+    let same = server.ask(Method::GET, "/v1/data/m/g/v?isel.time=0", &accepted).await;
+    assert_eq!(same.body, file.body);
+    let store = memory();
+    array(&store, "c", &[2], "complex64", &["x"], json!({}), vec![0; 16]).await;
+    let refused = Server::of(store).get("/v1/data/m/c?format=parquet").await;
+    assert!(refused.refuses(400, "invalid-request", "complex").contains("complex64"));
 }

@@ -26,6 +26,7 @@ use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
+use crate::store::PinnedVersion;
 
 /// Selections of several arrays.
 pub(crate) const BATCH: RouteSpec = RouteSpec::new("/v1/batch/{mount}", Resource::Nodes)
@@ -122,6 +123,12 @@ impl Batch {
         let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
         if !Caller::of(&head.extensions).rights().allows(&target.mount.name, &need) {
             return Err(lacks(Scope::Read));
+        }
+        let has_versions = target.mount.store.served_version().is_some();
+        if has_versions && PinnedVersion::of_text(&item.path).is_some_and(|version| !version.is_fixed()) {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "`path`: a branch may move while a batch is read; name a tag or a snapshot, or leave the version out",
+            ));
         }
         let (mount, opener) = (target.mount.clone(), target.opener.clone());
         let target = NodeTarget { mount, opener, path };

@@ -58,8 +58,9 @@ pub(crate) async fn selected(
         return Box::pin(netcdf(state, head, target, query, started)).await;
     }
     if query.variables.vars.is_some() {
-        return Err(Problem::from_class(ErrorClass::InvalidRequest)
-            .detail("`vars` is of a group's variables, for which there are `format=nc`, and tables with `coords=1`"));
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+            "`vars` is of a group's variables, for which there are `format=nc`, and tables with `coords=1`",
+        ));
     }
     let open = || async {
         let node = open(head, target, &target.path, &query.array).await;

@@ -145,7 +145,8 @@ impl SourceFinder<'_> {
         };
         let chosen = opened.into_iter().filter(|(name, ..)| !named.contains(name));
         let all = |array: &Array| Subset::full(&array.metadata().shape);
-        found.sources = chosen.map(|(name, node, array)| source(name, node, Arc::clone(&array), all(&array))).collect();
+        found.sources =
+            chosen.map(|(name, node, array)| source(name, node, Arc::clone(&array), all(&array))).collect();
         Ok(found)
     }
 

@@ -85,7 +85,11 @@ pub(in crate::render) fn table_arrays(
 }
 
 /// A column of labels.
-fn label_array(data_type: &DataType, labels: &LabelColumn, rows: &TableRows) -> Result<ArrayRef, RenderError> {
+fn label_array(
+    data_type: &DataType,
+    labels: &LabelColumn,
+    rows: &TableRows,
+) -> Result<ArrayRef, RenderError> {
     let places = (0..rows.count as u64).map(|row| labels.place(rows.first.saturating_add(row)));
     let elements = match &labels.labels {
         LabelSource::Positions(range) => {

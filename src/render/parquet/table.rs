@@ -67,8 +67,9 @@ impl ParquetTable {
         let mut out = Vec::new();
         ThriftWriter::write(&mut out, |file| {
             file.i32(1, 2);
-            let elements: Vec<Option<(&TableColumn, ParquetType)>> =
-                std::iter::once(None).chain(self.columns.iter().zip(self.types.iter().copied()).map(Some)).collect();
+            let elements: Vec<Option<(&TableColumn, ParquetType)>> = std::iter::once(None)
+                .chain(self.columns.iter().zip(self.types.iter().copied()).map(Some))
+                .collect();
             file.structures(2, &elements, |element, column| match column {
                 Some((column, kind)) => kind.write(&column.name, element),
                 None => {
@@ -149,7 +150,8 @@ impl TableWriter for ParquetTable {
                 // Without memory for it, or without a gain, they are stored as they are.
                 Ok(_) | Err(_) => (UNCOMPRESSED, plain.clone()),
             };
-            let (plain_size, stored_size, count) = (size(plain.len())?, size(stored.len())?, size(rows.count)?);
+            let (plain_size, stored_size, count) =
+                (size(plain.len())?, size(stored.len())?, size(rows.count)?);
             let start = out.len();
             ThriftWriter::write(out, |head| {
                 head.i32(1, 0);
@@ -164,7 +166,8 @@ impl TableWriter for ParquetTable {
             });
             let head_bytes = (out.len() - start) as u64;
             out.extend_from_slice(&stored);
-            let (stored_bytes, plain_bytes) = (head_bytes + stored.len() as u64, head_bytes + plain.len() as u64);
+            let (stored_bytes, plain_bytes) =
+                (head_bytes + stored.len() as u64, head_bytes + plain.len() as u64);
             chunks.push(ColumnChunk { offset: self.written, codec, stored_bytes, plain_bytes });
             self.written = self.written.saturating_add(stored_bytes);
         }

@@ -139,7 +139,7 @@ mod tests {
         let mut writer = table_writer(options, columns).unwrap();
         let mut out = Vec::new();
         writer.begin(&mut out).unwrap();
-        writer.write(&rows(0, &[0.5; 6], &[b"n"; 6]), &mut out).unwrap();
+        writer.write(&rows(0, &[0.5; 6], &[b"n".as_slice(); 6]), &mut out).unwrap();
         writer.finish(&mut out).unwrap();
         let reader = arrow_ipc::reader::StreamReader::try_new(&out[..], None).unwrap();
         let batches: Vec<_> = reader.collect::<Result<_, _>>().unwrap();
@@ -147,7 +147,8 @@ mod tests {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         assert_eq!(names, ["station", "day", "x", "t\"2", "note"]);
         assert_eq!(schema.field(2).metadata()["calendar"], "noleap");
-        let texts = |place: usize| batch.column(place).as_string::<i32>().iter().flatten().collect::<Vec<_>>();
+        let texts =
+            |place: usize| batch.column(place).as_string::<i32>().iter().flatten().collect::<Vec<_>>();
         assert_eq!(texts(0), ["a,b", "a,b", "a,b", "\"c\"", "\"c\"", "\"c\""]);
         assert_eq!(texts(4), ["n"; 6]);
         let days: Vec<_> = batch.column(1).as_primitive::<Date32Type>().iter().collect();

@@ -8,7 +8,7 @@ mod text;
 mod writer;
 
 pub use choose::{TABLE_FORMATS, TableOptions, table_writer};
-pub use column::{ColumnContent, LabelColumn, LabelSource, TableColumn, TimeUnits, max_label_bytes};
-pub use writer::{TableRows, TableWriter};
 pub(super) use column::position_element;
+pub use column::{ColumnContent, LabelColumn, LabelSource, TableColumn, TimeUnits, max_label_bytes};
 pub(super) use writer::ElementTable;
+pub use writer::{TableRows, TableWriter};

@@ -119,8 +119,10 @@ mod tests {
     #[test]
     fn the_last_dimension_changes_from_row_to_row_and_a_dropped_one_never() {
         let names = ["time", "lat", "lon"].map(|name| Some(name.to_owned()));
-        let listed =
-            ListedPositions { axes: vec![range(4, 2, true), range(9, 1, false), range(0, 3, true)], points: None };
+        let listed = ListedPositions {
+            axes: vec![range(4, 2, true), range(9, 1, false), range(0, 3, true)],
+            points: None,
+        };
         let axes = TableAxes::new(listed, &names);
         assert_eq!(axes.rows, 6);
         let expected = [("time", vec![4, 5], 3), ("lat", vec![9], 3), ("lon", vec![0, 1, 2], 1)];

@@ -91,7 +91,8 @@ impl TableBody {
         }
         let row_bytes = written.iter().map(TableColumn::max_bytes).fold(1, u64::saturating_add);
         // The labels are written as text here.
-        let writer = engine.cpu.run(move || table_writer(options, written)).await.map_err(ArrayError::from)??;
+        let writer =
+            engine.cpu.run(move || table_writer(options, written)).await.map_err(ArrayError::from)??;
         Ok(Self {
             engine: Arc::clone(engine),
             trace: Arc::clone(trace),

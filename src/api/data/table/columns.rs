@@ -122,7 +122,8 @@ impl TableArrays {
 
     /// Bytes of the stored elements of a row.
     fn row_bytes(&self) -> u64 {
-        let coordinates = self.coordinates.iter().map(|one| one.as_ref().map_or(8, ColumnArray::element_bytes));
+        let coordinates =
+            self.coordinates.iter().map(|one| one.as_ref().map_or(8, ColumnArray::element_bytes));
         let variables = self.variables.iter().map(ColumnArray::element_bytes);
         coordinates.chain(variables).fold(0, u64::saturating_add)
     }
@@ -195,7 +196,9 @@ impl PlannedColumn {
     /// The path of the array that the column is from; empty for positions.
     pub(super) fn array_path(&self) -> &str {
         match &self.source {
-            ColumnSource::Values(read) | ColumnSource::Labels { read, .. } => read.plan.array().path().as_str(),
+            ColumnSource::Values(read) | ColumnSource::Labels { read, .. } => {
+                read.plan.array().path().as_str()
+            }
             ColumnSource::Positions(_) => "",
         }
     }
@@ -216,7 +219,8 @@ impl TableColumns {
         let streamed = |(axis, coordinate): &(&TableAxis, &Option<ColumnArray>)| {
             coordinate.is_some() && is_streamed(axis, axes.rows)
         };
-        let streams = arrays.variables.len() + axes.axes.iter().zip(&arrays.coordinates).filter(streamed).count();
+        let streams =
+            arrays.variables.len() + axes.axes.iter().zip(&arrays.coordinates).filter(streamed).count();
         let share = streams.max(1) as u64;
         let segment_size = (limits.segment_size / share).max(LEAST_SEGMENT_BYTES).min(limits.segment_size);
         let segmented = ReadLimits { segment_size, ..*limits };
@@ -226,7 +230,9 @@ impl TableColumns {
         for (axis, coordinate) in axes.axes.iter().zip(&arrays.coordinates) {
             let (count, repeat) = (axis.positions.count(), axis.repeat);
             let source = match coordinate {
-                None => ColumnSource::Positions(LabelColumn { labels: positions(&axis.positions), count, repeat }),
+                None => {
+                    ColumnSource::Positions(LabelColumn { labels: positions(&axis.positions), count, repeat })
+                }
                 Some(one) if is_streamed(axis, axes.rows) => {
                     let plan = along(&one.array, &axis.positions, &segmented)?.with_heap_limit(heap_bytes);
                     ColumnSource::Values(one.read(plan))
@@ -234,7 +240,8 @@ impl TableColumns {
                 Some(one) => {
                     let plan = along(&one.array, &axis.positions, &whole)?.with_heap_limit(LABEL_HEAP_BYTES);
                     if one.is_variable() {
-                        label_bytes = label_bytes.saturating_add(LABEL_HEAP_BYTES.saturating_mul(HEAP_GROWTH));
+                        label_bytes =
+                            label_bytes.saturating_add(LABEL_HEAP_BYTES.saturating_mul(HEAP_GROWTH));
                     }
                     label_bytes = label_bytes.saturating_add(plan.reduced_source_bytes());
                     ColumnSource::Labels { read: one.read(plan), count, repeat }

@@ -31,11 +31,11 @@ use crate::chunk::{AxisPositions, SelectionError, Subset};
 use crate::error::ErrorClass;
 use crate::http::body::NoBody;
 use crate::http::conditions::{Conditions, Verdict};
+use crate::http::download;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
-use crate::http::download;
 use crate::render::table::{TABLE_FORMATS, TableOptions};
 use crate::render::{FormatOptions, NanMode};
 use crate::services::extract::NodeTarget;
@@ -123,11 +123,8 @@ pub(in crate::api::data) async fn table(
     };
     let columns = state.engine.cpu.run_or_inline(work, plan).await?;
     let columns = columns.map_err(|(error, suggestions)| too_large(state, error, suggestions))?;
-    let names: Vec<(&str, &str)> = columns
-        .columns
-        .iter()
-        .map(|column| (column.name.as_str(), column.array_path()))
-        .collect();
+    let names: Vec<(&str, &str)> =
+        columns.columns.iter().map(|column| (column.name.as_str(), column.array_path())).collect();
     let form = format!("table {} {names:?} {identity}", query.format.keeps_stored());
     TableRequest { columns, rendering, group, positions, form }.respond(state, target, head).await
 }
@@ -170,7 +167,9 @@ fn too_large(state: &AppState, error: ArrayError, suggestions: Suggestions) -> P
 impl TableRequest {
     async fn respond(self, state: &AppState, target: &NodeTarget, head: &Parts) -> Result<Response, Problem> {
         let TableColumns { label_bytes, held_bytes, .. } = self.columns;
-        let held = label_bytes.saturating_add(held_bytes).saturating_add(self.options().batch_bytes() * BATCH_COPIES);
+        let held = label_bytes
+            .saturating_add(held_bytes)
+            .saturating_add(self.options().batch_bytes() * BATCH_COPIES);
         let admission = &state.traffic.admission;
         let permit = admission.acquire(AdmissionRequest::to_elements(head), held).await?;
         let mut tries = 1;
@@ -213,7 +212,8 @@ impl TableRequest {
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let (columns, rows) = (self.columns.columns.clone(), self.columns.rows);
-                let mut body = TableBody::new(engine, columns, snapshots, rows, self.options(), &trace).await?;
+                let mut body =
+                    TableBody::new(engine, columns, snapshots, rows, self.options(), &trace).await?;
                 // A failure to read the first rows still has a status; and what is short has a length.
                 let first = body.next().await?.unwrap_or_default();
                 let length = body.is_finished().then_some(first.len());
