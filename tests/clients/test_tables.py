@@ -1,16 +1,19 @@
-"""Tables (`coords=1`) are those of `xarray.Dataset.to_dataframe`, read by pandas and pyarrow from a URL."""
+"""Tables (`coords=1`) are those of `xarray.Dataset.to_dataframe`, read by pandas, pyarrow and DuckDB from a URL."""
 
 import io
 import random
 import urllib.parse
 
+import duckdb
 import numpy
 import pandas
 import pyarrow
 import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 import requests
 import xarray
+import zarr
 
 import processes
 from processes import SECONDS
@@ -19,7 +22,7 @@ SEED = 20261125
 EACH = 25
 """Selections of each dataset."""
 CALENDARS = ["standard", "proleptic_gregorian", "noleap", "360_day"]
-FORMATS = ["csv", "json", "arrow"]
+FORMATS = ["csv", "json", "arrow", "parquet"]
 
 
 def dataset(draw, calendar):
@@ -84,6 +87,8 @@ def read(url, format, times):
     if format == "json":
         return pandas.read_json(url, convert_dates=False)
     content = requests.get(url, timeout=SECONDS).content
+    if format == "parquet":
+        return pyarrow.parquet.read_table(io.BytesIO(content)).to_pandas()
     return pyarrow.ipc.open_stream(io.BytesIO(content)).read_all().to_pandas()
 
 
@@ -145,12 +150,12 @@ def test_tables_are_those_of_xarray(running, folder, calendar, version, number):
         variables = draw.sample(sorted(stored.data_vars), draw.randrange(1, 4))
         format = draw.choice(FORMATS)
         query |= {"coords": "1", "format": format, "vars": ",".join(variables)}
-        if format == "arrow":
+        if format in ("arrow", "parquet"):
             query["decode"] = "cf"
         url = f"{running.data('m', name)}?{urllib.parse.urlencode(query)}"
         # Of an empty table no column has a type.
         found = read(url, format, ["time"] if "gregorian" in calendar or calendar == "standard" else [])
-        if format == "arrow" and calendar in ("noleap", "360_day"):
+        if format in ("arrow", "parquet") and calendar in ("noleap", "360_day"):
             assert numpy.issubdtype(found["time"].dtype, numpy.number)
             expected = expected_of(xarray.open_zarr(folder / name, consolidated=False, decode_times=False).load(), chosen)
             found["time"], expected["time"] = found["time"].map(str), expected["time"].map(str)
@@ -185,3 +190,64 @@ def test_times_of_arrow_have_their_type_or_their_units(running, folder):
         else:
             assert pyarrow.types.is_floating(field.type)
             assert field.metadata[b"calendar"].decode() == calendar and b" since " in field.metadata[b"units"]
+
+
+TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A table of several groups of rows, with a column of each type."""
+    rng = numpy.random.default_rng(SEED)
+    shape = (40, 50, 60)
+    dimensions = ("t", "y", "x")
+    made = {name: (dimensions, rng.integers(0, 2 if name == "bool" else 100, shape).astype(name)) for name in TYPES}
+    made["text"] = (dimensions, rng.choice(["", "a", "é\u20ac"], shape).astype(object))
+    days = rng.integers(-10**5, 10**5, shape).astype("datetime64[s]")
+    days[rng.random(shape) < 0.1] = numpy.datetime64("NaT")
+    made["when"] = (dimensions, days)
+    at = tmp_path_factory.mktemp("long")
+    group = zarr.create_group(at / "long", zarr_format=3)
+    for name, (_, values) in made.items():
+        kind = {"dtype": "string"} if name == "text" else {"dtype": values.dtype}
+        array = group.create_array(name, shape=shape, chunks=(7, 20, 33), dimension_names=dimensions, **kind)
+        array[...] = values
+    for name, length in zip(dimensions, shape):
+        group.create_array(name, data=numpy.arange(length) / 4, dimension_names=[name])
+    with processes.zarrd(f"m={at}") as running:
+        yield running, {name: values.reshape(-1) for name, (_, values) in made.items()}
+
+
+def test_parquet_has_each_type_in_groups_of_rows_for_pyarrow_and_duckdb(long, tmp_path):
+    running, made = long
+    answer = requests.get(f"{running.data('m', 'long')}?format=parquet", timeout=SECONDS * 4)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    file = tmp_path / "long.parquet"
+    file.write_bytes(answer.content)
+    assert pyarrow.parquet.ParquetFile(file).num_row_groups > 1
+    table = pyarrow.parquet.read_table(file)
+    for name in TYPES:
+        expected = "float" if name == "float16" else str(pyarrow.from_numpy_dtype(numpy.dtype(name)))
+        assert str(table.schema.field(name).type) == expected, name
+    assert table.schema.field("when").type == pyarrow.timestamp("ms") and table.schema.field("text").type == pyarrow.string()
+    found = table.to_pandas()
+    for name, values in made.items():
+        numpy.testing.assert_array_equal(found[name].to_numpy(), values, err_msg=name)
+    numpy.testing.assert_array_equal(found["x"], numpy.tile(numpy.arange(60) / 4, 2000))
+    query = f"SELECT t, count(*), sum(int16), min(float64), max(text), count(\"when\") FROM '{file}' GROUP BY t ORDER BY t"
+    groups = duckdb.sql(query).fetchall()
+    frame = pandas.DataFrame(made).assign(t=numpy.repeat(numpy.arange(40) / 4, 3000))
+    for row, (t, part) in zip(groups, frame.groupby("t"), strict=True):
+        counts = (t, len(part), part.int16.astype(int).sum(), part.float64.min(), max(part.text), part.when.notna().sum())
+        assert row == counts
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_of_many_rows_arrives_whole(long, format):
+    running, made = long
+    url = f"{running.data('m', 'long')}?vars=int32,text&coords=1&format={format}"
+    found = read(url, format, [])
+    numpy.testing.assert_array_equal(found["int32"], made["int32"])
+    assert list(found["text"].fillna("")) == list(made["text"])
+    numpy.testing.assert_array_equal(found["y"], numpy.tile(numpy.repeat(numpy.arange(50) / 4, 60), 40))

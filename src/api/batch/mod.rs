@@ -5,7 +5,6 @@
 //! few of them are begun at a time.
 
 mod items;
-mod parts;
 mod respond;
 
 pub(crate) use respond::routes;

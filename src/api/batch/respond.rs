@@ -12,7 +12,6 @@ use futures::stream::{self, StreamExt};
 use utoipa_axum::routes;
 
 use super::items::{BatchBody, BatchItem, BatchSchema};
-use super::parts::Boundary;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::data::selected;
 use crate::api::documented::MountParam;
@@ -20,6 +19,7 @@ use crate::api::json_body::{Limited, read_json};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks};
 use crate::error::ErrorClass;
+use crate::http::multipart::Boundary;
 use crate::http::problem::{self, Problem};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::key::NodePath;

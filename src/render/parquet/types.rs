@@ -16,7 +16,7 @@ use super::thrift_writer::ThriftWriter;
 
 /// How values are stored, by the number of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PhysicalType {
+pub(super) enum PlainType {
     Boolean = 0,
     Int32 = 1,
     Int64 = 2,
@@ -42,7 +42,7 @@ pub(super) enum LogicalMeaning {
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ParquetType {
-    pub(super) physical: PhysicalType,
+    pub(super) physical: PlainType,
     pub(super) meaning: LogicalMeaning,
     /// Whether a value may be missing.
     pub(super) is_optional: bool,
@@ -54,25 +54,25 @@ impl ParquetType {
         use LogicalMeaning::{Date, Integer, Plain, Text, Timestamp};
         let integer = |bits, is_signed| Integer { bits, is_signed };
         let (physical, meaning) = match arrow {
-            ArrowType::Boolean => (PhysicalType::Boolean, Plain),
-            ArrowType::Int8 => (PhysicalType::Int32, integer(8, true)),
-            ArrowType::Int16 => (PhysicalType::Int32, integer(16, true)),
-            ArrowType::Int32 => (PhysicalType::Int32, Plain),
-            ArrowType::Int64 | ArrowType::Duration(_) => (PhysicalType::Int64, Plain),
-            ArrowType::UInt8 => (PhysicalType::Int32, integer(8, false)),
-            ArrowType::UInt16 => (PhysicalType::Int32, integer(16, false)),
-            ArrowType::UInt32 => (PhysicalType::Int32, integer(32, false)),
-            ArrowType::UInt64 => (PhysicalType::Int64, integer(64, false)),
-            ArrowType::Float16 | ArrowType::Float32 => (PhysicalType::Float, Plain),
-            ArrowType::Float64 => (PhysicalType::Double, Plain),
-            ArrowType::Date32 => (PhysicalType::Int32, Date),
+            ArrowType::Boolean => (PlainType::Boolean, Plain),
+            ArrowType::Int8 => (PlainType::Int32, integer(8, true)),
+            ArrowType::Int16 => (PlainType::Int32, integer(16, true)),
+            ArrowType::Int32 => (PlainType::Int32, Plain),
+            ArrowType::Int64 | ArrowType::Duration(_) => (PlainType::Int64, Plain),
+            ArrowType::UInt8 => (PlainType::Int32, integer(8, false)),
+            ArrowType::UInt16 => (PlainType::Int32, integer(16, false)),
+            ArrowType::UInt32 => (PlainType::Int32, integer(32, false)),
+            ArrowType::UInt64 => (PlainType::Int64, integer(64, false)),
+            ArrowType::Float16 | ArrowType::Float32 => (PlainType::Float, Plain),
+            ArrowType::Float64 => (PlainType::Double, Plain),
+            ArrowType::Date32 => (PlainType::Int32, Date),
             ArrowType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _) => {
-                (PhysicalType::Int64, Timestamp(1))
+                (PlainType::Int64, Timestamp(1))
             }
-            ArrowType::Timestamp(TimeUnit::Microsecond, _) => (PhysicalType::Int64, Timestamp(2)),
-            ArrowType::Timestamp(TimeUnit::Nanosecond, _) => (PhysicalType::Int64, Timestamp(3)),
-            ArrowType::Utf8 => (PhysicalType::ByteArray, Text),
-            ArrowType::Binary | ArrowType::FixedSizeBinary(_) => (PhysicalType::ByteArray, Plain),
+            ArrowType::Timestamp(TimeUnit::Microsecond, _) => (PlainType::Int64, Timestamp(2)),
+            ArrowType::Timestamp(TimeUnit::Nanosecond, _) => (PlainType::Int64, Timestamp(3)),
+            ArrowType::Utf8 => (PlainType::ByteArray, Text),
+            ArrowType::Binary | ArrowType::FixedSizeBinary(_) => (PlainType::ByteArray, Plain),
             _ => return None,
         };
         Some(Self { physical, meaning, is_optional })

@@ -1,4 +1,4 @@
-//! The parts of a response, and what separates them.
+//! [`Boundary`]: responses as the parts of one (RFC 2046, section 5.1).
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ const RANDOM_BYTES: usize = 18;
 
 /// The line between parts.
 #[derive(Clone, Debug)]
-pub(super) struct Boundary(String);
+pub(crate) struct Boundary(String);
 
 impl Boundary {
     /// A new boundary; `None` if the system has no randomness.
-    pub(super) fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let mut random = [0; RANDOM_BYTES];
         SystemRandom::new().fill(&mut random).ok()?;
         let mut text = String::with_capacity(2 * RANDOM_BYTES);
@@ -29,17 +29,17 @@ impl Boundary {
     }
 
     /// The media type of a response with parts.
-    pub(super) fn media_type(&self) -> Option<HeaderValue> {
+    pub(crate) fn media_type(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&format!("multipart/mixed; boundary={}", self.0)).ok()
     }
 
     /// The line after the last part.
-    pub(super) fn end(&self) -> Bytes {
+    pub(crate) fn end(&self) -> Bytes {
         format!("--{}--\r\n", self.0).into()
     }
 
     /// A response as a part.
-    pub(super) fn part(
+    pub(crate) fn part(
         &self,
         answer: Response,
     ) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + use<> {
