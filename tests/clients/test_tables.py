@@ -24,6 +24,8 @@ EACH = 25
 CALENDARS = ["standard", "proleptic_gregorian", "noleap", "360_day"]
 FORMATS = ["csv", "json", "arrow", "parquet"]
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 
 def dataset(draw, calendar):
     """A dataset of three dimensions, of which the last has no coordinate."""

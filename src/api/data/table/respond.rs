@@ -119,10 +119,13 @@ pub(in crate::api::data) async fn table(
     let plan = move || {
         let options = ColumnOptions { limits: &limits, whole_bytes, is_text, decodes, decodes_labels };
         let columns = TableColumns::new(&arrays, &axes, options);
-        columns.map_err(|error| (error, suggestions(&arrays, &axes, &first, options)))
+        columns.map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))
     };
     let columns = state.engine.cpu.run_or_inline(work, plan).await?;
-    let columns = columns.map_err(|(error, suggestions)| too_large(state, error, suggestions))?;
+    let columns = columns.map_err(|refused| {
+        let (error, suggestions) = *refused;
+        too_large(state, error, suggestions)
+    })?;
     let names: Vec<(&str, &str)> =
         columns.columns.iter().map(|column| (column.name.as_str(), column.array_path())).collect();
     let form = format!("table {} {names:?} {identity}", query.format.keeps_stored());
