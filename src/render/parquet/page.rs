@@ -108,7 +108,7 @@ fn put_values(column: &ArrayRef, out: &mut Vec<u8>) -> Result<(), RenderError> {
             column.as_string::<i32>().iter().flatten().for_each(|text| put_bytes(text.as_bytes(), out));
         }
         ArrowType::Binary => {
-            column.as_binary::<i32>().iter().flatten().for_each(|bytes| put_bytes(bytes, out))
+            column.as_binary::<i32>().iter().flatten().for_each(|bytes| put_bytes(bytes, out));
         }
         ArrowType::FixedSizeBinary(_) => {
             column.as_fixed_size_binary().iter().flatten().for_each(|bytes| put_bytes(bytes, out));

@@ -70,9 +70,10 @@ impl ParquetTable {
             let elements: Vec<Option<(&TableColumn, ParquetType)>> = std::iter::once(None)
                 .chain(self.columns.iter().zip(self.types.iter().copied()).map(Some))
                 .collect();
-            file.structures(2, &elements, |element, column| match column {
-                Some((column, kind)) => kind.write(&column.name, element),
-                None => {
+            file.structures(2, &elements, |element, column| {
+                if let Some((column, kind)) = column {
+                    kind.write(&column.name, element);
+                } else {
                     element.text(4, "schema");
                     element.i32(5, i32::try_from(self.columns.len()).unwrap_or(i32::MAX));
                 }

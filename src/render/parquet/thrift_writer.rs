@@ -78,23 +78,26 @@ impl<'a> ThriftWriter<'a> {
 
     fn list_head(&mut self, number: u8, kind: u8, length: usize) {
         self.head(number, LIST);
-        match u8::try_from(length) {
-            Ok(short @ ..15) => self.out.push((short << 4) | kind),
-            _ => {
-                self.out.push(0xf0 | kind);
-                self.varint(length as u64);
-            }
+        if let Ok(short @ ..15) = u8::try_from(length) {
+            self.out.push((short << 4) | kind);
+        } else {
+            self.out.push(0xf0 | kind);
+            self.varint(length as u64);
         }
     }
 
     pub(super) fn i32s(&mut self, number: u8, values: &[i32]) {
         self.list_head(number, I32, values.len());
-        values.iter().for_each(|&value| self.zigzag(value.into()));
+        for &value in values {
+            self.zigzag(value.into());
+        }
     }
 
     pub(super) fn texts(&mut self, number: u8, texts: &[&str]) {
         self.list_head(number, BINARY, texts.len());
-        texts.iter().for_each(|text| self.bare_text(text));
+        for text in texts {
+            self.bare_text(text);
+        }
     }
 
     pub(super) fn structures<T>(
