@@ -3,6 +3,7 @@
 //! Each file has the specs of its routes and a function `routes()`; `routes` is the one list of them. The router adds what
 //! is no handler of the API: the OpenAPI document, its page, and the icon.
 
+pub(crate) mod batch;
 pub(crate) mod cache;
 pub(crate) mod dap;
 pub(crate) mod data;
@@ -44,6 +45,7 @@ pub(crate) fn routes() -> Vec<Route> {
         versions::routes(),
         cache::routes(),
         data::routes(),
+        batch::routes(),
         stats::routes(),
         dap::routes(),
         image::routes(),

@@ -359,9 +359,21 @@ impl ParseParams for FieldsParams {
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct VariablesParams {
-    /// Names of arrays in a group, such as `t2m,msl`; the default is all of them. For `format=nc` of a group.
+    /// Names of arrays in a group, such as `t2m,msl`; the default is all of them. For `format=nc` and tables of a group.
     #[param(value_type = Option<String>)]
     pub(crate) vars: Option<Vec<String>>,
+    /// `1`: a long table in CSV (default), JSON or Arrow, with a row for each element, a column for each dimension with its labels, and one
+    /// for each variable. A dimension without a coordinate has its positions. Variables of a group must have the same dimensions. The
+    /// parameter needs no value; `false` and `0` switch it off.
+    #[param(value_type = Option<String>)]
+    pub(crate) coords: Option<bool>,
+}
+
+impl VariablesParams {
+    /// Whether the response is a table.
+    pub(crate) fn are_tabular(&self) -> bool {
+        self.coords.unwrap_or_default()
+    }
 }
 
 impl QueryParams for VariablesParams {}
@@ -370,7 +382,11 @@ impl ParseParams for VariablesParams {
     fn parse_param(&mut self, name: &str, value: &str) -> Result<bool, ParamError> {
         let names =
             || value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        if name == "vars" { once("vars", &mut self.vars, names()) } else { Ok(false) }
+        match name {
+            "vars" => once("vars", &mut self.vars, names()),
+            "coords" => once("coords", &mut self.coords, is_on(value)),
+            _ => Ok(false),
+        }
     }
 }
 

@@ -49,10 +49,10 @@ pub(super) struct AccessRequest {
 pub(crate) fn scopes(resource: Resource, method: &Method, is_prefix: bool) -> Option<&'static [Scope]> {
     let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
     Some(match (resource, method.as_str()) {
-        // The handler checks each key that the body names.
+        // The handler checks each key or node that the body names.
         // A bucket is never created: the response to PUT says that it is there.
         (Resource::Public | Resource::Mounts, _)
-        | (Resource::Keys, "POST")
+        | (Resource::Keys | Resource::Nodes, "POST")
         | (Resource::Bucket, "POST" | "PUT") => &[],
         (
             Resource::Stored | Resource::Object | Resource::View | Resource::Rechunked | Resource::Pyramid,

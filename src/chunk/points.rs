@@ -39,6 +39,13 @@ impl Points {
         &self.axes
     }
 
+    /// The positions of all points along a dimension, if they have any there.
+    #[must_use]
+    pub fn along(&self, axis: usize) -> Option<&[u64]> {
+        let place = self.axes.iter().position(|&known| known == axis)?;
+        self.positions.get(place).map(Vec::as_slice)
+    }
+
     /// The position of a point along each of [`Points::axes`].
     pub(super) fn position(&self, point: usize) -> impl Iterator<Item = u64> + use<'_> {
         self.positions.iter().map(move |along| along.get(point).copied().unwrap_or_default())

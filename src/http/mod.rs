@@ -22,6 +22,7 @@ pub(crate) mod download;
 pub(crate) mod fixed_text;
 pub(crate) mod forwarded;
 pub(crate) mod host;
+pub(crate) mod multipart;
 pub(crate) mod negotiate;
 pub(crate) mod network;
 pub(crate) mod options;

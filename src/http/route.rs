@@ -37,6 +37,8 @@ pub(crate) enum Resource {
     Vectors,
     /// Keys in the request body.
     Keys,
+    /// Nodes in the request body.
+    Nodes,
     /// The cache entries of the keys below a node.
     Cache,
 }

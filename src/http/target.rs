@@ -117,7 +117,7 @@ impl Target<'_> {
                 let (mount, path) = dap_of(raw_path)?;
                 Target::Node { mount, node: path.clone(), path }
             }
-            Resource::Keys | Resource::Cache => {
+            Resource::Keys | Resource::Nodes | Resource::Cache => {
                 let (mount, path) = prefix_of(raw_path)?;
                 Target::Node { mount, node: path.clone(), path }
             }

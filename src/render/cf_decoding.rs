@@ -17,7 +17,7 @@
 use half::{bf16, f16};
 
 use crate::labels::{Calendar, CfTimes};
-use crate::metadata::{ArrayMetadata, DataType, TimeStep, TimeUnit, ZarrFormat};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, TimeStep, TimeUnit, ZarrFormat};
 use crate::reduce::{CfError, CfValues, Visitor};
 
 /// Characters of a date as text: a year of six digits with its sign, and nine digits of a second.
@@ -63,12 +63,27 @@ impl CfDecoding {
             return Ok(same());
         }
         let values = CfValues::of_variable(metadata)?;
-        let form = match CfTimes::of_attributes(attributes) {
-            Some(times) => Self::form_of_times(times, as_text)
-                .unwrap_or_else(|| Self::form_of_numbers(metadata, &values)),
-            None => Self::form_of_numbers(metadata, &values),
-        };
-        Ok(Self { values, form })
+        let has_missing = values.missing_numbers().iter().any(|number| !number.is_nan());
+        let is_marked = has_missing || has_fill(metadata);
+        Ok(Self::of_values(values, attributes, as_text, (is_marked, has_missing)))
+    }
+
+    /// The decoding of the elements of a coordinate, none of which is missing.
+    #[must_use]
+    pub fn of_labels(metadata: &ArrayMetadata, as_text: bool) -> Self {
+        let (stored, attributes) = (&metadata.data_type, &metadata.attributes);
+        if !CfValues::stored(stored).are_real() || *stored == DataType::Bool {
+            return Self { values: CfValues::stored(stored), form: Form::Same(stored.clone()) };
+        }
+        Self::of_values(CfValues::unmasked(stored, attributes), attributes, as_text, (false, false))
+    }
+
+    /// The decoding to values, of which some are marked as missing, and some of these by a number.
+    fn of_values(values: CfValues, attributes: &Attributes, as_text: bool, marked: (bool, bool)) -> Self {
+        let form_of_times =
+            CfTimes::of_attributes(attributes).and_then(|times| Self::form_of_times(times, as_text));
+        let form = form_of_times.unwrap_or_else(|| Self::form_of_numbers(&values, marked));
+        Self { values, form }
     }
 
     fn form_of_times(times: CfTimes, as_text: bool) -> Option<Form> {
@@ -84,7 +99,7 @@ impl CfDecoding {
         }
     }
 
-    fn form_of_numbers(metadata: &ArrayMetadata, values: &CfValues) -> Form {
+    fn form_of_numbers(values: &CfValues, (is_marked, has_missing): (bool, bool)) -> Form {
         let read_as = values.data_type();
         let is_float = !matches!(
             read_as,
@@ -101,8 +116,6 @@ impl CfDecoding {
                 | DataType::UInt32
                 | DataType::UInt64
         );
-        let has_missing = values.missing_numbers().iter().any(|number| !number.is_nan());
-        let is_marked = has_missing || has_fill(metadata);
         match values.packing() {
             #[expect(clippy::cast_possible_truncation, reason = "the arithmetic is in 32 bits")]
             Some((scale, offset)) if *read_as == DataType::Float32 && is_marked && !has_missing => {

@@ -221,7 +221,8 @@ impl Writer for CsvWriter {
     }
 }
 
-fn write_cell(
+/// Writes an element as a cell. `cell` is a buffer, reused.
+pub(super) fn write_cell(
     data_type: &DataType,
     nan: NanMode,
     element: &[u8],
@@ -262,7 +263,7 @@ fn write_cell(
 }
 
 /// Writes a text as a cell, quoted where necessary.
-fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
     if !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n')) {
         out.extend_from_slice(text);
         return;

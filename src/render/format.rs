@@ -82,6 +82,12 @@ impl Format {
         matches!(self.encoding, Encoding::File)
     }
 
+    /// Whether a response is a long table, whatever else is requested.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        self.name == "parquet"
+    }
+
     /// Whether the elements have a byte order, which the client chooses.
     #[must_use]
     pub fn has_byte_order(&self) -> bool {

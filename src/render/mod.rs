@@ -21,9 +21,11 @@ pub mod netcdf;
 mod npy;
 mod npy_text;
 mod output;
+mod parquet;
 pub mod raster;
 mod schema;
 mod size;
+pub mod table;
 #[cfg(test)]
 mod test_elements;
 mod value;
@@ -50,4 +52,5 @@ pub const FORMATS: &[&Format] = &[
     &csv::FORMAT,
     &arrow::FORMAT,
     &netcdf::FORMAT,
+    &parquet::FORMAT,
 ];

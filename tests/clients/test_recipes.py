@@ -6,7 +6,7 @@ The pages name servers at fixed addresses, directories and files. The tests have
     http://127.0.0.1:8001   the mount `data` at the root of an address
     http://127.0.0.1:8002   the address for its operator
     https://data.example    a server with tokens: the mount `maps` with the array `rain`; the token is `token` and `$TOKEN`
-    /data/zarr, /srv/zarr   a directory, and /data/scratch another
+    /data/zarr, /srv/zarr   a directory, the mount `climate`, and /data/scratch another
     archive.zip, *.toml     files in the working directory
     AWS_PROFILE=data        a profile of AWS in the home directory
 
@@ -62,6 +62,8 @@ admin_listen = "127.0.0.1:ADMIN"
 url = "memory://"
 writable = true
 allow_prefix_delete = true
+[mounts.climate]
+url = "FOLDER/zarr"
 [mounts.data]
 url = "FOLDER/data"
 listen = "127.0.0.1:0"
@@ -138,6 +140,9 @@ def scene(tmp_path_factory):
     shutil.copytree(DATA / "vectors" / "real" / "points_cloud.zarrvectors", folder / "data" / "cloud")
     zarr.create_array(folder / "maps" / "rain", data=numpy.arange(100.0))
     zarr.create_group(folder / "maps")
+    (dataset,) = [block for block in pages.run("python") if "january.zarr\", mode" in block.text]
+    # What later blocks read is there, whichever of them is run alone.
+    exec(dataset.text.replace("/data/zarr", f"{folder}/zarr"), {})  # noqa: S102
     with zipfile.ZipFile(folder / "archive.zip", "w") as archive:
         archive.writestr("zarr.json", '{"zarr_format": 3, "node_type": "group"}')
     for name, program in [("zarrd", ZARRD), ("curl", CURL)]:
@@ -206,6 +211,46 @@ def writes_under_conditions(_scene, names):
     assert names["refused"] == 412
 
 
+def reads_a_table(_scene, names):
+    rows = names["rows"]
+    assert list(rows.columns) == ["time", "lat", "lon", "field"] and len(rows) > 1
+    assert rows["time"].dtype.kind == "M" and rows["lat"].between(45, 46).all() and rows["lon"].nunique() == 1
+
+
+def reads_a_batch(scene, names):
+    assert names["statuses"] == ["200", "200", "404"]
+    assert json.loads(names["lat"]) == scene.read("lat")[:].tolist()
+
+
+def january(scene):
+    return xarray.open_zarr(f"{scene.folder}/zarr/january.zarr", consolidated=False)["t2m"].load()
+
+
+def makes_a_dataset(scene, names):
+    numpy.testing.assert_allclose(january(scene), names["t2m"], atol=0.0051)
+
+
+def opens_the_dataset(scene, names):
+    stored = january(scene)
+    numpy.testing.assert_allclose(names["monthly"], stored.mean("time"))
+    numpy.testing.assert_array_equal(names["zurich"], stored.sel(lat=50, lon=10))
+
+
+def opens_a_part(scene, names):
+    part = january(scene).sel(lat=slice(60, 30), time="2020-01-15")
+    numpy.testing.assert_array_equal(names["europe"]["t2m"], part)
+
+
+def opens_it_by_dap(scene, names):
+    numpy.testing.assert_array_equal(names["afternoon"], january(scene).sel(lat=50, time="2020-01-15T18"))
+
+
+def plots_a_table(scene, names):
+    stored = january(scene).sel(lat=slice(70, 50), lon=10).sortby("lat")
+    numpy.testing.assert_allclose(names["series"].to_numpy(), stored)
+    assert (scene.folder / "january.png").read_bytes().startswith(b"\x89PNG")
+
+
 def opens_a_group(_scene, names):
     assert "rain" in names["group"] or "0" in names["group"]
 
@@ -233,6 +278,13 @@ READS = {
     "days.to_zarr": appends_to_a_dataset,
     "data.to_zarr": writes_a_dataset,
     "refused =": writes_under_conditions,
+    "rows = pandas": reads_a_table,
+    "statuses =": reads_a_batch,
+    "dataset.to_zarr": makes_a_dataset,
+    "monthly =": opens_the_dataset,
+    "europe =": opens_a_part,
+    "afternoon =": opens_it_by_dap,
+    "series =": plots_a_table,
     "group =": opens_a_group,
     "vertices =": reads_vertices,
 }
@@ -240,7 +292,9 @@ READS = {
 
 
 @pytest.mark.parametrize("block", pages.run("python"), ids=str)
-def test_python_runs_each_block(scene, block):
+def test_python_runs_each_block(scene, block, monkeypatch):
+    # Files without a directory belong to the scene.
+    monkeypatch.chdir(scene.folder)
     names = {"token": TOKEN}
     exec(compile(scene.adapted(block.text), str(block), "exec"), names)  # noqa: S102
     seen = [check for text, check in READS.items() if text in block.text]

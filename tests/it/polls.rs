@@ -297,7 +297,7 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
         ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
         ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
         ("path", data) if data.starts_with("/v1/data/") => {
-            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max", "b?format=nc"]
+            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max", "b?format=nc", "b?coords=1"]
         }
         ("path", dap) if dap.starts_with("/dap/") => {
             &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info", "b.dmr", "b.dap", "g.dap"]
@@ -389,6 +389,8 @@ fn others() -> Vec<Request<Body>> {
         post("/v1/partial/m", json!({ "get": parts })),
         post("/v1/erase/m", json!({ "keys": keys("none") })),
         post("/v1/data/m/label", json!({ "isel": { "label": scattered } })),
+        post("/v1/batch/m", json!({ "items": vec![json!({ "path": "label", "slice": "0" }); 1000] })),
+        post("/v1/data/m/label", json!({ "isel": { "label": scattered }, "coords": 1, "format": "parquet" })),
         post("/v1/data/m/label", json!({ "points": { "isel": { "label": scattered } } })),
         post("/v1/data/m/label", json!({ "points": { "label": dates } })),
         post("/v1/data/m/label", json!({ "where": { "label": "> 2000-01-01T06" } })),

@@ -67,7 +67,7 @@ pub(crate) struct Rendering {
 
 impl Rendering {
     /// The media type of a response. That of CSV says whether there is a header line.
-    fn media_type(&self) -> HeaderValue {
+    pub(super) fn media_type(&self) -> HeaderValue {
         HeaderValue::from_static(match (self.style.format.header_line, self.header) {
             (Some(header), true) => header.present,
             (Some(header), false) => header.absent,

@@ -18,6 +18,7 @@ pub(crate) mod reduction_query;
 mod selected;
 mod slice_version;
 mod specs;
+mod table;
 pub(crate) mod too_large;
 
 use std::sync::Arc;
@@ -45,9 +46,12 @@ use axis_query::AxisReductionParams;
 use elements::ElementsRequest;
 use opening::no_such_chunk;
 pub(crate) use opening::open;
-use query::{DataQuery, FormatParams};
+pub(crate) use query::DataQuery;
+use query::FormatParams;
+pub(crate) use query_body::{SelectionBody, SelectionSchema};
 use reduction_query::ReductionParams;
-use selected::{about_dimensions, opened_beside, rendering, selected};
+pub(crate) use selected::selected;
+use selected::{about_dimensions, opened_beside, rendering};
 pub(crate) use specs::{CHUNK, DATA, ROOT_DATA};
 use utoipa_axum::routes;
 
@@ -95,6 +99,9 @@ pub(crate) enum ElementsResponses {
 ///
 /// With `sel.NAME` elements are selected by label. `Array-Selection` has the positions, `Array-Labels` the labels of single
 /// positions. A label that no element has is a 400 (`no-such-label`) with those that are near.
+///
+/// With `coords=1` the response is a long table, with a row for each element, and its labels. Its length is known before only if it is
+/// short, so there are no ranges.
 ///
 /// With `downsample`, `downsample.NAME` or `fit` each window of the selected elements gives one element of the same type. Means
 /// of integers are exact and rounded half to even; means of floats are computed as `float64`. `Array-Downsample` has the
@@ -201,9 +208,10 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
         let started = Instant::now();
         let target = NodeTarget::new(&state.mounts, &CHUNK, &head.uri, &head.extensions)?;
         let query = DataQuery::from_uri(&head.uri)?;
-        if query.selection.selects() || query.reduction.reduces() || query.over.reduces() {
+        let is_table = query.variables.are_tabular();
+        if query.selection.selects() || query.reduction.reduces() || query.over.reduces() || is_table {
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-                "a chunk is returned whole; use `/v1/data` for a part of the array, or to reduce it",
+                "a chunk is returned whole; use `/v1/data` for a part of the array, to reduce it, or for a table",
             ));
         }
         let rendering = rendering(&head.headers, &query)?;

@@ -25,7 +25,7 @@ pub(crate) struct FormatParams {
     /// Byte order of `bytes` and `npy`: `little` (default) or `big`.
     #[param(value_type = Option<String>)]
     endian: Option<Endianness>,
-    /// Representation of NaN and infinities in JSON and CSV: `string` (default) or `null`.
+    /// Representation of NaN and infinities in JSON and CSV: `string` (default) or `null` (default of tables in JSON).
     #[param(value_type = Option<String>)]
     nan: Option<NanMode>,
     /// Header line of CSV with the names of the columns: `present` (default) or `absent`.
@@ -33,7 +33,7 @@ pub(crate) struct FormatParams {
     header: Option<bool>,
     /// `cf`: the elements are decoded to the values that the CF attributes `_FillValue`, `missing_value`, `scale_factor`,
     /// `add_offset` and `_Unsigned` describe, in the types that xarray gives them, and numbers of a unit since a date to times.
-    /// `none` (default): the elements as they are stored.
+    /// `none` (default): the elements as they are stored. Tables in CSV and JSON are decoded by default, and labels of every table.
     #[param(value_type = Option<String>)]
     decode: Option<bool>,
     /// Data type to which real numbers are cast: `float32` and the like, or `safe`, which is float32 for float16, and float64 for
@@ -61,6 +61,11 @@ impl ParseParams for FormatParams {
 }
 
 impl FormatParams {
+    /// The representation of NaN and infinities, where the request does not say.
+    pub(crate) fn nan_or(&self, default: NanMode) -> NanMode {
+        self.nan.unwrap_or(default)
+    }
+
     /// The byte order of numbers.
     pub(crate) fn endian(&self) -> Endianness {
         self.endian.unwrap_or_default()
@@ -74,6 +79,16 @@ impl FormatParams {
     /// Whether elements are decoded by the CF attributes.
     pub(crate) fn decodes(&self) -> bool {
         self.decode.unwrap_or_default()
+    }
+
+    /// Whether elements are decoded by the CF attributes, where the request does not say.
+    pub(crate) fn decodes_or(&self, default: bool) -> bool {
+        self.decode.unwrap_or(default)
+    }
+
+    /// Whether the request asks for elements as they are stored.
+    pub(crate) fn keeps_stored(&self) -> bool {
+        self.decode == Some(false)
     }
 
     /// The data type to which numbers are cast, if they are.

@@ -16,6 +16,7 @@ use super::gathered;
 use super::opening::open;
 use super::query::DataQuery;
 use super::reduction_query::ReductionParams;
+use super::table::table;
 use crate::api::export::netcdf::NetcdfRequest;
 use crate::api::export::source_finder::SourceFinder;
 use crate::api::label_params::positions;
@@ -39,20 +40,27 @@ use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 
 /// The response with the elements that a query selects.
-pub(super) async fn selected(
+pub(crate) async fn selected(
     state: &AppState,
     head: &Parts,
     target: &NodeTarget,
     query: &DataQuery,
     started: Instant,
 ) -> Result<Response, Problem> {
+    if query.variables.are_tabular() {
+        return Box::pin(table(state, head, target, query, started)).await;
+    }
     let rendering = rendering(&head.headers, query)?;
+    if rendering.style.format.is_table() {
+        return Box::pin(table(state, head, target, query, started)).await;
+    }
     if rendering.style.format.is_file() {
         return Box::pin(netcdf(state, head, target, query, started)).await;
     }
     if query.variables.vars.is_some() {
-        return Err(Problem::from_class(ErrorClass::InvalidRequest)
-            .detail("`vars` is of a group's variables, for which there is `format=nc`"));
+        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+            "`vars` is of a group's variables, for which there are `format=nc`, and tables with `coords=1`",
+        ));
     }
     let open = || async {
         let node = open(head, target, &target.path, &query.array).await;

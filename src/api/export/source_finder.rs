@@ -110,6 +110,59 @@ impl SourceFinder<'_> {
         Ok(found)
     }
 
+    /// The array that a node is, with all of its elements.
+    ///
+    /// # Errors
+    /// Codecs that cannot be used.
+    pub(crate) fn itself(&self, node: Arc<OpenNode>) -> Result<ExportSource, Problem> {
+        let array = Arc::clone(node.array()?);
+        let name = match array.path().name() {
+            "" => self.target.mount.name.clone(),
+            name => name.to_owned(),
+        };
+        let subset = Subset::full(&array.metadata().shape);
+        Ok(source(name, node, array, subset))
+    }
+
+    /// The arrays of a group with all of their elements: those of some names, else all but those that belong to others.
+    ///
+    /// # Errors
+    /// As [`Self::of_group`].
+    pub(crate) async fn arrays_of_group(
+        &self,
+        node: Arc<OpenNode>,
+        names: Option<&[String]>,
+    ) -> Result<ExportSources, Problem> {
+        let path = &self.target.path;
+        let mut found = ExportSources { group: Some(Arc::clone(&node)), ..ExportSources::default() };
+        let opened = match names {
+            Some(names) => self.named(path, names).await?,
+            None => self.all(path, &node, &mut found).await?,
+        };
+        let named: BTreeSet<String> = match names {
+            Some(_) => BTreeSet::new(),
+            None => opened.iter().flat_map(|(.., array)| named_by(array.metadata())).collect(),
+        };
+        let chosen = opened.into_iter().filter(|(name, ..)| !named.contains(name));
+        let all = |array: &Array| Subset::full(&array.metadata().shape);
+        found.sources =
+            chosen.map(|(name, node, array)| source(name, node, Arc::clone(&array), all(&array))).collect();
+        Ok(found)
+    }
+
+    /// The coordinate of a dimension of an array in a group, in that group or above it.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub(crate) async fn coordinate_of(
+        &self,
+        group: &NodePath,
+        name: &str,
+        length: u64,
+    ) -> Result<Option<ExportSource>, Problem> {
+        self.coordinate(group, name, length, &SelectedRanges::new()).await
+    }
+
     /// The arrays of these names.
     async fn named(&self, group: &NodePath, names: &[String]) -> Result<Vec<Opened>, Problem> {
         let mut opened: Vec<Opened> = Vec::with_capacity(names.len());

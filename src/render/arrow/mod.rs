@@ -7,6 +7,7 @@
 //! `zarr.data_type`. The module `types` maps data types to Arrow types.
 
 mod columns;
+mod table;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -14,4 +15,5 @@ mod writer;
 
 #[cfg(feature = "vectors")]
 pub(super) use columns::fixed_size_column;
+pub(super) use table::{ArrowTable, table_arrays, table_field};
 pub(super) use writer::FORMAT;

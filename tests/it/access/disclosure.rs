@@ -50,6 +50,7 @@ async fn a_mount_without_any_right_is_indistinguishable_from_a_missing_one() {
         "/v1/stats/MOUNT/arr",
         "/v1/chunk/MOUNT/arr/c/0",
         "/v1/vectors/MOUNT/arr",
+        "/v1/batch/MOUNT",
         "/v1/partial/MOUNT",
         "/v1/erase/MOUNT",
         "/v1/cache/MOUNT/arr",

@@ -20,6 +20,7 @@ fn sample(path: &str) -> (String, &'static str) {
         .replace("{prefix}", "arr");
     let body = match path {
         "/v1/partial/{mount}" => r#"{"get": [{"key": "arr/c/0"}]}"#,
+        "/v1/batch/{mount}" => r#"{"items": [{"path": "arr"}]}"#,
         "/v1/erase/{mount}" => r#"{"keys": ["none"]}"#,
         _ => "",
     };
@@ -38,8 +39,9 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
         .any(|word| path.starts_with(word));
     Some(match method {
         "OPTIONS" => return None,
-        // Each key of the body has a result of its own; and a bucket is only said to be there.
+        // Each key and each selection of the body has a result of its own; and a bucket is only said to be there.
         "POST" | "PUT" if path == "/s3/{mount}" => &[],
+        "POST" if path == "/v1/batch/{mount}" => &[],
         "POST" if path.starts_with("/s3/") => &["write"],
         "GET" | "HEAD" if is_store && is_listing => &["list"],
         "PUT" | "PATCH" | "MKCOL" => &["write"],

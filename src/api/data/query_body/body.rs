@@ -24,7 +24,7 @@ const MOST_ITEMS: usize = 400_000;
 
 /// A selection, and everything else that a query can have.
 #[derive(Debug, Default)]
-pub(super) struct SelectionBody {
+pub(crate) struct SelectionBody {
     /// The members that are query parameters, as text.
     words: Vec<(String, String)>,
     isel: Named<IndexValue>,
@@ -53,11 +53,17 @@ enum Member {
 }
 
 impl SelectionBody {
+    /// Takes a member out that is not of the selection, as text.
+    pub(crate) fn take_word(&mut self, name: &str) -> Option<String> {
+        let place = self.words.iter().position(|(known, _)| known == name)?;
+        Some(self.words.remove(place).1)
+    }
+
     /// The query of these pairs and of the body.
     ///
     /// # Errors
     /// [`ParamError`].
-    pub(super) fn into_query(self, pairs: &[(String, String)]) -> Result<DataQuery, ParamError> {
+    pub(crate) fn into_query(self, pairs: &[(String, String)]) -> Result<DataQuery, ParamError> {
         let Self { words, isel, sel, points, conditions, method, tolerance } = self;
         let mut query = DataQuery::default();
         for (name, value) in pairs.iter().chain(&words) {

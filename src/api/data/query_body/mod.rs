@@ -24,7 +24,7 @@ use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use body::SelectionBody;
+pub(crate) use body::SelectionBody;
 pub(crate) use schema::SelectionSchema;
 
 /// Bytes that an item of a list takes while the body is parsed, in a list that grows by doubling.

@@ -1,0 +1,187 @@
+//! [`ParquetTable`]: writes a table as a Parquet file.
+
+use super::page::page;
+use super::thrift_writer::ThriftWriter;
+use super::types::ParquetType;
+use crate::codec::ContentCoding;
+use crate::render::RenderError;
+use crate::render::arrow::{table_arrays, table_field};
+use crate::render::table::{TableColumn, TableRows, TableWriter};
+
+/// The first and the last bytes of a file.
+const MAGIC: &[u8] = b"PAR1";
+/// What wrote a file.
+const CREATED_BY: &str = concat!("zarrd version ", env!("CARGO_PKG_VERSION"));
+/// The numbers of encodings: plain values, and runs of levels.
+const PLAIN: i32 = 0;
+const RUNS: i32 = 3;
+/// The numbers of codecs.
+const UNCOMPRESSED: i32 = 0;
+const ZSTD: i32 = 6;
+
+/// The values of a column in a group of rows.
+#[derive(Clone, Copy, Debug)]
+struct ColumnChunk {
+    offset: u64,
+    codec: i32,
+    /// Bytes with the head of the page,
+    stored_bytes: u64,
+    /// and before they were compressed.
+    plain_bytes: u64,
+}
+
+/// Some rows, written.
+#[derive(Debug)]
+struct RowGroup {
+    rows: u64,
+    chunks: Vec<ColumnChunk>,
+}
+
+/// Writes the rows of one call as one group.
+#[derive(Debug)]
+pub(in crate::render) struct ParquetTable {
+    columns: Vec<TableColumn>,
+    types: Vec<ParquetType>,
+    groups: Vec<RowGroup>,
+    /// Bytes that are written.
+    written: u64,
+}
+
+impl ParquetTable {
+    /// A table of these columns.
+    ///
+    /// # Errors
+    /// [`RenderError::UnsupportedType`].
+    pub(in crate::render) fn new(columns: Vec<TableColumn>) -> Result<Self, RenderError> {
+        let of_column = |column: &TableColumn| {
+            let field = table_field(column)?;
+            ParquetType::of(field.data_type(), field.is_nullable())
+                .ok_or_else(|| RenderError::UnsupportedType { data_type: column.data_type.name() })
+        };
+        let types = columns.iter().map(of_column).collect::<Result<_, _>>()?;
+        Ok(Self { columns, types, groups: Vec::new(), written: 0 })
+    }
+
+    /// The footer (`FileMetaData`).
+    fn footer(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        ThriftWriter::write(&mut out, |file| {
+            file.i32(1, 2);
+            let elements: Vec<Option<(&TableColumn, ParquetType)>> = std::iter::once(None)
+                .chain(self.columns.iter().zip(self.types.iter().copied()).map(Some))
+                .collect();
+            file.structures(2, &elements, |element, column| {
+                if let Some((column, kind)) = column {
+                    kind.write(&column.name, element);
+                } else {
+                    element.text(4, "schema");
+                    element.i32(5, i32::try_from(self.columns.len()).unwrap_or(i32::MAX));
+                }
+            });
+            file.i64(3, self.groups.iter().map(|group| group.rows).sum());
+            file.structures(4, &self.groups, |out, group| self.put_group(out, group));
+            let units: Vec<(String, &str)> = self.columns.iter().flat_map(units).collect();
+            if !units.is_empty() {
+                file.structures(5, &units, |pair, (key, value)| {
+                    pair.text(1, key);
+                    pair.text(2, value);
+                });
+            }
+            file.text(6, CREATED_BY);
+        });
+        out
+    }
+
+    /// The description of a group (`RowGroup`).
+    fn put_group(&self, out: &mut ThriftWriter<'_>, group: &RowGroup) {
+        let columns: Vec<(&TableColumn, ParquetType, ColumnChunk)> = self
+            .columns
+            .iter()
+            .zip(&self.types)
+            .zip(&group.chunks)
+            .map(|((column, &kind), &chunk)| (column, kind, chunk))
+            .collect();
+        out.structures(1, &columns, |out, (column, kind, chunk)| {
+            out.i64(2, chunk.offset);
+            out.structure(3, |metadata| {
+                metadata.i32(1, kind.physical as i32);
+                metadata.i32s(2, &[PLAIN, RUNS]);
+                metadata.texts(3, &[&column.name]);
+                metadata.i32(4, chunk.codec);
+                metadata.i64(5, group.rows);
+                metadata.i64(6, chunk.plain_bytes);
+                metadata.i64(7, chunk.stored_bytes);
+                metadata.i64(9, chunk.offset);
+            });
+        });
+        out.i64(2, group.chunks.iter().map(|chunk| chunk.plain_bytes).sum());
+        out.i64(3, group.rows);
+    }
+}
+
+/// What the numbers of a column count, as the metadata of the file has it.
+fn units(column: &TableColumn) -> Vec<(String, &str)> {
+    let Some(units) = &column.units else { return Vec::new() };
+    let key = |of| format!("{}.{of}", column.name);
+    vec![(key("units"), &units.units), (key("calendar"), &units.calendar)]
+}
+
+/// A size in the head of a page.
+fn size(bytes: usize) -> Result<i32, RenderError> {
+    let limit = i32::MAX.unsigned_abs().into();
+    i32::try_from(bytes).map_err(|_too_large| RenderError::TooLarge { bytes: bytes as u64, limit })
+}
+
+impl TableWriter for ParquetTable {
+    fn begin(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        out.extend_from_slice(MAGIC);
+        self.written = MAGIC.len() as u64;
+        Ok(())
+    }
+
+    fn write(&mut self, rows: &TableRows, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        if rows.count == 0 {
+            return Ok(());
+        }
+        let mut chunks = Vec::with_capacity(self.columns.len());
+        for (column, kind) in table_arrays(&self.columns, rows)?.iter().zip(&self.types) {
+            let plain = page(column, kind.is_optional)?;
+            let (codec, stored) = match ContentCoding::Zstd.encode(&plain) {
+                Ok(encoded) if encoded.len() < plain.len() => (ZSTD, encoded),
+                // Without memory for it, or without a gain, they are stored as they are.
+                Ok(_) | Err(_) => (UNCOMPRESSED, plain.clone()),
+            };
+            let (plain_size, stored_size, count) =
+                (size(plain.len())?, size(stored.len())?, size(rows.count)?);
+            let start = out.len();
+            ThriftWriter::write(out, |head| {
+                head.i32(1, 0);
+                head.i32(2, plain_size);
+                head.i32(3, stored_size);
+                head.structure(5, |data| {
+                    data.i32(1, count);
+                    data.i32(2, PLAIN);
+                    data.i32(3, RUNS);
+                    data.i32(4, RUNS);
+                });
+            });
+            let head_bytes = (out.len() - start) as u64;
+            out.extend_from_slice(&stored);
+            let (stored_bytes, plain_bytes) =
+                (head_bytes + stored.len() as u64, head_bytes + plain.len() as u64);
+            chunks.push(ColumnChunk { offset: self.written, codec, stored_bytes, plain_bytes });
+            self.written = self.written.saturating_add(stored_bytes);
+        }
+        self.groups.push(RowGroup { rows: rows.count as u64, chunks });
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        let footer = self.footer();
+        let length = u32::try_from(size(footer.len())?).unwrap_or(u32::MAX);
+        out.extend_from_slice(&footer);
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        Ok(())
+    }
+}

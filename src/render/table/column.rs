@@ -1,0 +1,84 @@
+//! [`TableColumn`]: the name and the type of a column, and where its elements are from.
+
+use crate::chunk::{AxisRange, Elements};
+use crate::metadata::DataType;
+use crate::render::json::max_text_bytes;
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct TableColumn {
+    /// Its name, which no other column has.
+    pub name: String,
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// What its numbers count, if they are times for which the format has no type.
+    pub units: Option<TimeUnits>,
+    /// Where its elements are from.
+    pub content: ColumnContent,
+}
+
+/// What numbers count that are times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeUnits {
+    /// Such as `days since 2000-01-01`.
+    pub units: String,
+    /// The name of the calendar.
+    pub calendar: String,
+}
+
+/// Where the elements of a column are from.
+#[derive(Clone, Debug)]
+pub enum ColumnContent {
+    /// There is one for each row.
+    Values,
+    /// Labels, which repeat themselves.
+    Labels(LabelColumn),
+}
+
+/// The labels of a dimension as a column.
+#[derive(Clone, Debug)]
+pub struct LabelColumn {
+    /// The labels.
+    pub labels: LabelSource,
+    /// The number of labels. After the last comes the first again.
+    pub count: u64,
+    /// The rows in a row that have the same label.
+    pub repeat: u64,
+}
+
+/// The labels of a dimension.
+#[derive(Clone, Debug)]
+pub enum LabelSource {
+    /// Elements of the column's type.
+    Elements(Elements),
+    /// Positions as `int64`.
+    Positions(AxisRange),
+}
+
+impl TableColumn {
+    /// The most bytes of a cell with its name, about; of texts of variable length those of an empty one.
+    #[must_use]
+    pub fn max_bytes(&self) -> u64 {
+        // Quotes are written twice in CSV, and a character of a name takes up to six bytes in JSON.
+        let name = (self.name.len() as u64).saturating_mul(6);
+        max_text_bytes(&self.data_type).saturating_mul(2).saturating_add(name).saturating_add(8)
+    }
+}
+
+impl LabelColumn {
+    /// The place of a row's label among the labels.
+    pub(in crate::render) fn place(&self, row: u64) -> u64 {
+        (row / self.repeat.max(1)) % self.count.max(1)
+    }
+}
+
+/// The most bytes of a label of this type as text; of variable length, those of an empty one.
+#[must_use]
+pub fn max_label_bytes(data_type: &DataType) -> u64 {
+    max_text_bytes(data_type)
+}
+
+/// A position as an element.
+pub(in crate::render) fn position_element(range: &AxisRange, place: u64) -> [u8; 8] {
+    i64::try_from(range.at(place)).unwrap_or(i64::MAX).to_le_bytes()
+}
