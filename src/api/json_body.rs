@@ -82,6 +82,10 @@ where
     let text = collect(&state.options, declared, limit, None, body, too_long).await?;
     let read = state.engine.cpu.run(move || {
         let _held = permit;
+        // Serde would take a list for the members of an object in the order of their declaration.
+        if text.trim_ascii_start().starts_with(b"[") {
+            return Err("it is a list, and must be an object".to_owned());
+        }
         serde_json::from_slice::<T>(&text).map_err(|error| error.to_string())
     });
     read.await?.map_err(|error| {
