@@ -102,12 +102,16 @@ where
         state.traffic.admission.acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
     let text = collect(&state.options, declared, limit, None, body, too_long).await?;
     let read = state.engine.cpu.run(move || {
-        permit.grow(values_in(&text).saturating_mul(value_bytes))?;
-        let value = serde_json::from_slice::<T>(&text).map_err(|error| {
-            let error = shortened(&error.to_string());
+        let invalid = |error: &str| {
             Problem::from_class(ErrorClass::InvalidRequest)
-                .detail(format!("the body is not the JSON that is taken here: {error}"))
-        })?;
+                .detail(format!("the body is not the JSON that is taken here: {}", shortened(error)))
+        };
+        // Serde would take a list for the members of an object in the order of their declaration.
+        if text.trim_ascii_start().starts_with(b"[") {
+            return Err(invalid("it is a list, and must be an object"));
+        }
+        permit.grow(values_in(&text).saturating_mul(value_bytes))?;
+        let value = serde_json::from_slice::<T>(&text).map_err(|error| invalid(&error.to_string()))?;
         Ok((value, permit))
     });
     read.await?

@@ -64,6 +64,14 @@ pub enum SelectionError {
         /// The names of the dimensions.
         known: String,
     },
+    /// The dimensions have no names.
+    #[error(
+        "no dimension of the array is called `{name}`: they have no names; select by position, with `slice=`"
+    )]
+    NoNames {
+        /// The name.
+        name: String,
+    },
     /// Several dimensions have this name.
     #[error("several dimensions of the array are called `{name}`; select by position, with `slice=`")]
     AmbiguousDimension {
@@ -154,6 +162,7 @@ impl Classify for SelectionError {
             | Self::SecondEllipsis
             | Self::TooManyDimensions { .. }
             | Self::UnknownDimension { .. }
+            | Self::NoNames { .. }
             | Self::AmbiguousDimension { .. }
             | Self::DimensionTwice { .. }
             | Self::ListItem { .. }
@@ -263,8 +272,12 @@ pub fn dimension_called(name: &str, names: &[Option<String>]) -> Result<usize, S
         (Some((axis, _)), None) => Ok(axis),
         (Some(_), Some(_)) => Err(SelectionError::AmbiguousDimension { name: name.to_owned() }),
         (None, _) => {
+            let name = name.to_owned();
+            if names.iter().all(Option::is_none) {
+                return Err(SelectionError::NoNames { name });
+            }
             let known: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
-            Err(SelectionError::UnknownDimension { name: name.to_owned(), known: known.join(", ") })
+            Err(SelectionError::UnknownDimension { name, known: known.join(", ") })
         }
     }
 }

@@ -68,9 +68,14 @@ impl CfTimes {
             || self.calendar == Calendar::Standard && self.origin >= REFORM
     }
 
-    /// The instant of an integer, exactly: attoseconds since the day 0 of the calendar. `None` beyond five billion years.
+    /// The instant of an integer, exactly: attoseconds since the day 0 of the calendar. `None` for the smallest integer of 64 bits,
+    /// which xarray stores for `NaT`, and beyond five billion years.
     #[must_use]
     pub fn of_integer(&self, number: i128) -> Option<i128> {
+        if number == i128::from(i64::MIN) { None } else { self.of_whole(number) }
+    }
+
+    fn of_whole(&self, number: i128) -> Option<i128> {
         self.origin.checked_add(number.checked_mul(self.unit)?)
     }
 
@@ -98,7 +103,7 @@ impl CfTimes {
         };
         #[expect(clippy::cast_possible_truncation, reason = "it is smaller than the steps of a unit")]
         let rest = rounded as i128;
-        self.of_integer(whole)?.checked_add(rest.checked_mul(step)?)
+        self.of_whole(whole)?.checked_add(rest.checked_mul(step)?)
     }
 
     /// The text of an instant in ISO 8601, in UTC.

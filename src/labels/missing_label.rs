@@ -83,7 +83,10 @@ impl DimensionLabels {
             LabelQuery::Exact(_)
                 if !matches!(self.labels, Labels::Texts(_)) && self.order != Order::Unsorted =>
             {
-                format!("; `nearest::{}` selects the nearest", shortened(label))
+                let near =
+                    LabelQuery::Near { method: FillMethod::Nearest, tolerance: None, label: label.clone() };
+                let how = if self.select(&near, None).is_ok() { "nearest" } else { "nearest(inf)" };
+                format!("; `{how}::{}` selects the nearest", shortened(label))
             }
             _ => String::new(),
         }

@@ -111,6 +111,7 @@ fn a_label_far_outside_is_refused_with_what_is_there() {
             "59.6",
             "the nearest are `59.75` and `59.5`; labels go from `60` to `59.5` by -0.25; `nearest::59.6` selects the nearest",
         ),
+        ("70", "`nearest(inf)::70` selects the nearest"),
         (
             "nearest::61",
             "no element has this label; the nearest is `60`; labels go from `60` to `59.5` by -0.25; it is not taken",

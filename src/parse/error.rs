@@ -41,6 +41,9 @@ pub enum ParseError {
         /// The length of the dimension.
         expected: u64,
     },
+    /// There is something else where a list of elements must be.
+    #[error("the lists of the body are not nested as the selection is: {0}")]
+    Nesting(String),
     /// The body has another length than the elements.
     #[error("the body has {given}, and the elements of the selection have {expected} bytes in this format")]
     Length {
@@ -92,7 +95,9 @@ impl ParseError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::DataType { .. } | Self::Unsupported { .. } => "data-type-mismatch",
-            Self::Shape { .. } | Self::ListLength { .. } | Self::Length { .. } => "shape-mismatch",
+            Self::Shape { .. } | Self::ListLength { .. } | Self::Nesting(_) | Self::Length { .. } => {
+                "shape-mismatch"
+            }
             Self::Malformed { .. }
             | Self::FortranOrder
             | Self::Element { .. }
@@ -110,6 +115,7 @@ impl Classify for ParseError {
             | Self::DataType { .. }
             | Self::Shape { .. }
             | Self::ListLength { .. }
+            | Self::Nesting(_)
             | Self::Length { .. }
             | Self::FortranOrder
             | Self::Element { .. }

@@ -10,10 +10,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Vis
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::date::steps_of_date;
 use super::error::ParseError;
 use super::variable::VariableElements;
 use crate::chunk::Elements;
-use crate::metadata::{DataType, FillValue};
+use crate::metadata::{DataType, FillValue, MetadataError};
 
 /// How many bytes of elements a byte of text may make: a list of `0,` has four bytes for sixteen of a complex number.
 const EXPANSION: u64 = 8;
@@ -43,7 +44,15 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     if let Some(failure) = reader.failure.take() {
         return Err(failure);
     }
-    outcome.map_err(|error| ParseError::Malformed { format: "JSON", reason: error.to_string() })?;
+    outcome.map_err(|error| {
+        let reason = error.to_string();
+        // A value where a list is expected, or a list that is none: the text is JSON.
+        if error.is_data() {
+            ParseError::Nesting(reason)
+        } else {
+            ParseError::Malformed { format: "JSON", reason }
+        }
+    })?;
     let elements = reader.elements.finish();
     Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
 }
@@ -246,6 +255,9 @@ fn element_of(data_type: &DataType, value: &Value) -> Result<Vec<u8>, String> {
             element.resize(length, 0);
             Ok(element)
         }
+        (DataType::DateTime64(step), Value::String(text)) if text != "NaT" => {
+            steps_of_date(*step, text).map(|steps| steps.to_le_bytes().to_vec())
+        }
         (DataType::VariableArray(item), Value::Array(items)) => {
             let items: Result<Vec<_>, _> = items.iter().map(|value| element_of(item, value)).collect();
             items.map(|items| items.concat())
@@ -270,7 +282,12 @@ fn element_of(data_type: &DataType, value: &Value) -> Result<Vec<u8>, String> {
             Ok(element)
         }
         (data_type, value) => {
-            let element = FillValue::from_v3(data_type, Some(value)).map_err(|error| error.to_string())?;
+            let reason = |error| match error {
+                // The member is that of a document: here it is an element.
+                MetadataError::Invalid { reason, .. } => reason,
+                error => error.to_string(),
+            };
+            let element = FillValue::from_v3(data_type, Some(value)).map_err(reason)?;
             Ok(element.as_bytes().to_vec())
         }
     }
@@ -362,14 +379,16 @@ mod tests {
     #[test]
     fn what_is_no_element_or_not_of_the_shape_is_named_with_its_place() {
         assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3,256]]").starts_with("the element at [1, 1]"));
-        assert!(wrong(&DataType::Int32, &[2], "[1, 1.5]").starts_with("the element at [1]"));
+        assert!(wrong(&DataType::Int32, &[2], "[1, 1.5]").starts_with("the element at [1] must be a number"));
         assert!(wrong(&DataType::Int32, &[1], "[\"NaN\"]").contains("[0]"));
         assert!(wrong(&DataType::Float64, &[1], "[null]").contains("null"));
         assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3]]").starts_with("the list at [1] has 1 items"));
         assert!(wrong(&DataType::UInt8, &[2], "[1,2,3]").starts_with("the list at [] has 3 items"));
         assert!(wrong(&DataType::UInt8, &[2], "[1,2").starts_with("the body is not JSON"));
         assert!(wrong(&DataType::UInt8, &[2], "[1,2] 3").starts_with("the body is not JSON"));
-        assert!(wrong(&DataType::UInt8, &[2, 1], "[1,2]").contains("a list of 1 at [0]"));
+        let flat = parse_json(&DataType::UInt8, &[2, 1], b"[1,2]").unwrap_err();
+        assert_eq!(flat.code(), "shape-mismatch");
+        assert!(flat.to_string().contains("a list of 1 at [0]"), "{flat}");
         assert!(wrong(&DataType::UInt8, &[2], &"[".repeat(100_000)).starts_with("the "));
         let many = format!("[[{}0]]", "0,".repeat(1000));
         assert!(wrong(&DataType::UInt8, &[1], &many).contains("more than 20 values"));

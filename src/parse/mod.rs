@@ -5,6 +5,7 @@
 //! because of a number in a body. This module is pure: it reads nothing and waits for nothing, and knows no array.
 
 mod canonical;
+mod date;
 mod error;
 mod json;
 mod length_prefixed;

@@ -62,6 +62,25 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn an_array_of_an_unknown_type_is_left_out_and_hides_none_beside_it() {
+    let store = dataset().await;
+    let odd = array(&[3], &json!(["time"]), &json!({})).replace("float64", "quaternion");
+    put(&store, "d/odd/zarr.json", odd).await;
+    let server = Server::of(store);
+    let found = described(&server, "d?dataset").await;
+    assert_eq!(names(&found["data_variables"]), ["air", "rain"]);
+    assert_eq!(names(&found["omitted"]), ["odd"]);
+    assert!(found["omitted"][0]["reason"].as_str().unwrap().contains("quaternion"), "{found}");
+    let file = server.get("/v1/data/m/d?format=nc").await;
+    assert_eq!(file.status, StatusCode::OK, "{:?}", file.body);
+    assert!(file.header("variables-omitted").contains("odd"), "{file:?}");
+    for url in ["/dap/m/d.dds", "/dap/m/d.dmr"] {
+        assert_eq!(server.get(url).await.status, StatusCode::OK, "{url}");
+    }
+    server.get("/v1/data/m/d?format=nc&vars=odd").await.refuses(501, "unsupported", "it is named");
+}
+
+#[tokio::test]
 async fn a_dataset_has_its_dimensions_coordinates_and_variables() {
     let server = Server::of(dataset().await);
     let found = described(&server, "d?dataset").await;

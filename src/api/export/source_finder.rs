@@ -12,11 +12,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::sources::{ExportSource, ExportSources, OmittedVariable};
 use crate::api::selection::SelectionParams;
-use crate::array::{Array, CachedLookup, NodeOpener, OpenNode};
+use crate::array::{Array, ArrayError, CachedLookup, NodeOpener, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
 use crate::chunk::{AxisRange, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::Node;
+use crate::hierarchy::{HierarchyError, Node};
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, NodeKind};
@@ -175,16 +175,17 @@ impl SourceFinder<'_> {
                 Some(path) => self.array(&path).await?,
                 None => None,
             };
-            let Some((node, array)) = found else {
+            let Some(found) = found else {
                 let detail = format!("`vars`: there is no array `{name}` in the group");
                 return Err(Problem::from_class(ErrorClass::NotFound).detail(detail));
             };
-            opened.push((name.clone(), node, array?));
+            let (node, array) = found?;
+            opened.push((name.clone(), node, array));
         }
         Ok(opened)
     }
 
-    /// All arrays directly below a group. Those whose codecs cannot be used are left out.
+    /// All arrays directly below a group. Those whose document or codecs cannot be used are left out.
     async fn all(
         &self,
         group: &NodePath,
@@ -230,8 +231,8 @@ impl SourceFinder<'_> {
         let mut opened = Vec::with_capacity(arrays.len());
         for (name, array) in arrays {
             match array {
-                Some((node, Ok(array))) => opened.push((name, node, array)),
-                Some((_, Err(error))) => {
+                Some(Ok((node, array))) => opened.push((name, node, array)),
+                Some(Err(error)) => {
                     found.omitted.push(OmittedVariable { name, reason: error.to_string() });
                 }
                 None => {}
@@ -283,7 +284,7 @@ impl SourceFinder<'_> {
                     known.insert(name.clone());
                     let path = group.child(&name).ok();
                     let Some(path) = path else { continue };
-                    if let Some((node, Ok(array))) = self.array(&path).await? {
+                    if let Some(Ok((node, array))) = self.array(&path).await? {
                         let subset = shared_subset(array.metadata(), &ranges);
                         let other = source(name, node, array, subset);
                         wanted.extend(named_by(other.metadata()));
@@ -324,7 +325,7 @@ impl SourceFinder<'_> {
         for _ in 0..MAX_GROUPS_ABOVE {
             let Some(current) = group.take() else { break };
             let Ok(path) = current.child(name) else { break };
-            if let Some((node, Ok(array))) = self.array(&path).await? {
+            if let Some(Ok((node, array))) = self.array(&path).await? {
                 let metadata = array.metadata();
                 let names = names_of(metadata);
                 let is_along =
@@ -361,20 +362,24 @@ impl SourceFinder<'_> {
             Ok(CachedLookup::Node(node)) => node,
             Ok(CachedLookup::Absent(_)) => return Ok(None),
             Err(error) if error.class() == ErrorClass::NotFound => return Ok(None),
+            // The store has answered: what it has is the matter of this array, and not of those beside it.
+            Err(error @ ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => {
+                return Ok(Some(Err(error)));
+            }
             Err(error) => return Err(error.into()),
         };
         if matches!(node.node, Node::Group(_)) {
             return Ok(None);
         }
         let array = node.array().cloned();
-        Ok(Some((node, array)))
+        Ok(Some(array.map(|array| (node, array))))
     }
 }
 
 /// An array that was opened: its name, and the node.
 type Opened = (String, Arc<OpenNode>, Arc<Array>);
-/// An array that was found, and whether its codecs can be used.
-type FoundArray = (Arc<OpenNode>, Result<Arc<Array>, crate::array::ArrayError>);
+/// An array that was found, if its document and its codecs can be used.
+type FoundArray = Result<(Arc<OpenNode>, Arc<Array>), ArrayError>;
 
 fn source(name: String, node: Arc<OpenNode>, array: Arc<Array>, subset: Subset) -> ExportSource {
     let dimension_names = names_of(array.metadata());

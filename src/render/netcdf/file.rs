@@ -70,6 +70,7 @@ impl NetcdfFile {
                 attributes: &variable.attributes,
                 external: variable.external,
                 padded_bytes: *padded_bytes,
+                has_records: dataset.shape(variable).contains(&0),
             })
             .collect();
         let header = Header {

@@ -24,6 +24,8 @@ pub(super) struct HeaderVariable<'a> {
     pub(super) external: ExternalType,
     /// Bytes of its values, with their padding.
     pub(super) padded_bytes: u64,
+    /// Whether it has the record dimension. It has no values then, and its place is behind those of all others.
+    pub(super) has_records: bool,
 }
 
 /// What is in a header.
@@ -75,12 +77,15 @@ impl Header<'_> {
         }
         let mut bytes = out.bytes;
         let mut begin = bytes.len() as u64;
+        let end =
+            self.variables.iter().fold(begin, |end, variable| end.saturating_add(variable.padded_bytes));
         let mut begins = Vec::with_capacity(places.len());
         for (place, variable) in places.into_iter().zip(self.variables) {
+            let own = if variable.has_records { end } else { begin };
             if let Some(slot) = bytes.get_mut(place..place + 8) {
-                slot.copy_from_slice(&begin.to_be_bytes());
+                slot.copy_from_slice(&own.to_be_bytes());
             }
-            begins.push(begin);
+            begins.push(own);
             begin = begin.saturating_add(variable.padded_bytes);
         }
         WrittenHeader { bytes, begins }

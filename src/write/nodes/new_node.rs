@@ -46,7 +46,7 @@ struct Description {
 
 /// The shape of chunks: numbers, or a word.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the shape of chunks or shards is a list of numbers, or a word such as `auto`")]
 enum ShapeWord {
     Shape(Vec<u64>),
     Word(String),
@@ -54,7 +54,7 @@ enum ShapeWord {
 
 /// Codecs: a word such as `zstd-3`, or those of a document.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`codecs` is a word such as `zstd-3`, or a list of codecs as in `zarr.json`")]
 enum CodecsWord {
     Word(String),
     Listed(Vec<Value>),
@@ -70,8 +70,14 @@ impl NewNode {
     /// # Errors
     /// [`NodeWriteError::Invalid`] for anything but the members of a description or a document.
     pub fn from_json(members: Map<String, Value>) -> Result<Self, NodeWriteError> {
-        if OF_DOCUMENTS.iter().any(|member| members.contains_key(*member)) {
-            return Ok(Self(Kind::Document(members)));
+        if let Some(member) = OF_DOCUMENTS.iter().find(|member| members.contains_key(**member)) {
+            if members.contains_key("zarr_format") {
+                return Ok(Self(Kind::Document(members)));
+            }
+            return Err(invalid(format!(
+                "`{member}` is a member of whole documents, and those have `zarr_format`; a description has `data_type`, `chunks` \
+                 and `codecs`"
+            )));
         }
         let described = Description::deserialize(Value::Object(members));
         described.map(|described| Self(Kind::Described(Box::new(described)))).map_err(|error| {

@@ -33,7 +33,12 @@ impl AppendTarget {
     /// 400 for a group or a dimension that is not there, 501 for an array that another one declares, 409 for another shape than
     /// is expected.
     pub(super) fn new(node: Arc<OpenNode>, query: &AppendQuery) -> Result<Self, Problem> {
-        let array = Arc::clone(node.array()?);
+        let array = Arc::clone(node.array().map_err(|error| {
+            let detail = format!(
+                "{error}; to append to several arrays of a group, send a part for each of them (`multipart/form-data`)"
+            );
+            Problem::from(error).detail(detail)
+        })?);
         if node.dependent.is_some() {
             return Err(WriteError::Declared { path: array.path().clone() }.into());
         }
