@@ -56,16 +56,13 @@ impl RawObject {
         let mut places: HashMap<String, usize> = places.collect();
         let mut is_changed = false;
         for (name, text) in members {
-            match places.get(&name).and_then(|place| self.0.get_mut(*place)) {
-                Some((_, value)) => {
-                    is_changed |= *value != text;
-                    *value = text;
-                }
-                None => {
-                    is_changed = true;
-                    places.insert(name.clone(), self.0.len());
-                    self.0.push((name, text));
-                }
+            if let Some((_, value)) = places.get(&name).and_then(|place| self.0.get_mut(*place)) {
+                is_changed |= *value != text;
+                *value = text;
+            } else {
+                is_changed = true;
+                places.insert(name.clone(), self.0.len());
+                self.0.push((name, text));
             }
         }
         is_changed

@@ -182,15 +182,12 @@ fn transfer_problem(failure: NodeCopyFailure, target: &NodeTarget, is_conditiona
         error => error.into(),
     };
     let (mount, path) = (&target.mount.name, target.path.as_str());
-    let problem = match (has_written, is_complete) {
-        (true, false) => {
-            let detail = format!(
-                "{}; the same request goes on with what is stored, and DELETE of `/store/{mount}/{path}/` erases it",
-                problem.message()
-            );
-            problem.detail(detail)
-        }
-        _ => problem,
-    };
-    problem.extension("written", written)
+    if !has_written || is_complete {
+        return problem.extension("written", written);
+    }
+    let detail = format!(
+        "{}; the same request goes on with what is stored, and DELETE of `/store/{mount}/{path}/` erases it",
+        problem.message()
+    );
+    problem.detail(detail).extension("written", written)
 }

@@ -111,11 +111,11 @@ impl NodeWriter {
     /// # Errors
     /// [`NodeWriteError::Exists`] if another client has made it meanwhile; a failure of the backend.
     pub async fn create(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
-        self.make_groups_above(path, documents.format).await?;
+        self.make_groups_above(path, documents.format, &mut false).await?;
         self.store_new(path, documents).await
     }
 
-    /// Makes the groups above a node that do not exist. Returns whether there were any.
+    /// Makes the groups above a node that do not exist, and sets `has_made` if there were any.
     ///
     /// # Errors
     /// A failure of the backend; some of the groups may be there then.
@@ -123,18 +123,18 @@ impl NodeWriter {
         &self,
         path: &NodePath,
         format: ZarrFormat,
-    ) -> Result<bool, NodeWriteError> {
-        let mut has_made = false;
+        has_made: &mut bool,
+    ) -> Result<(), NodeWriteError> {
         for above in ancestors(path) {
             if self.find(&above).await?.is_none() {
-                has_made = true;
                 match self.store_new(&above, &NodeDocuments::of_group_above(format)).await {
-                    Ok(()) | Err(NodeWriteError::Exists { .. }) => {}
+                    Ok(()) => *has_made = true,
+                    Err(NodeWriteError::Exists { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        Ok(has_made)
+        Ok(())
     }
 
     /// Stores the documents of a node, each on the condition that there is none. What was stored is revoked where another

@@ -44,7 +44,7 @@ impl Journal {
         std::mem::take(&mut self.writes.lock().unwrap())
     }
 
-    /// From now on, all writes but so many fail.
+    /// From now on, all writes after this number of them fail.
     pub fn fail_after(&self, writes: usize) {
         self.left.store(writes, SeqCst);
     }

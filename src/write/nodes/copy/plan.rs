@@ -153,7 +153,9 @@ impl NodeCopy {
                 }
             }
         }
-        target.end()?;
+        if let Some(error) = target.unmatched() {
+            return Err(error);
+        }
         Ok(ListedSource { documents, bytes, has_leftovers: target.has_any })
     }
 
@@ -204,17 +206,14 @@ impl<'a> TargetKeys<'a> {
     async fn pass(&mut self, relative: &str) -> Result<(), NodeCopyError> {
         let Some(next) = &self.next else { return Ok(()) };
         match self.place.relative(next).cmp(relative) {
-            Ordering::Less => self.end(),
+            Ordering::Less => self.unmatched().map_or(Ok(()), Err),
             Ordering::Equal => self.advance().await,
             Ordering::Greater => Ok(()),
         }
     }
 
-    /// Checks that there is no other key.
-    fn end(&self) -> Result<(), NodeCopyError> {
-        match &self.next {
-            Some(key) => Err(NodeCopyError::NotOfSource { key: key.clone() }),
-            None => Ok(()),
-        }
+    /// The error of a key that the source does not have; `None` if there is no other key.
+    fn unmatched(&self) -> Option<NodeCopyError> {
+        self.next.as_ref().map(|key| NodeCopyError::NotOfSource { key: key.clone() })
     }
 }

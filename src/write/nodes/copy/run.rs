@@ -25,9 +25,10 @@ impl NodeCopy {
     }
 
     async fn steps(&self, plan: &mut NodeCopyPlan, has_written: &AtomicBool) -> Result<(), NodeCopyError> {
-        if self.to.writer.make_groups_above(&self.to.path, plan.format).await? {
-            has_written.store(true, Ordering::Relaxed);
-        }
+        let mut has_made = false;
+        let made = self.to.writer.make_groups_above(&self.to.path, plan.format, &mut has_made).await;
+        has_written.fetch_or(has_made, Ordering::Relaxed);
+        made?;
         let versions = self.copy_values(plan, has_written).await?;
         self.check_source(plan).await?;
         self.store_documents(plan, has_written).await?;
