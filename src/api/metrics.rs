@@ -16,7 +16,7 @@ use crate::metrics::histogram::{Counted, Histogram};
 use crate::services::engine::ArrayEngine;
 use crate::services::mounts::Mounts;
 use crate::services::readiness::MountStates;
-use crate::services::response_cache::ResponseCaches;
+use crate::services::response_caches::ResponseCaches;
 use crate::services::scans::PrefetchTotals;
 use crate::services::state::AppState;
 use crate::store::{BackendState, CircuitState};
@@ -215,7 +215,7 @@ fn reads(counts: &Counts, writer: &mut Writer<'_>) -> fmt::Result {
 
 fn caches(engine: &ArrayEngine, responses: &ResponseCaches, writer: &mut Writer<'_>) -> fmt::Result {
     let mut usage = engine.caches.usage();
-    usage.push((CacheKind::Answers, responses.elements.usage()));
+    usage.push((CacheKind::Answers, responses.usage()));
     let by_kind = |of: fn(&CacheUsage) -> u64| {
         usage.iter().map(move |(kind, usage)| ([("kind", kind.as_str())], of(usage))).collect::<Vec<_>>()
     };

@@ -223,8 +223,7 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
     };
     let evict = || {
         let state = site.state();
-        state.responses.elements.evict_half();
-        state.responses.statistics.evict_half();
+        state.responses.evict_half();
         state.engine.caches.evict_half();
     };
     let set = |pressure| site.state().lifecycle.set_pressure(pressure);

@@ -2,7 +2,7 @@
 //!
 //! Entries do not go stale by themselves, because each is under the version it came from. A purge is for changes that the
 //! backend's versions do not show, and for measurements. Keys are those of the abstract store interface (Zarr core 3.1). The
-//! cache of small responses is not among these: it belongs to `http`.
+//! cache of responses is not among these: it belongs to `http`.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum CacheKind {
     Lookup,
     /// Re-encoded chunks.
     Encoded,
-    /// Small responses.
+    /// Responses.
     Answers,
     /// Parts of stored values, on a local disk.
     Disk,

@@ -1,4 +1,4 @@
-//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and small responses; and of
+//! Caches of decoded chunks, shard indexes, opened nodes, small stored values, re-encoded chunks and responses; and of
 //! stored bytes of remote mounts, on a local disk.
 //!
 //! Every entry has the version of the stored value that it came from in its key, so no entry can be stale: a value that
@@ -14,6 +14,7 @@ mod generation;
 mod nodes;
 mod options;
 mod recent_parts;
+mod recent_requests;
 mod response_cache;
 mod shared_reads;
 mod single_flight;
@@ -30,6 +31,7 @@ pub use disk_report::{DiskReads, DiskReport};
 pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};
 pub use nodes::BoundedNodeCache;
 pub use options::CacheOptions;
+pub use recent_requests::RecentRequests;
 pub use response_cache::ResponseCache;
 pub use shared_reads::SharedReads;
 pub use source::CachedSource;

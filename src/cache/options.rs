@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::disk::DiskCacheOptions;
 use crate::store::ContainerBudget;
 
-/// The bytes for decoded chunks divided by this are for small responses.
-const RESPONSES_SHARE: u64 = 16;
+/// The bytes for decoded chunks divided by this are for responses.
+const RESPONSES_SHARE: u64 = 8;
 /// The bytes for stored values divided by this are for the last lookups of values.
 const LOOKUPS_SHARE: u64 = 8;
 
@@ -14,7 +14,8 @@ const LOOKUPS_SHARE: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Decoded chunks, and small responses that are requested repeatedly.
+    /// Decoded chunks, and responses of up to 8 MiB that are requested repeatedly: a sixteenth is for those of up to 128 KiB, and
+    /// another for longer ones.
     #[serde(with = "crate::units::size")]
     pub decoded_size: u64,
     /// Indexes of shards, and versions of cached chunks.
@@ -44,7 +45,7 @@ pub struct CacheOptions {
 }
 
 impl CacheOptions {
-    /// The part of [`CacheOptions::decoded_size`] that is for small responses.
+    /// The part of [`CacheOptions::decoded_size`] that is for responses.
     #[must_use]
     pub const fn response_bytes(&self) -> u64 {
         self.decoded_size / RESPONSES_SHARE

@@ -1,4 +1,4 @@
-//! [`ResponseCache`]: a cache of small responses, by request.
+//! [`ResponseCache`]: a cache of responses, by request.
 //!
 //! The caller decides what a response is, and revalidates it before use.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::weighted_cache::{CacheUsage, WeightedCache};
 
-/// A cache of small responses by request, which evicts the least used.
+/// A cache of responses by request, which evicts the least used.
 pub struct ResponseCache<T>(WeightedCache<Arc<str>, Weighed<T>>);
 
 /// A response and its bytes of memory.

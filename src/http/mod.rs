@@ -12,6 +12,7 @@ pub(crate) mod cache_control;
 pub(crate) mod cache_status;
 pub(crate) mod chunk_path;
 pub(crate) mod coding;
+pub(crate) mod collected_body;
 pub(crate) mod conditions;
 pub(crate) mod consolidated_query;
 pub(crate) mod cors;

@@ -25,7 +25,7 @@ pub struct ArrayEngine {
     pub cpu: ComputePool,
     /// The cache of opened nodes.
     pub memo: Arc<dyn NodeCache>,
-    /// Size in bytes of the cache of small responses.
+    /// Size in bytes of the caches of responses.
     pub answers_bytes: u64,
     /// The cache of chunks that the server encoded again.
     pub encoded: EncodedCache,

@@ -14,6 +14,7 @@ pub(crate) mod permit_budget;
 pub(crate) mod pinned;
 pub(crate) mod readiness;
 pub(crate) mod response_cache;
+pub(crate) mod response_caches;
 pub(crate) mod route;
 pub(crate) mod scan_detector;
 pub(crate) mod scans;

@@ -15,7 +15,7 @@ use super::mount::Mount;
 use super::mounts::Mounts;
 use super::pinned::Pins;
 use super::readiness::Readiness;
-use super::response_cache::ResponseCaches;
+use super::response_caches::ResponseCaches;
 use super::scans::Scans;
 use super::traffic::Traffic;
 use super::uploads::Uploads;

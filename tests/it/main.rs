@@ -63,6 +63,7 @@ mod links;
 mod listings;
 mod load;
 mod long_pictures;
+mod long_responses;
 mod memory;
 mod metadata;
 mod metrics;

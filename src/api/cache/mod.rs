@@ -119,8 +119,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let purged = cpu.run(move || {
         let PurgeOutcome { entries, is_durable: durable } =
             state.engine.caches.purge(&mount.cache_name, path.prefix());
-        state.responses.statistics.purge();
-        Purged { entries, answers: state.responses.elements.purge(), durable }
+        Purged { entries, answers: state.responses.purge(), durable }
     });
     Ok(Json(purged.await?))
 }

@@ -15,8 +15,10 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use http_body::Body as _;
 use serde_json::Value;
 
+use super::cacheable::{Cacheable, Worth};
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
 use super::gathered_plan::GatheredPlan;
@@ -25,8 +27,7 @@ use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::api::label_params::LabelPositions;
 use crate::array::{
-    Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot,
-    Suggestions,
+    Array, ArrayError, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot, Suggestions,
 };
 use crate::chunk::{AxisPositions, AxisRange, Subset};
 use crate::error::ErrorClass;
@@ -41,7 +42,7 @@ use crate::labels::CfTimes;
 use crate::metadata::{DataType, Endianness};
 use crate::render::{CfDecoding, Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
-use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
+use crate::services::response_cache::{MAX_CACHED_RESPONSE_BYTES, MAX_SMALL_RESPONSE_BYTES, cache_key};
 use crate::services::state::AppState;
 use crate::store::{ByteRange, ValueInfo, Version};
 use crate::views::rechunk::DataTypeSpec;
@@ -49,10 +50,6 @@ use crate::{chunk, render};
 
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
-/// The fixed cost of a chunk (lookup, opening, checks), as the number of bytes that are decoded in the same time.
-const CHUNK_WORK_BYTES: u64 = 16 << 10;
-/// A response is cached on its first request if its cost, in decoded bytes, is at least this multiple of its size in memory.
-const COSTLY: u64 = 16;
 
 /// How elements are written.
 #[derive(Clone, Debug)]
@@ -102,13 +99,6 @@ struct ElementsResponse {
     answer: Response,
     /// `None` if the response is not worth caching.
     again: Option<Cacheable>,
-}
-
-/// The content of an entry of the response cache.
-struct Cacheable {
-    chunks: ChunkVersions,
-    version: Version,
-    body: Bytes,
 }
 
 impl ElementsRequest {
@@ -203,14 +193,15 @@ impl ElementsRequest {
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
+        let is_repeated = is_repeated(state, head, &plan);
         let permit = state
             .traffic
             .admission
-            .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan))
+            .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan, is_repeated))
             .await?;
         let mut tries = 1;
         let ElementsResponse { mut answer, again } = loop {
-            match self.attempt(state, &head.method, &head.headers, &plan).await {
+            match self.attempt(state, &head.method, &head.headers, &plan, is_repeated).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
                 answered => break answered.map_err(|error| self.check_cost(state, error))?,
             }
@@ -226,11 +217,12 @@ impl ElementsRequest {
             download::put(answer.headers_mut(), &name, self.rendering.style.format.extension);
         }
         // The metadata of a dependent array also comes from other arrays, so its responses are not cached.
-        if let Some(Cacheable { chunks, version, body }) = again
+        if let Some(Cacheable { chunks, contents }) = again
             && self.node.dependent.is_none()
             && self.reduction.as_ref().is_none_or(ElementsReduction::is_cacheable)
             && self.positions.as_ref().is_none_or(|positions| positions.used.is_cacheable())
-            && state.responses.elements.fits(chunks.bytes() + body.len() as u64)
+            && let Some(length) = answer.body().size_hint().exact()
+            && state.responses.fits(length, chunks.bytes())
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = Dependencies::new(opener, path, &self.node, chunks);
@@ -242,8 +234,7 @@ impl ElementsRequest {
                 None => made_of,
                 Some(positions) => positions.used.with_dependencies(made_of),
             };
-            CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
-                .await;
+            answer = contents.cache(&state.responses, head, made_of, answer).await;
         }
         Ok(permit.hold(answer))
     }
@@ -290,12 +281,13 @@ impl ElementsRequest {
         broken.problem(error, suggestions)
     }
 
-    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text. Elements that
-    /// are reduced come on top.
-    fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
+    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text, or all of what is
+    /// collected to be cached. Elements that are reduced come on top.
+    fn memory_bytes(&self, state: &AppState, plan: &Plan, is_collected: bool) -> u64 {
         let response = match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
             Some(whole) => whole.min(state.options.max_buffered_response_size),
+            None if is_collected => plan.response_bytes(),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         };
         // What was decoded is held beside what it was decoded from.
@@ -309,6 +301,7 @@ impl ElementsRequest {
         method: &Method,
         headers: &HeaderMap,
         plan: &Plan,
+        is_repeated: bool,
     ) -> Result<ElementsResponse, ElementsError> {
         let limit = state.options.max_buffered_response_size;
         let trace = state.engine.reader.read_context(self.array.mount());
@@ -359,13 +352,11 @@ impl ElementsRequest {
         if let Some(positions) = &self.positions {
             positions.put_headers(answer.headers_mut());
         }
-        // A response whose chunks were all in memory is likely to be requested again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
-        let again = whole
-            .filter(|body| body.len() <= MAX_CACHED_RESPONSE_BYTES)
-            .zip(chunks)
-            .filter(|(body, chunks)| is_hit || is_costly(plan, body.len() as u64 + chunks.bytes()))
-            .map(|(body, chunks)| Cacheable { chunks, version: info.version, body });
+        let worth = Worth { plan, is_hit, is_repeated };
+        let again = chunks
+            .filter(|_| answer.status() == StatusCode::OK)
+            .and_then(|chunks| Cacheable::new(&worth, chunks, &info.version, whole));
         Ok(ElementsResponse { answer, again })
     }
 
@@ -556,10 +547,13 @@ fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether computing a response costs far more than the memory to cache it ([`COSTLY`]).
-fn is_costly(plan: &Plan, kept_bytes: u64) -> bool {
-    let work = plan.decoded_bytes().saturating_add(plan.chunks().saturating_mul(CHUNK_WORK_BYTES));
-    work / COSTLY >= kept_bytes
+/// Whether a response that is cached only when it is requested again was requested shortly before.
+fn is_repeated(state: &AppState, head: &Parts, plan: &Plan) -> bool {
+    let bytes = plan.response_bytes();
+    (MAX_SMALL_RESPONSE_BYTES..=MAX_CACHED_RESPONSE_BYTES).contains(&bytes)
+        && !is_partial_or_conditional(&head.headers)
+        && state.responses.fits(bytes, 0)
+        && cache_key(head).is_some_and(|key| state.responses.recent.is_repeated(&key))
 }
 
 /// Rejects a response that has grown over the limit.

@@ -2,6 +2,7 @@
 
 mod append;
 mod axis_query;
+mod cacheable;
 pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
@@ -37,7 +38,6 @@ use crate::error::ErrorClass;
 use crate::http::chunk_path::split_chunk;
 use crate::http::problem::Problem;
 use crate::services::extract::NodeTarget;
-use crate::services::response_cache::CachedResponse;
 use crate::services::route::Route;
 use crate::services::state::AppState;
 pub(crate) use append::AppendedSchema;
@@ -147,7 +147,7 @@ pub(crate) async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Re
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
         state.traffic.admission.try_reject(AdmissionRequest::to_elements(head))?;
     }
-    CachedResponse::lookup(&state.responses.elements, &state.traffic.admission, head).await
+    state.responses.lookup(&state.traffic.admission, head).await
 }
 
 /// Read a selection of the array at the root of a mount

@@ -5,7 +5,7 @@ use super::sample;
 use super::scene::{Drawing, Scene};
 use crate::array::Plan;
 use crate::render::raster::{Outside, Scale, most_file_bytes, waiting_bytes, writing_bytes};
-use crate::services::response_cache::MAX_CACHED_RESPONSE_BYTES;
+use crate::services::response_cache::MAX_SMALL_RESPONSE_BYTES;
 
 /// A picture with more pixels is drawn and written while it is sent.
 const SHORT_PIXELS: u64 = 1 << 20;
@@ -110,7 +110,7 @@ impl Scene {
     /// of the file.
     pub(crate) fn sending_bytes(&self) -> u64 {
         let waiting = if self.is_known() { 0 } else { waiting_bytes(self.pixels()) };
-        let written = writing_bytes(self.size().0).saturating_add(2 * MAX_CACHED_RESPONSE_BYTES as u64);
+        let written = writing_bytes(self.size().0).saturating_add(2 * MAX_SMALL_RESPONSE_BYTES);
         waiting.saturating_add(written)
     }
 

@@ -35,7 +35,7 @@ use crate::http::timing::put_trace;
 use crate::http::validators::put_validators;
 use crate::render::RenderError;
 use crate::services::extract::NodeTarget;
-use crate::services::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
+use crate::services::response_cache::{CachedResponse, MAX_SMALL_RESPONSE_BYTES, cache_key};
 use crate::services::state::AppState;
 use crate::store::{ValueInfo, Version};
 
@@ -106,13 +106,14 @@ pub(crate) async fn respond(
         && node.dependent.is_none()
         && scene.subject.positions.is_none()
         && let Some(above) = scene.subject.above.as_deref().filter(|above| are_known(above))
-        && state.responses.elements.fits(made_of.bytes() + body.len() as u64)
+        && let Some(key) = cache_key(head)
+        && state.responses.fits(body.len() as u64, made_of.bytes())
     {
         let path = scene.subject.array.path().clone();
         let made_of = Dependencies::new(target.opener.clone(), path, node, made_of);
         let made_of = and_above(made_of, above);
-        CachedResponse::store(&state.responses.elements, head, made_of, version, answer.headers(), body)
-            .await;
+        let cached = CachedResponse::new(made_of, version, answer.headers(), vec![body]);
+        state.responses.insert(&key, cached).await;
     }
     Ok(permit.hold(answer))
 }
@@ -230,7 +231,7 @@ async fn attempt(
         }
     };
     let again = whole
-        .filter(|(_, file)| file.len() <= MAX_CACHED_RESPONSE_BYTES)
+        .filter(|(_, file)| file.len() as u64 <= MAX_SMALL_RESPONSE_BYTES)
         .map(|(chunks, file)| (chunks, version.clone(), file));
     put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
     ImageHeaders { scene, ranges: ranges.as_deref() }.put(answer.headers_mut());
@@ -321,7 +322,7 @@ async fn begin(
 ) -> Result<Drawn, ElementsError> {
     let mut file = BytesMut::new();
     let mut is_whole = false;
-    while file.len() <= MAX_CACHED_RESPONSE_BYTES && !is_whole {
+    while file.len() as u64 <= MAX_SMALL_RESPONSE_BYTES && !is_whole {
         match picture.next().await? {
             Some(piece) => file.extend_from_slice(&piece),
             None => is_whole = true,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::stream::{StreamExt, unfold};
 use rustix::fs::{Stat, fstat};
 
@@ -259,7 +259,10 @@ impl OpenValue {
         let [next, other] = &mut self.buffers;
         let most = if self.is_long { self.long_piece } else { SHORT_PIECE };
         let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
-        bytes.resize(most, 0);
+        if bytes.len() < most {
+            // To enlarge it would copy bytes that were sent.
+            bytes = BytesMut::zeroed(most);
+        }
         let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
         let piece = bytes.get_mut(..left.min(most))?;
         let length = piece.len();
