@@ -35,6 +35,7 @@ pub(crate) mod versions;
 pub(crate) mod view;
 pub(crate) mod views;
 pub(crate) mod webdav;
+mod within;
 
 use crate::services::route::Route;
 

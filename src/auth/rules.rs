@@ -10,6 +10,7 @@
 //! - Consolidated metadata is derived from all documents below a group and names them, so it needs `read` and `list` of
 //!   all that. Where the mount derives it unasked, a caller without one of these gets the stored document.
 //! - PUT of elements, POST of elements to append, and PUT and PATCH of nodes, need `write` of the whole node, and DELETE of a node `delete`.
+//!   PUT of a node with `copy` or `move` needs `read` of its source, with `move` `delete` as well; the handler checks them.
 //! - What is derived from nodes (views, nodes, elements, vectors) needs `read` of the whole node. It reads other keys
 //!   on the way than the requested ones; `within_array` ensures that they lie within the grant.
 //! - An upload in parts to a key of S3 needs `write` of the key, whatever the method.

@@ -35,6 +35,7 @@ pub(crate) mod s3_query;
 pub(crate) mod switch;
 pub(crate) mod target;
 pub(crate) mod timing;
+pub(crate) mod transfer_query;
 pub(crate) mod trouble;
 pub(crate) mod validators;
 pub(crate) mod vectors_path;

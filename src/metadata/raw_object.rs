@@ -2,6 +2,8 @@
 //!
 //! Stored documents have numbers of any size, and some writers put `NaN` into them. A parsed value would not have their text.
 
+use std::collections::HashMap;
+
 use super::parser::visit_members;
 use super::{MetadataError, MetadataLimits};
 
@@ -45,6 +47,27 @@ impl RawObject {
         }
     }
 
+    /// Sets members as [`RawObject::set`] does, in their order. Returns whether any value has another text now.
+    pub fn set_all(&mut self, members: Vec<(String, String)>) -> bool {
+        if members.is_empty() {
+            return false;
+        }
+        let places = self.0.iter().enumerate().map(|(place, (name, _))| (name.clone(), place));
+        let mut places: HashMap<String, usize> = places.collect();
+        let mut is_changed = false;
+        for (name, text) in members {
+            if let Some((_, value)) = places.get(&name).and_then(|place| self.0.get_mut(*place)) {
+                is_changed |= *value != text;
+                *value = text;
+            } else {
+                is_changed = true;
+                places.insert(name.clone(), self.0.len());
+                self.0.push((name, text));
+            }
+        }
+        is_changed
+    }
+
     /// Removes the members whose names `is_kept` does not keep. Returns whether there were any.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) -> bool {
         let before = self.0.len();
@@ -82,6 +105,13 @@ mod tests {
         assert!(object.retain(|name| name != "a") && !object.retain(|_| true));
         let expected = "{\n  \"c\": {\"x\" : [1e400]},\n  \"b\": 3,\n  \"A\": \"\\u00e9\",\n  \"d\": null\n}";
         assert_eq!(object.to_text(), expected);
+        let members = |members: &[(&str, &str)]| {
+            members.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
+        };
+        assert!(!object.set_all(members(&[("b", "3"), ("d", "null")])) && !object.set_all(Vec::new()));
+        assert_eq!(object.to_text(), expected);
+        assert!(object.set_all(members(&[("e", "1"), ("d", "4"), ("e", "2")])));
+        assert_eq!((object.get("d"), object.get("e")), (Some("4"), Some("2")));
         assert_eq!(RawObject::default().to_text(), "{}");
         for text in [&b"[]"[..], b"{", b"{\"a\":1} x", b"{\"a\":\"\xff\"}"] {
             assert!(RawObject::parse(text, &limits).is_err(), "{text:?}");

@@ -181,7 +181,7 @@ impl Version {
     }
 
     /// The tag from the backend's metadata, without the nonce.
-    fn backend_tag(&self) -> &str {
+    pub(crate) fn backend_tag(&self) -> &str {
         self.tag.strip_suffix(self.nonce()).unwrap_or(&self.tag)
     }
 

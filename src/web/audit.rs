@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 
 use crate::auth::origin;
-use crate::http::route::RouteSpec;
+use crate::http::route::{Resource, RouteSpec};
+use crate::http::transfer_query;
 use crate::http::webdav_headers;
 use crate::http::wrote::Wrote;
 
@@ -30,6 +31,8 @@ pub(super) struct AuditEntry {
     caller: Option<Arc<str>>,
     /// Where COPY and MOVE write to.
     destination: Option<String>,
+    /// The node that a PUT of a node copies or moves, after the name of the parameter.
+    source: Option<(&'static str, String)>,
     /// Bytes of the body that were received so far.
     received: Arc<AtomicU64>,
 }
@@ -49,7 +52,10 @@ impl AuditEntry {
         // Without its query, which may have a credential.
         let destination = webdav_headers::destination(uri, headers).ok();
         let destination = destination.map(|to| escaped(to.path()).into_owned());
-        Some(Box::new(Self { depends_on_body, caller: None, destination, received: Arc::default() }))
+        let is_of_node = route.is_some_and(|route| route.resource == Resource::Node);
+        let source = transfer_query::transferred(uri).filter(|_| is_of_node && *method == Method::PUT);
+        let source = source.map(|(kind, source)| (kind, escaped(&source).into_owned()));
+        Some(Box::new(Self { depends_on_body, caller: None, destination, source, received: Arc::default() }))
     }
 
     /// The counter of received bytes.
@@ -69,6 +75,9 @@ impl AuditEntry {
 
     /// Writes the line. `status` is that of the response, if there was one.
     pub(super) fn log(&self, request: &AuditedRequest<'_>, status: Option<StatusCode>) {
+        let source_of = |wanted: &str| {
+            self.source.as_ref().filter(|(kind, _)| *kind == wanted).map(|(_, source)| source.as_str())
+        };
         tracing::info!(
             target: TARGET,
             request_id = request.id,
@@ -78,6 +87,8 @@ impl AuditEntry {
             route = request.route,
             path = request.path,
             destination = self.destination,
+            copy = source_of(transfer_query::COPY),
+            r#move = source_of(transfer_query::MOVE),
             received_bytes = self.received.load(Ordering::Relaxed),
             status = status.map(|status| status.as_u16()),
             outcome = outcome(status),

@@ -44,7 +44,10 @@ pub use array_writer::ArrayWriter;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};
-pub use nodes::{NewNode, NodeDocuments, NodePatch, NodeWriteError, NodeWriter};
+pub use nodes::{
+    NewNode, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeDocuments, NodePatch, NodePlace,
+    NodeTransfer, NodeWriteError, NodeWriter,
+};
 pub use options::WriteOptions;
 pub use plan::WritePlan;
 pub use stored_chunk::VersionCheck;

@@ -75,3 +75,21 @@ def test_xarray_sees_new_variables_in_a_consolidated_dataset(server, writable):
         assert sorted(found.data_vars) == ["rain", "snow"]
         numpy.testing.assert_array_equal(found["snow"], [4, 3, 2, 1])
         assert found["snow"].dims == ("day",) and found["snow"].attrs["units"] == "mm"
+
+
+def test_a_copied_dataset_is_read_as_its_source_is(server, writable):
+    path, copy = "created/source.zarr", "created/copies/dataset.zarr"
+    days = xarray.Dataset({"rain": (("day", "x"), numpy.arange(12.0).reshape(4, 3))}, {"day": numpy.arange(4)})
+    options = {"anon": True, "endpoint_url": f"{server.base}/s3"}
+    days.to_zarr(f"s3://{writable}/{path}", mode="w", consolidated=True, storage_options=options)
+    answer = requests.put(node(server, writable, copy), params={"copy": path}, timeout=SECONDS)
+    assert answer.status_code == 201, answer.text
+    with xarray.open_zarr(clients.obstore_store(server.store(writable, copy)), consolidated=True) as found:
+        xarray.testing.assert_identical(found.load(), days)
+    again = requests.put(node(server, writable, copy), params={"copy": path}, timeout=SECONDS)
+    assert (again.status_code, again.json()["written"]) == (409, False)
+    # What is written to one of them is not in the other.
+    array = zarr.open_array(clients.obstore_store(server.store(writable, f"{copy}/rain")), mode="r+")
+    array[0] = -1
+    source = zarr.open_array(clients.obstore_store(server.store(writable, f"{path}/rain")), mode="r")
+    numpy.testing.assert_array_equal(source[:], days["rain"])

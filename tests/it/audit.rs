@@ -79,6 +79,9 @@ fn each_change_has_a_line_that_says_who_did_what_and_how_it_ended() {
             "200",
         ),
         ("DELETE /store/m/l", &writer, "", "204"),
+        ("PUT /v1/nodes/m/g", &writer, r#"{"node_type":"group"}"#, "201"),
+        ("PUT /v1/nodes/m/h?copy=m:g", &writer, "", "201"),
+        ("PUT /v1/nodes/m/i?move=%22g%22", &writer, "", "405"),
     ] {
         let answer = send(&server, head, token, body);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
@@ -112,12 +115,17 @@ fn each_change_has_a_line_that_says_who_did_what_and_how_it_ended() {
         ("ann", "MOVE", "/store/m/k", 0, "done"),
         ("ann", "POST", "/v1/partial/m", 54, "done"),
         ("ann", "DELETE", "/store/m/l", 0, "done"),
+        ("ann", "PUT", "/v1/nodes/m/g", 21, "done"),
+        ("ann", "PUT", "/v1/nodes/m/h", 0, "done"),
+        ("ann", "PUT", "/v1/nodes/m/i", 0, "refused"),
     ]
     .map(|(caller, method, path, bytes, outcome)| {
         (caller.to_owned(), method.to_owned(), path.to_owned(), bytes, outcome.to_owned())
     });
     assert_eq!(found[..expected.len()].iter().map(of).collect::<Vec<_>>(), expected, "{lines}");
     assert_eq!(found[3]["destination"], "/store/m/l", "without the query: {lines}");
+    assert_eq!((&found[7]["copy"], &found[7]["move"]), (&Value::from("m:g"), &Value::Null), "{lines}");
+    assert_eq!(found[8]["move"], "\\\"g\\\"", "nothing but visible characters: {lines}");
     let [left] = &found[expected.len()..] else { panic!("{lines}") };
     assert_eq!((&left["path"], &left["caller"]), (&Value::from("/store/m/gone"), &Value::from("ann")));
     assert!(!data.join("gone").exists() && left["outcome"] != "done", "{left}");

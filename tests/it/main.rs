@@ -71,6 +71,7 @@ mod metrics;
 mod names;
 mod nested;
 mod netcdf;
+mod node_transfers;
 mod node_writes;
 mod nodes;
 mod numcodecs;

@@ -10,6 +10,7 @@ mod schema;
 mod specs;
 mod summary;
 pub(crate) mod summary_document;
+mod transfer;
 mod url;
 mod write;
 

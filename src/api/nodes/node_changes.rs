@@ -12,6 +12,7 @@ use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
+use crate::services::mount::Mount;
 use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
 use crate::write::{LeaseError, NodeWriteError, NodeWriter};
@@ -44,6 +45,18 @@ pub(crate) fn may_make(caller: &Caller, mount: &str) -> impl Fn(&NodePath) -> bo
             caller.rights().allows(&mount, &Permission::stored(Scope::Write, KeyScope::Key(key)))
         })
     }
+}
+
+/// Rejects the erasure of a node of a mount that does not let prefixes be erased.
+pub(super) fn check_erasable(mount: &Mount) -> Result<(), Problem> {
+    if mount.may_erase_prefixes() {
+        return Ok(());
+    }
+    let name = &mount.name;
+    let detail = format!(
+        "the mount `{name}` does not let nodes be erased: set `mounts.{name}.allow_prefix_delete = true`"
+    );
+    Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail))
 }
 
 /// Names the node document of a new node. The base path is prepended to it on the way out.

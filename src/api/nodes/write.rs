@@ -8,9 +8,10 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::node_changes::{committed, may_make, problem, put_location, writer};
+use super::node_changes::{check_erasable, committed, may_make, problem, put_location, writer};
 use super::read::get_node;
 use super::specs::{NODE, ROOT_NODE};
+use super::transfer::{TransferParams, transfer};
 use crate::admission::{ClientBucket, Permit, Priority};
 use crate::api::dependents::NodeQuery;
 use crate::api::documented::MountParam;
@@ -41,20 +42,28 @@ type Sender = (Caller, ClientBucket);
 /// as `zstd-3` or a list as in `zarr.json`. `zarr_format` is 3 or 2. `like` is the path of an array of the mount, from which all
 /// that is not said is taken. `{"node_type": "group"}` creates a group. Groups above the node are created where there are none.
 ///
+/// With `copy` or `move` and no body, the node is another one, with all that is below it. Readers see all of it or nothing: its
+/// document is stored last, and at the source of a move erased first. A copy that broke off can be made again. A move needs the
+/// scope `delete` at its source, and a mount that lets prefixes be erased.
+///
 /// A node that exists is never replaced.
 #[utoipa::path(
     put,
     path = NODE.template,
     tag = "nodes",
-    params(MountParam, ("path" = String, Path, description = "Path of the node")),
-    request_body(content = Object, content_type = "application/json", description = "The node"),
+    params(MountParam, ("path" = String, Path, description = "Path of the node"), TransferParams),
+    request_body(content = Option<Object>, content_type = "application/json", description = "The node"),
     responses(
         (status = 201, description = "Created: the node document", body = NodeSchema),
         (status = 400, description = "The body is not a node that this server can read; nothing was written"),
         (status = 405, description = "The mount is read-only"),
-        (status = 409, description = "A node above is an array; nothing was written"),
+        (status = 403, description = "The credentials do not permit it, or do not permit to read or erase the source"),
+        (status = 404, description = "The mount does not exist, or there is no node to copy"),
+        (status = 409, description = "A node above is an array; or with `copy` or `move`, there is a node at the path or something else than a part of the same copy, or one of the nodes is in the other"),
         (status = 412, description = "There is a node at the path; nothing was written"),
+        (status = 413, description = "The source has more values than `write.max_values`, or one that is longer than `http.max_value_size`; nothing was written"),
         (status = 501, description = "The document has an unsupported extension, or the backend does not check conditions"),
+        (status = 503, description = "Another request copies a node to the path, or the source changed meanwhile"),
     )
 )]
 pub(crate) async fn put_node(
@@ -71,6 +80,12 @@ pub(crate) async fn put_node(
         return Err(invalid(
             "a node is created where there is none: leave conditions out, or send `If-None-Match: *`",
         ));
+    }
+    let source = TransferParams::source(request.uri());
+    let source = source.map_err(|error| Problem::from(error).extension("written", false))?;
+    if let Some((kind, source)) = source {
+        Box::pin(transfer(&state, &target, &sender.0, request, (kind, &source))).await?;
+        return created(&state, &target, sender, base).await;
     }
     let writer = writer(&state, &target, request.extensions());
     let (members, held): (Map<String, Value>, _) = body(&state, request).await?;
@@ -90,10 +105,7 @@ pub(crate) async fn put_node(
         writer.create(&path, &documents).await
     };
     committed(&state, create).await?;
-    let mut answer = changed(&state, &target, sender, base).await?;
-    *answer.status_mut() = StatusCode::CREATED;
-    put_location(answer.headers_mut(), &target);
-    Ok(answer)
+    created(&state, &target, sender, base).await
 }
 
 /// Create the node at the root of a mount
@@ -101,8 +113,8 @@ pub(crate) async fn put_node(
     put,
     path = ROOT_NODE.template,
     tag = "nodes",
-    params(MountParam),
-    request_body(content = Object, content_type = "application/json", description = "The node"),
+    params(MountParam, TransferParams),
+    request_body(content = Option<Object>, content_type = "application/json", description = "The node"),
     responses((status = 201, description = "Created: the node document", body = NodeSchema))
 )]
 pub(crate) async fn put_root_node(
@@ -211,13 +223,7 @@ pub(crate) async fn delete_node(
     request: Request,
 ) -> Result<Response, Problem> {
     check_writable(&target.mount)?;
-    if !target.mount.may_erase_prefixes() {
-        let name = &target.mount.name;
-        let detail = format!(
-            "the mount `{name}` does not let nodes be erased: set `mounts.{name}.allow_prefix_delete = true`"
-        );
-        return Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail));
-    }
+    check_erasable(&target.mount)?;
     let writer = writer(&state, &target, request.extensions());
     // Without a condition, a node that cannot be read is erased too.
     let has_conditions = !Conditions::from_headers(request.headers()).is_empty();
@@ -293,6 +299,19 @@ async fn changed(
         return document(state, target, sender, base).await;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The response to a node that is there now.
+async fn created(
+    state: &AppState,
+    target: &NodeTarget,
+    sender: Sender,
+    base: BasePath,
+) -> Result<Response, Problem> {
+    let mut answer = changed(state, target, sender, base).await?;
+    *answer.status_mut() = StatusCode::CREATED;
+    put_location(answer.headers_mut(), target);
+    Ok(answer)
 }
 
 /// The JSON of a request, of which nothing is written where it is invalid, and the memory for it.

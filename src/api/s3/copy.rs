@@ -4,7 +4,7 @@
 //! checked as part of the write. A copy of a value onto itself, with which clients change metadata, does nothing.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -17,6 +17,7 @@ use super::xml::Xml;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::held::Held;
 use crate::api::store::write;
+use crate::api::within::within;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks};
 use crate::error::ErrorClass;
@@ -147,22 +148,6 @@ async fn finished(
         Err(StoreError::VersionChanged) => Err(write::failed()),
         Err(error) => Err(error.into()),
     })
-}
-
-/// Waits for a task that moves bytes: as long as for the response to a request, and the time that an upload of this length may
-/// take. A slower one goes on.
-pub(super) async fn within<T>(
-    options: &HttpOptions,
-    size: u64,
-    work: tokio::task::JoinHandle<T>,
-) -> Result<T, Problem> {
-    let seconds = size / options.min_body_rate.max(1);
-    let most = options.response_timeout.saturating_add(Duration::from_secs(seconds));
-    match timeout(most, work).await {
-        Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
-    }
 }
 
 /// Runs a step with the request deadline as its timeout.

@@ -14,12 +14,13 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use futures::stream::{StreamExt, TryStreamExt};
 
-use super::copy::{CopySource, held_for, result, soon, within};
+use super::copy::{CopySource, held_for, result, soon};
 use super::payload::Payload;
 use super::tags::{opaque, quote};
 use super::xml::Xml;
 use super::xml_body::{XmlRecord, records};
 use crate::api::store::write;
+use crate::api::within::within;
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
 use crate::http::path::encode;

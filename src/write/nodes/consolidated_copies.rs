@@ -23,46 +23,56 @@ pub(super) enum CopyChange {
 }
 
 impl CopyChange {
-    /// The document of a group with the change of a node at a path relative to it (empty for the group itself); `None` if it
+    /// The length of its documents.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Stored(documents) => documents.iter().map(|(_, text)| text.len() as u64).sum(),
+            Self::Erased => 0,
+        }
+    }
+
+    /// The document of a group with changes, each of a node at a path relative to it (empty for the group itself); `None` if it
     /// has no copies, or they are true already.
     pub(super) fn apply(
-        &self,
+        changes: &[(Self, String)],
         document: &str,
         text: &[u8],
-        path: &str,
         limits: &MetadataLimits,
     ) -> Option<String> {
         // Copies are nested in the document of their group.
         const COPY_DEPTH: usize = 4;
         let limits = MetadataLimits { depth: limits.depth.saturating_add(COPY_DEPTH), ..*limits };
         let object = |text: &str| RawObject::parse(text.as_bytes(), &limits).ok();
-        let mut group = RawObject::parse(text, &limits).ok()?;
         let is_v3 = document == ZARR_JSON;
         // The own document of a group of v3 is not among its copies.
-        let mut inline = if is_v3 && !path.is_empty() { Some(object(group.get(INLINE)?)?) } else { None };
-        if is_v3 && inline.is_none() {
-            return None;
-        }
+        let mut changes = changes.iter().filter(|(_, path)| !(is_v3 && path.is_empty())).peekable();
+        changes.peek()?;
+        let mut group = RawObject::parse(text, &limits).ok()?;
+        let mut inline = if is_v3 { Some(object(group.get(INLINE)?)?) } else { None };
         let mut copies = object(inline.as_ref().unwrap_or(&group).get(COPIES)?)?;
-        let is_changed = match self {
-            Self::Erased => erase(&mut copies, path, is_v3),
-            Self::Stored(documents) => documents
-                .iter()
-                .filter(|(name, _)| is_v3 == (*name == ZARR_JSON))
-                .fold(false, |is_changed, (name, text)| {
-                    let Some(mut copy) = object(text) else { return is_changed };
-                    copy.retain(|name| name != INLINE);
-                    let key = match (is_v3, path) {
-                        (true, path) => path.to_owned(),
-                        (false, "") => (*name).to_owned(),
-                        (false, path) => format!("{path}/{name}"),
-                    };
-                    let copy = copy.to_text();
-                    let is_new = copies.get(&key) != Some(copy.as_str());
-                    copies.set(&key, copy);
-                    is_changed || is_new
-                }),
-        };
+        let (mut is_changed, mut stored) = (false, Vec::new());
+        for (change, path) in changes {
+            match change {
+                Self::Erased => {
+                    is_changed |= copies.set_all(std::mem::take(&mut stored));
+                    is_changed |= erase(&mut copies, path, is_v3);
+                }
+                Self::Stored(documents) => {
+                    let of_format = documents.iter().filter(|(name, _)| is_v3 == (*name == ZARR_JSON));
+                    stored.extend(of_format.filter_map(|(name, text)| {
+                        let mut copy = object(text)?;
+                        copy.retain(|name| name != INLINE);
+                        let key = match (is_v3, path.as_str()) {
+                            (true, path) => path.to_owned(),
+                            (false, "") => (*name).to_owned(),
+                            (false, path) => format!("{path}/{name}"),
+                        };
+                        Some((key, copy.to_text()))
+                    }));
+                }
+            }
+        }
+        is_changed |= copies.set_all(stored);
         if !is_changed {
             return None;
         }
@@ -92,7 +102,9 @@ mod tests {
     use super::*;
 
     fn applied(change: &CopyChange, document: &str, group: &Value, path: &str) -> Option<Value> {
-        let text = change.apply(document, group.to_string().as_bytes(), path, &MetadataLimits::default())?;
+        let changes = [(change.clone(), path.to_owned())];
+        let text =
+            CopyChange::apply(&changes, document, group.to_string().as_bytes(), &MetadataLimits::default())?;
         serde_json::from_str(&text).ok()
     }
 
@@ -114,10 +126,29 @@ mod tests {
     }
 
     #[test]
+    fn several_changes_are_one() {
+        let stored = |number: u8| CopyChange::Stored(vec![(ZARR_JSON, json!({ "n": number }).to_string())]);
+        let group = json!({"consolidated_metadata": {"metadata": {"a": {"n": 0}, "b": {"n": 0}}}});
+        let changes = [
+            (stored(1), "c".to_owned()),
+            (stored(2), String::new()),
+            (CopyChange::Erased, "a".to_owned()),
+            (stored(3), "a/d".to_owned()),
+            (stored(4), "c".to_owned()),
+        ];
+        let limits = MetadataLimits::default();
+        let text = CopyChange::apply(&changes, ZARR_JSON, group.to_string().as_bytes(), &limits).unwrap();
+        let found: Value = serde_json::from_str(&text).unwrap();
+        let copies = &found["consolidated_metadata"]["metadata"];
+        assert_eq!(*copies, json!({"b": {"n": 0}, "c": {"n": 4}, "a/d": {"n": 3}}));
+    }
+
+    #[test]
     fn copies_of_other_nodes_keep_their_text() {
         let group = br#"{"node_type":"group","consolidated_metadata":{"metadata":{"a":{"attributes":{"f":NaN,"g":1.50}}}}}"#;
         let new = CopyChange::Stored(vec![(ZARR_JSON, "{}".to_owned())]);
-        let text = new.apply(ZARR_JSON, group, "b", &MetadataLimits::default()).unwrap();
+        let changes = [(new, "b".to_owned())];
+        let text = CopyChange::apply(&changes, ZARR_JSON, group, &MetadataLimits::default()).unwrap();
         assert!(text.contains(r#""a": {"attributes":{"f":NaN,"g":1.50}}"#), "{text}");
     }
 

@@ -14,6 +14,7 @@
 mod array_document;
 mod changed_node;
 mod consolidated_copies;
+mod copy;
 mod documents;
 mod erased_chunks;
 mod error;
@@ -26,6 +27,7 @@ mod writer;
 
 pub(super) use array_document::ArrayDocument;
 pub(super) use changed_node::ChangedNode;
+pub use copy::{NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodePlace, NodeTransfer};
 pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
 pub use new_node::NewNode;

@@ -37,7 +37,7 @@ pub struct NodeWriter {
     pub(super) writer: ArrayWriter,
     pub(super) cpu: ComputePool,
     pub(super) limits: MetadataLimits,
-    budget: Arc<dyn MemoryBudget>,
+    pub(super) budget: Arc<dyn MemoryBudget>,
 }
 
 impl NodeWriter {
@@ -68,18 +68,7 @@ impl NodeWriter {
         documents: &NodeDocuments,
         may_make: impl Fn(&NodePath) -> bool,
     ) -> Result<Option<Array>, NodeWriteError> {
-        if self.find(path).await?.is_some() {
-            return Err(NodeWriteError::Exists { path: path.clone() });
-        }
-        for above in ancestors(path) {
-            match self.find(&above).await?.as_deref() {
-                Some(OpenNode { node: Node::Array(_), .. }) => {
-                    return Err(NodeWriteError::BelowArray { array: above });
-                }
-                None if !may_make(&above) => return Err(NodeWriteError::NoGroupAbove { group: above }),
-                Some(_) | None => {}
-            }
-        }
+        self.check_place(path, may_make).await?;
         let Some(array) = documents.array() else { return Ok(None) };
         // What is left of another array would be read as chunks of this one.
         if let Some(entry) = self.store().list_dir_after(path.prefix(), "").next().await {
@@ -95,21 +84,59 @@ impl NodeWriter {
         Ok(Some(array))
     }
 
+    /// Checks that there is no node at a path, and that the nodes above it are groups, or can be made.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`], [`NodeWriteError::NoGroupAbove`].
+    pub(super) async fn check_place(
+        &self,
+        path: &NodePath,
+        may_make: impl Fn(&NodePath) -> bool,
+    ) -> Result<(), NodeWriteError> {
+        if self.find(path).await?.is_some() {
+            return Err(NodeWriteError::Exists { path: path.clone() });
+        }
+        for above in ancestors(path) {
+            match self.find(&above).await?.as_deref() {
+                Some(OpenNode { node: Node::Array(_), .. }) => {
+                    return Err(NodeWriteError::BelowArray { array: above });
+                }
+                None if !may_make(&above) => return Err(NodeWriteError::NoGroupAbove { group: above }),
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Stores the documents of a new node, after the groups above it.
     ///
     /// # Errors
     /// [`NodeWriteError::Exists`] if another client has made it meanwhile; a failure of the backend.
     pub async fn create(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+        self.make_groups_above(path, documents.format, &mut false).await?;
+        self.store_new(path, documents).await
+    }
+
+    /// Makes the groups above a node that do not exist, and sets `has_made` if there were any.
+    ///
+    /// # Errors
+    /// A failure of the backend; some of the groups may be there then.
+    pub(super) async fn make_groups_above(
+        &self,
+        path: &NodePath,
+        format: ZarrFormat,
+        has_made: &mut bool,
+    ) -> Result<(), NodeWriteError> {
         for above in ancestors(path) {
             if self.find(&above).await?.is_none() {
-                let group = NodeDocuments::of_group_above(documents.format);
-                match self.store_new(&above, &group).await {
-                    Ok(()) | Err(NodeWriteError::Exists { .. }) => {}
+                match self.store_new(&above, &NodeDocuments::of_group_above(format)).await {
+                    Ok(()) => *has_made = true,
+                    Err(NodeWriteError::Exists { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        self.store_new(path, documents).await
+        Ok(())
     }
 
     /// Stores a new node, to which nothing was appended yet: the keys of appends to a node that was there before are free again.
@@ -401,28 +428,27 @@ impl NodeWriter {
         Ok(())
     }
 
-    async fn change_copies(
+    pub(super) async fn change_copies(
         &self,
         group: &GroupWithCopies,
         changed: &[ChangedNode],
     ) -> Result<(), NodeWriteError> {
         let key = document_key(&group.path, group.document)?;
-        let changes: Vec<(CopyChange, String)> =
+        let changes: Arc<[(CopyChange, String)]> =
             changed.iter().filter_map(|node| group.change_of(node)).collect();
+        let added: u64 = changes.iter().map(|(change, _)| change.bytes()).sum();
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             let Some(current) = self.read(&key).await? else { return Ok(()) };
             let (text, limits, name) = (current.text.clone(), self.limits, group.document);
-            let changes = changes.clone();
-            let apply = move || {
-                changes.iter().fold(None::<String>, |changed, (change, relative)| {
-                    let now = changed.as_deref().map_or(&text[..], str::as_bytes);
-                    change.apply(name, now, relative, &limits).or(changed)
-                })
-            };
-            let Some(text) = self.cpu.run_document(current.text.len() as u64, apply).await? else {
-                return Ok(());
-            };
+            let changes = Arc::clone(&changes);
+            let apply = move || CopyChange::apply(&changes, name, &text, &limits);
+            let bytes = added.saturating_add(current.text.len() as u64);
+            let Some(text) = self.cpu.run_document(bytes, apply).await? else { return Ok(()) };
+            let (size, limit) = (text.len() as u64, self.limits.consolidated_bytes as u64);
+            if size > limit {
+                return Err(NodeWriteError::store(&key, StoreError::ValueTooLarge { size, limit }));
+            }
             match self.set(&key, &text, condition(&key, Some(&current))?).await {
                 Ok(_version) => return Ok(()),
                 Err(NodeWriteError::ConditionFailed) => {}

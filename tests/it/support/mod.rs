@@ -10,6 +10,7 @@ pub mod data_types;
 pub mod encode;
 pub mod encoded;
 pub mod hierarchy;
+pub mod journal;
 pub mod model;
 pub mod not_supported;
 pub mod pickle;

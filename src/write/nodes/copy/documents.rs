@@ -1,0 +1,163 @@
+//! Documents of the target are stored after all values, and the copies of them above it are changed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::copied_document::{CopiedDocument, steps};
+use super::each::{BATCH, each};
+use super::error::NodeCopyError;
+use super::node_copy::{NodeCopy, NodeTransfer};
+use super::plan::NodeCopyPlan;
+use super::values::leased;
+use crate::key::NodePath;
+use crate::metadata::ZarrFormat;
+use crate::store::{StoreError, ValueBody, Version, WriteCondition};
+use crate::write::nodes::changed_node::{ChangedNode, GroupWithCopies};
+use crate::write::nodes::consolidated_copies::{CopyChange, ZMETADATA};
+use crate::write::nodes::documents::{ZARR_JSON, ZARRAY, ZGROUP};
+use crate::write::nodes::error::NodeWriteError;
+use crate::write::nodes::stored_document::{ancestors, array_of};
+use crate::write::uncached::as_stored;
+
+impl NodeCopy {
+    /// Checks that the source is still the one whose documents were read: for a copy, that no array has shrunk since, whose chunks
+    /// may have been erased before they were copied.
+    pub(super) async fn check_source(&self, plan: &NodeCopyPlan) -> Result<(), NodeCopyError> {
+        for batch in plan.documents.chunks(BATCH) {
+            each(batch.iter().map(|document| self.check_document(document)).collect()).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_document(&self, document: &CopiedDocument) -> Result<(), NodeCopyError> {
+        let key = self.from.key(&document.relative)?;
+        let found = as_stored(&**self.from.store()).head(&key).await;
+        let found = found.map_err(|source| NodeCopyError::value(key.as_str(), source))?;
+        if found.as_ref().is_some_and(|found| document.version.matches(&found.version)) {
+            return Ok(());
+        }
+        if self.transfer == NodeTransfer::Copy && found.is_some() && !self.has_shrunk(document).await? {
+            return Ok(());
+        }
+        Err(NodeCopyError::SourceChanged { key })
+    }
+
+    /// Whether an array whose document has changed has less elements along any dimension than it had.
+    async fn has_shrunk(&self, document: &CopiedDocument) -> Result<bool, NodeCopyError> {
+        let (name, limits) = (document.name(), self.from.writer.limits);
+        if !matches!(name, ZARR_JSON | ZARRAY) {
+            return Ok(false);
+        }
+        let Some(now) = self.from.writer.read(&self.from.key(&document.relative)?).await? else {
+            return Ok(true);
+        };
+        let (before, bytes) = (document.text.clone(), (document.text.len() + now.text.len()) as u64);
+        let shapes = self.from.writer.cpu.run_document(bytes, move || {
+            let shape = |text: &[u8]| array_of(name, text, &limits).map(|array| array.shape).ok();
+            (shape(&before), shape(&now.text))
+        });
+        Ok(match shapes.await.map_err(NodeWriteError::from)? {
+            (Some(before), Some(now)) => {
+                before.len() != now.len() || before.iter().zip(&now).any(|(before, now)| now < before)
+            }
+            (Some(_), None) => true,
+            (None, _) => false,
+        })
+    }
+
+    /// Stores the documents, the node's own at the end.
+    pub(super) async fn store_documents(
+        &self,
+        plan: &mut NodeCopyPlan,
+        has_written: &AtomicBool,
+    ) -> Result<(), NodeCopyError> {
+        let NodeCopyPlan { documents, lease, .. } = plan;
+        for step in steps(documents) {
+            let mut versions = Vec::new();
+            for batch in step.chunks(BATCH) {
+                let stored = batch.iter().map(|document| self.store_document(document, has_written));
+                versions.extend(leased(lease, each(stored.collect())).await?);
+            }
+            if step.iter().any(CopiedDocument::makes_the_node) {
+                self.check_formats(step, &versions).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a document. Returns its version, if the backend reports it.
+    async fn store_document(
+        &self,
+        document: &CopiedDocument,
+        has_written: &AtomicBool,
+    ) -> Result<Option<Version>, NodeCopyError> {
+        let key = self.to.key(&document.relative)?;
+        let body = ValueBody::Bytes(document.text.clone()).into_stream();
+        match self.to.store().set(&key, body, WriteCondition::IfAbsent).await {
+            Ok(stored) => {
+                has_written.store(true, Ordering::Relaxed);
+                Ok(stored.version)
+            }
+            Err(StoreError::ConditionFailed | StoreError::VersionChanged) => {
+                if document.makes_the_node() {
+                    return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
+                }
+                match self.to.writer.read(&key).await? {
+                    Some(found) if found.text == document.text => Ok(None),
+                    Some(_) | None => Err(NodeCopyError::NotOfSource { key }),
+                }
+            }
+            Err(source) => Err(NodeCopyError::value(key.as_str(), source)),
+        }
+    }
+
+    /// Checks that no other client has made a node of another format at the path meanwhile. Otherwise, the node is not made.
+    async fn check_formats(
+        &self,
+        step: &[CopiedDocument],
+        versions: &[Option<Version>],
+    ) -> Result<(), NodeCopyError> {
+        for name in [ZARR_JSON, ZARRAY, ZGROUP] {
+            if step.iter().any(|document| document.name() == name) {
+                continue;
+            }
+            let key = self.to.key(name)?;
+            let found = as_stored(&**self.to.store()).head(&key).await;
+            if found.map_err(|source| NodeCopyError::value(key.as_str(), source))?.is_none() {
+                continue;
+            }
+            for (document, version) in step.iter().zip(versions) {
+                let Some(version) = version.as_ref().and_then(Version::pin) else { continue };
+                let condition = WriteCondition::IfVersion(version.clone());
+                // What cannot be erased is refused by the next copy, which says so.
+                drop(self.to.store().erase(&self.to.key(&document.relative)?, condition).await);
+            }
+            return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
+        }
+        Ok(())
+    }
+
+    /// Adds the documents to consolidated metadata that is stored above the target.
+    pub(super) async fn update_copies_above(&self, plan: &NodeCopyPlan) -> Result<(), NodeCopyError> {
+        let mut nodes: BTreeMap<(&str, bool), Vec<(&'static str, String)>> = BTreeMap::new();
+        for document in plan.documents.iter().filter(|document| document.name() != ZMETADATA) {
+            let of_node = nodes.entry((document.node(), document.name() == ZARR_JSON)).or_default();
+            of_node.push((document.name(), String::from_utf8_lossy(&document.text).into_owned()));
+        }
+        let changed = nodes.into_iter().map(|((node, is_v3), texts)| {
+            let format = if is_v3 { ZarrFormat::V3 } else { ZarrFormat::V2 };
+            // A path without a node is the copied node's own.
+            let path = NodePath::parse(&format!("{}{node}", self.to.path.prefix().as_str()));
+            let path = path.unwrap_or_else(|_key_checked| self.to.path.clone());
+            ChangedNode::new(&path, format, CopyChange::Stored(texts))
+        });
+        let changed: Vec<ChangedNode> = changed.collect();
+        for path in ancestors(&self.to.path) {
+            for document in [ZARR_JSON, ZMETADATA] {
+                let group = GroupWithCopies { path: path.clone(), document };
+                self.to.writer.change_copies(&group, &changed).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Copies and moves of nodes: an array, or a group with all that is below it, to another path of the same mount or of another.
+//!
+//! # What a copy promises
+//!
+//! - Readers never see a part of a node: values are stored first, then the documents of nodes below it, and its own document last.
+//!   Documents are those that the source had before its values were listed, so that each element that they count is there.
+//! - Nothing is replaced. What is at the target already must be equal to what the source has under the same key, as a copy leaves
+//!   it that broke off. So the same copy can be made again, and goes on.
+//! - One copy at a time is made to a path: it has the path's lease.
+//! - A move erases the source after that: its documents first, so that no reader sees a part of it, and each value on the condition
+//!   that it is the one that was copied. What was written to the source in the meantime is kept.
+//! - Memory is bounded by the documents, and for a move by a number for each value. Both are limited, and counted before anything is
+//!   written.
+
+mod copied_document;
+mod copied_versions;
+mod documents;
+mod each;
+mod error;
+mod in_flight;
+mod node_copy;
+mod plan;
+mod run;
+mod source;
+mod values;
+
+pub use error::{NodeCopyError, NodeCopyFailure};
+pub use node_copy::{NodeCopy, NodePlace, NodeTransfer};
+pub use plan::NodeCopyPlan;

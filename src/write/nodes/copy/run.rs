@@ -1,0 +1,47 @@
+//! A copy from its first step to its last.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::error::{NodeCopyError, NodeCopyFailure};
+use super::node_copy::{NodeCopy, NodeTransfer};
+use super::plan::NodeCopyPlan;
+
+impl NodeCopy {
+    /// Makes the copy, and for a move erases the source.
+    ///
+    /// # Errors
+    /// [`NodeCopyFailure`]. Unless the node is at its target, the same copy can be made again, and goes on with what is there.
+    pub async fn run(self, mut plan: NodeCopyPlan) -> Result<(), NodeCopyFailure> {
+        let has_written = AtomicBool::new(false);
+        let outcome = self.steps(&mut plan, &has_written).await;
+        // While a value may still arrive, no other copy begins: the lease ends by itself.
+        if outcome.as_ref().err().is_none_or(NodeCopyError::is_settled) {
+            plan.lease.release().await;
+        }
+        outcome.map_err(|error| {
+            let has_written = has_written.load(Ordering::Relaxed) || error.is_complete();
+            NodeCopyFailure { error, has_written }
+        })
+    }
+
+    async fn steps(&self, plan: &mut NodeCopyPlan, has_written: &AtomicBool) -> Result<(), NodeCopyError> {
+        let mut has_made = false;
+        let made = self.to.writer.make_groups_above(&self.to.path, plan.format, &mut has_made).await;
+        has_written.fetch_or(has_made, Ordering::Relaxed);
+        made?;
+        let versions = self.copy_values(plan, has_written).await?;
+        self.check_source(plan).await?;
+        self.store_documents(plan, has_written).await?;
+        let updated = self.update_copies_above(plan).await;
+        updated
+            .map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))?;
+        if self.transfer == NodeTransfer::Move {
+            let erased = self.erase_source(plan, &versions).await;
+            erased.map_err(|error| match error {
+                kept @ NodeCopyError::Kept { .. } => kept,
+                error => error.after_storing("the source is not erased as a whole"),
+            })?;
+        }
+        Ok(())
+    }
+}
