@@ -55,6 +55,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limited<T> {
 /// a line of a document that is nested as deep as the parser allows.
 pub(crate) const VALUE_BYTES: u64 = 640;
 
+/// Bytes that an item of a list takes while a selection is parsed, in a list that grows by doubling.
+pub(crate) const PARSED_BYTES: u64 = 128;
+
 /// Reads a request body as JSON of which no more is kept than its text has, for work of a priority class.
 /// `http.max_buffered_response_size` limits its length.
 ///

@@ -15,7 +15,7 @@ use super::items::{BatchBody, BatchItem, BatchSchema};
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::data::selected;
 use crate::api::documented::MountParam;
-use crate::api::json_body::{Limited, read_json};
+use crate::api::json_body::{Limited, PARSED_BYTES, read_values};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks};
 use crate::error::ErrorClass;
@@ -72,15 +72,12 @@ pub(crate) async fn post_batch(State(state): State<AppState>, request: Request) 
     let (head, content) = request.into_parts();
     let entrant = AdmissionRequest::to_elements(&head);
     state.traffic.admission.try_reject(entrant)?;
-    let declared = head.headers.get(header::CONTENT_LENGTH);
-    let declared: Option<u64> = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-    let body_bytes = declared.unwrap_or(state.options.max_buffered_response_size);
     let request = Request::from_parts(head.clone(), content);
-    let BatchBody { items: Limited(items) } = read_json(&state, Priority::Elements, request).await?;
+    let (BatchBody { items: Limited(items) }, parsed) =
+        read_values(&state, (Priority::Elements, PARSED_BYTES), request).await?;
     // The selections stay in memory until their parts are sent.
     let mut held = state.traffic.admission.alongside(entrant);
-    let of_items = (items.len() as u64).saturating_mul(ITEM_BYTES);
-    held.grow(of_items.saturating_add(body_bytes.saturating_mul(2)))?;
+    held.grow((items.len() as u64).saturating_mul(ITEM_BYTES))?;
     let no_boundary = || Problem::from_class(ErrorClass::Internal);
     let boundary = Boundary::new().ok_or_else(no_boundary)?;
     let media_type = boundary.media_type().ok_or_else(no_boundary)?;
@@ -95,7 +92,7 @@ pub(crate) async fn post_batch(State(state): State<AppState>, request: Request) 
     let mut answer = Body::from_stream(parts).into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(held.hold(answer))
+    Ok(parsed.hold(held.hold(answer)))
 }
 
 /// What the selections of a batch have in common.

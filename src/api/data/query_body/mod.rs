@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::selected::{about_dimensions, selected};
 use crate::admission::{AdmissionRequest, Priority};
-use crate::api::json_body::read_values;
+use crate::api::json_body::{PARSED_BYTES, read_values};
 use crate::api::query_params::pairs;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
@@ -27,8 +27,6 @@ use crate::services::state::AppState;
 pub(crate) use body::SelectionBody;
 pub(crate) use schema::SelectionSchema;
 
-/// Bytes that an item of a list takes while the body is parsed, in a list that grows by doubling.
-const PARSED_BYTES: u64 = 128;
 /// Bytes that an item of a list takes from when the body was read until the elements are planned.
 const ITEM_BYTES: u64 = 128;
 /// Lists of fewer items are not counted.
