@@ -258,7 +258,7 @@ async fn an_array_that_is_made_again_or_has_shrunk_has_each_append_that_is_ackno
         assert_eq!(answer.status, 201, "{:?}", answer.body);
     };
     create(0).await;
-    // The second of the new arrays is so long that the append could be in it.
+    // The append could be in the second of the new arrays by its length.
     for length in [0_u64, 4] {
         assert_eq!(server.append_as("one", "a?append=0", [1, 2]).await.status, 200);
         assert_eq!(server.request("DELETE", "/v1/nodes/m/a", &[], "").await.status, 204);

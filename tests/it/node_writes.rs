@@ -87,7 +87,7 @@ async fn a_change_under_the_nodes_entity_tag_succeeds_beside_writes_of_its_eleme
         }
     };
     tokio::join!(write(), write(), grow());
-    assert_eq!(server.get("/v1/data/m/a?slice=4:&format=json").await.json(), json!([0; 20]));
+    assert_eq!(server.get("/v1/data/m/a?slice=4:&format=json").await.json(), json!(vec![0; 20]));
 }
 
 #[tokio::test]
