@@ -24,7 +24,7 @@ async fn text(server: &Server, url: &str) -> String {
 }
 
 fn lines(lines: &[&str]) -> String {
-    lines.iter().map(|line| format!("{line}\r\n")).collect()
+    lines.iter().flat_map(|line| [*line, "\r\n"]).collect()
 }
 
 #[tokio::test]
@@ -181,10 +181,11 @@ async fn a_table_that_is_too_large_is_refused_unread_with_slices_that_fit() {
 #[tokio::test]
 async fn a_long_table_is_sent_in_parts_and_all_of_it_arrives() {
     let store = memory();
-    let count = 200_000;
+    let count: i32 = 200_000;
     let numbers: Vec<f64> = (0..count).map(f64::from).collect();
-    array(&store, "x", &[count as u64], "float64", &["x"], json!({}), doubles(&numbers)).await;
-    array(&store, "v", &[count as u64], "int32", &["x"], json!({}), integers(0..count)).await;
+    let length = numbers.len() as u64;
+    array(&store, "x", &[length], "float64", &["x"], json!({}), doubles(&numbers)).await;
+    array(&store, "v", &[length], "int32", &["x"], json!({}), integers(0..count)).await;
     let server = Server::of(store);
     for format in ["csv", "json", "arrow"] {
         let url = format!("/v1/data/m/v?coords=1&format={format}");
