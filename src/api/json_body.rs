@@ -113,7 +113,8 @@ where
         if text.trim_ascii_start().starts_with(b"[") {
             return Err(invalid("it is a list, and must be an object"));
         }
-        permit.grow(values_in(&text).saturating_mul(value_bytes))?;
+        let values = values_in(&text).saturating_mul(value_bytes);
+        permit.resize((text.len() as u64).saturating_mul(2).saturating_add(values))?;
         let value = serde_json::from_slice::<T>(&text).map_err(|error| invalid(&error.to_string()))?;
         Ok((value, permit))
     });
