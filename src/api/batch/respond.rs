@@ -1,6 +1,7 @@
 //! The handler of a batch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -8,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use utoipa_axum::routes;
 
 use super::items::{BatchBody, BatchItem, BatchSchema};
@@ -72,15 +73,17 @@ pub(crate) async fn post_batch(State(state): State<AppState>, request: Request) 
     let (head, content) = request.into_parts();
     let entrant = AdmissionRequest::to_elements(&head);
     state.traffic.admission.try_reject(entrant)?;
-    let declared = head.headers.get(header::CONTENT_LENGTH);
-    let declared: Option<u64> = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-    let body_bytes = declared.unwrap_or(state.options.max_buffered_response_size);
-    let request = Request::from_parts(head.clone(), content);
+    let received = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&received);
+    let content = content.into_data_stream().inspect_ok(move |bytes| {
+        counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    });
+    let request = Request::from_parts(head.clone(), Body::from_stream(content));
     let BatchBody { items: Limited(items) } = read_json(&state, Priority::Elements, request).await?;
     // The selections stay in memory until their parts are sent.
     let mut held = state.traffic.admission.alongside(entrant);
     let of_items = (items.len() as u64).saturating_mul(ITEM_BYTES);
-    held.grow(of_items.saturating_add(body_bytes.saturating_mul(2)))?;
+    held.grow(of_items.saturating_add(received.load(Ordering::Relaxed).saturating_mul(2)))?;
     let no_boundary = || Problem::from_class(ErrorClass::Internal);
     let boundary = Boundary::new().ok_or_else(no_boundary)?;
     let media_type = boundary.media_type().ok_or_else(no_boundary)?;
