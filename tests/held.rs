@@ -162,7 +162,7 @@ const ROWS: &[Row] = &[
     ("a legend of the root", "GET", "/v1/legend/{mount}", "/v1/legend/a?format=json", None, Nothing),
     ("a legend of a colormap", "GET", "/v1/legend", "/v1/legend?width=1024&height=1024", None, Nothing),
     ("a chunk", "GET", "/v1/chunk/{mount}/{path}", "/v1/chunk/m/arr/c/0/0", None, Nothing),
-    ("a batch", "POST", "/v1/batch/{mount}", "/v1/batch/m", None, Json(r#"{"items":[{"path":"arr"},{"path":"rows","format":"npy"},{"path":"arr","coords":1,"slice":":1024"},{"path":"arr"},{"path":"arr"}]}"#)),
+    ("a batch", "POST", "/v1/batch/{mount}", "/v1/batch/m", None, Json(r#"{"items":[{"path":"arr"},{"path":"rows","format":"npy"},{"path":"labelled","coords":1},{"path":"rows"},{"path":"arr"}]}"#)),
     ("a long batch", "POST", "/v1/batch/{mount}", "/v1/batch/m", None, Stalled(LONG)),
     ("many values", "POST", "/v1/partial/{mount}", "/v1/partial/m", None, Json(r#"{"get":[{"key":"value"},{"key":"value"}]}"#)),
     ("a long question", "POST", "/v1/partial/{mount}", "/v1/partial/l", None, Stalled(LONG)),
