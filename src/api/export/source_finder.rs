@@ -211,9 +211,9 @@ impl SourceFinder<'_> {
         let (mut names, mut groups) = (Vec::new(), Vec::new());
         for child in children {
             match child.kind {
-                Some(NodeKind::Array) => names.push(child.name),
                 Some(NodeKind::Group) => groups.push(child.name),
-                None => {}
+                // What has an invalid document is opened too, to say why it is left out.
+                Some(NodeKind::Array) | None => names.push(child.name),
             }
         }
         found.groups = groups;
