@@ -258,7 +258,7 @@ async fn what_no_body_can_be_is_refused_with_what_would_be_right() {
     for (body, says) in [
         (r#"{"slcie": "0"}"#, "`slcie` is not a parameter here; did you mean `slice`?"),
         (r#"{"pionts": {}}"#, "did you mean `points`?"),
-        ("[]", "expected an object with the parameters of GET"),
+        ("[]", "it is a list, and must be an object"),
         ("", "EOF"),
         (r#"{"format": null}"#, "expected a text, a number"),
         (r#"{"format": "npy", "format": "json"}"#, "`format` is given twice"),
