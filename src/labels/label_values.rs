@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::calendar::Calendar;
 use super::cf_times::CfTimes;
 use super::error::LabelError;
-use super::instant::{self, Instant, NOT_A_TIME, SECOND, beginning};
+use super::instant::{self, Instant, NOT_A_TIME, beginning};
 use super::places::Order;
 use crate::chunk::Elements;
 use crate::metadata::{ArrayMetadata, DataType, TimeStep, TimeUnit};
@@ -203,21 +203,9 @@ fn of_steps(step: TimeStep, steps: i64) -> Option<Instant> {
         let (year, month) = (1970 + months.div_euclid(12), months.rem_euclid(12) + 1);
         beginning(Calendar::ProlepticGregorian.day(year, month, 1)?)
     };
-    let unit = match step.unit() {
-        TimeUnit::Year => return of_month(count.checked_mul(12)?),
-        TimeUnit::Month => return of_month(count),
-        TimeUnit::Week => 7 * 86_400 * SECOND,
-        TimeUnit::Day => 86_400 * SECOND,
-        TimeUnit::Hour => 3600 * SECOND,
-        TimeUnit::Minute => 60 * SECOND,
-        TimeUnit::Second => SECOND,
-        TimeUnit::Millisecond => SECOND / 1000,
-        TimeUnit::Microsecond => SECOND / 1_000_000,
-        TimeUnit::Nanosecond => SECOND / 1_000_000_000,
-        TimeUnit::Picosecond => 1_000_000,
-        TimeUnit::Femtosecond => 1000,
-        TimeUnit::Attosecond => 1,
-        TimeUnit::Generic => return None,
-    };
-    count.checked_mul(unit)
+    match step.unit() {
+        TimeUnit::Year => of_month(count.checked_mul(12)?),
+        TimeUnit::Month => of_month(count),
+        unit => count.checked_mul(unit.attoseconds()?),
+    }
 }

@@ -5,10 +5,6 @@ use crate::labels::{Calendar, DateLabel};
 use crate::metadata::{TimeStep, TimeUnit};
 use crate::units::calendar::date_of_days;
 
-/// Attoseconds of a second and of a day.
-const SECOND: i128 = 1_000_000_000_000_000_000;
-const DAY: i128 = 86_400 * SECOND;
-
 /// The number of steps from the beginning of 1970 to a date.
 ///
 /// # Errors
@@ -26,29 +22,18 @@ pub(super) fn steps_of_date(step: TimeStep, text: &str) -> Result<i64, String> {
 
 /// The units from 1970 to an instant, if they are whole.
 fn whole_units(unit: TimeUnit, instant: i128) -> Option<i128> {
-    let length = match unit {
-        TimeUnit::Year => return months(instant).filter(|months| months % 12 == 0).map(|months| months / 12),
-        TimeUnit::Month => return months(instant),
-        TimeUnit::Week => 7 * DAY,
-        TimeUnit::Day => DAY,
-        TimeUnit::Hour => 3600 * SECOND,
-        TimeUnit::Minute => 60 * SECOND,
-        TimeUnit::Second => SECOND,
-        TimeUnit::Millisecond => SECOND / 1000,
-        TimeUnit::Microsecond => SECOND / 1_000_000,
-        TimeUnit::Nanosecond => SECOND / 1_000_000_000,
-        TimeUnit::Picosecond => 1_000_000,
-        TimeUnit::Femtosecond => 1000,
-        TimeUnit::Attosecond => 1,
-        TimeUnit::Generic => return None,
-    };
-    (instant % length == 0).then_some(instant / length)
+    match unit {
+        TimeUnit::Year => months(instant).filter(|months| months % 12 == 0).map(|months| months / 12),
+        TimeUnit::Month => months(instant),
+        unit => unit.attoseconds().filter(|length| instant % length == 0).map(|length| instant / length),
+    }
 }
 
 /// The months from 1970 to an instant, if it is the beginning of one.
 fn months(instant: i128) -> Option<i128> {
-    let (year, month, day) = date_of_days(instant.div_euclid(DAY));
-    (instant % DAY == 0 && day == 1).then_some((year - 1970) * 12 + month - 1)
+    let length = TimeUnit::Day.attoseconds()?;
+    let (year, month, day) = date_of_days(instant.div_euclid(length));
+    (instant % length == 0 && day == 1).then_some((year - 1970) * 12 + month - 1)
 }
 
 #[cfg(test)]

@@ -62,6 +62,26 @@ impl TimeUnit {
         NAMES.iter().find(|(unit, _)| *unit == self).map_or("generic", |(_, name)| name)
     }
 
+    /// Its length in attoseconds; `None` for months and years, whose lengths differ, and for no unit.
+    #[must_use]
+    pub const fn attoseconds(self) -> Option<i128> {
+        const SECOND: i128 = 1_000_000_000_000_000_000;
+        Some(match self {
+            Self::Year | Self::Month | Self::Generic => return None,
+            Self::Week => 7 * 86_400 * SECOND,
+            Self::Day => 86_400 * SECOND,
+            Self::Hour => 3600 * SECOND,
+            Self::Minute => 60 * SECOND,
+            Self::Second => SECOND,
+            Self::Millisecond => SECOND / 1000,
+            Self::Microsecond => SECOND / 1_000_000,
+            Self::Nanosecond => SECOND / 1_000_000_000,
+            Self::Picosecond => 1_000_000,
+            Self::Femtosecond => 1000,
+            Self::Attosecond => 1,
+        })
+    }
+
     /// The unit with this name. Microseconds may also be written with a Greek letter or the micro sign.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
