@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use futures::StreamExt;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use zarrd::http::Peer;
 use zarrd::services::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
@@ -41,8 +43,19 @@ async fn begun(server: &Server) -> Body {
     answer.into_body()
 }
 
+/// Waits until all tasks have ended: a response that is made while it is sent enters the cache in a task after its end.
+async fn settle() {
+    let settled = async {
+        while Handle::current().metrics().num_alive_tasks() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), settled).await.expect("the tasks of the responses end");
+}
+
 /// Purges all caches, and returns how many responses they had.
 async fn purged(admin: &Server) -> u64 {
+    settle().await;
     let answer = admin.ask(Method::DELETE, "/v1/cache/m", &[]).await;
     assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
     serde_json::from_slice::<Value>(&answer.body).unwrap()["answers"].as_u64().unwrap()
@@ -70,6 +83,7 @@ async fn check_cached((server, admin): &(Server, Server)) {
     assert_eq!(purged(admin).await, 0, "its chunks had to be read");
     let first = server.get(PLANE).await;
     let second = server.get(PLANE).await;
+    settle().await;
     let third = server.get(PLANE).await;
     assert_eq!((&first.body, &second.body), (&second.body, &third.body));
     assert_eq!(third.header("cache-status"), "zarrd; hit");
